@@ -1,0 +1,24 @@
+/** What travels with one request through every layer. */
+export interface Call {
+  /** Id of the request, for logs and for the trace of outgoing calls. */
+  requestId: string;
+  /** Milliseconds of `performance.now()` by which all work must be over; no call starts that could end later. */
+  deadline: number;
+  /** Consumer on whose behalf the work is done; undefined for the service's own work. */
+  consumerId?: string | undefined;
+  /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
+  crmMs: number;
+}
+
+/** All the time that a request has, queue, token and retries included. */
+export const requestBudgetMs = 25_000;
+
+/** A call that starts now and has `budgetMs` milliseconds. */
+export function startCall(requestId: string, consumerId?: string, budgetMs = requestBudgetMs): Call {
+  return { requestId, consumerId, deadline: performance.now() + budgetMs, crmMs: 0 };
+}
+
+/** Milliseconds left until the deadline; 0 when it has passed. */
+export function remainingMs(call: Call): number {
+  return Math.max(0, call.deadline - performance.now());
+}

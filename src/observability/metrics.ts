@@ -1,0 +1,71 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/** Every metric of the service, declared in one place; labels have few values and never an id. */
+export function createMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    httpRequestDuration: new Histogram({
+      name: 'http_server_request_duration_seconds',
+      help: 'Duration of requests by method, route pattern and status.',
+      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
+    }),
+    authenticationAttempts: new Counter({
+      name: 'handoff_authentication_attempts_total',
+      help: 'Authentication attempts by result.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    crmCallDuration: new Histogram({
+      name: 'handoff_crm_call_duration_seconds',
+      help: 'Duration of calls to the CRM by operation and outcome, waiting for a slot left out.',
+      labelNames: ['operation', 'outcome'] as const,
+      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+      registers,
+    }),
+    crmTokenCacheHits: new Counter({
+      name: 'handoff_crm_token_cache_hits_total',
+      help: 'Reads of the CRM access token that found one in the shared cache.',
+      registers,
+    }),
+    crmTokenCacheMisses: new Counter({
+      name: 'handoff_crm_token_cache_misses_total',
+      help: 'Reads of the CRM access token that found none in the shared cache.',
+      registers,
+    }),
+    crmTokenAcquisitions: new Counter({
+      name: 'handoff_crm_token_acquisitions_total',
+      help: 'Requests to the token endpoint of the CRM by outcome.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+    crmApiUsage: new Gauge({
+      name: 'handoff_crm_api_usage',
+      help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+      registers,
+    }),
+    crmApiLimit: new Gauge({
+      name: 'handoff_crm_api_limit',
+      help: 'Daily quota of calls of the org, as the CRM last told.',
+      registers,
+    }),
+    crmUnreadableFields: new Counter({
+      name: 'handoff_crm_unreadable_fields_total',
+      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
+      labelNames: ['resource', 'field'] as const,
+      registers,
+    }),
+    idempotencyOutcomes: new Counter({
+      name: 'handoff_idempotency_outcomes_total',
+      help: 'Keyed requests by what the ledger said.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;

@@ -1,0 +1,43 @@
+import type { Call } from '../base/call.ts';
+import type { Resource } from './resource.ts';
+
+/**
+ * The port through which the API and the hand-off reach business records, wherever they live. Values are keyed by
+ * the API's field names; timestamps are RFC 3339 UTC with milliseconds; `details` is JSON text, never parsed.
+ * Every method throws `Problem` with a code of the CRM (crm_rejected, crm_unavailable, crm_timeout ...).
+ */
+export interface Records {
+  /**
+   * Inserts a record that carries the External ID in its unique field, so that any number of repeats makes one
+   * record. Where the record is there already, that is the result. Throws `member_not_found`.
+   */
+  create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
+  /** The record, or undefined. */
+  find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
+  /** Newest first, ties broken by External ID (descending too); at most `limit` records. */
+  list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]>;
+  /** Replaces the given fields. Throws `not_found` where the record is gone. */
+  update(resource: Resource, ref: RecordRef, values: FieldValues, call: Call): Promise<void>;
+  /** Throws `not_found` where the record is gone. */
+  remove(resource: Resource, ref: RecordRef, call: Call): Promise<void>;
+}
+
+export type FieldValues = Readonly<Record<string, string | null>>;
+
+export interface RecordRef {
+  /** Identifier of the CRM's own. It leaves the service in the hand-off's answer only. */
+  nativeId: string;
+}
+
+export interface StoredRecord extends RecordRef {
+  /** All fields of the resource; null where the CRM has none or holds something of another type. */
+  values: FieldValues;
+}
+
+export interface ListQuery {
+  /** Equality, by API field name. */
+  filters: FieldValues;
+  /** Position of the last record of the page before. */
+  after?: { createdAt: string; id: string };
+  limit: number;
+}
