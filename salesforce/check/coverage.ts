@@ -1,0 +1,34 @@
+import { join, relative } from 'node:path';
+import type { Finding } from './finding.ts';
+import { listFiles, readProject, toPosix } from './package-files.ts';
+import { filesOf, readComponents } from './source-components.ts';
+
+/**
+ * Every file in the package directory belongs to a component. The Salesforce tools leave some files that do not
+ * out of a deployment without a word, and stop at others.
+ */
+export async function checkCoverage(directory: string): Promise<Finding[]> {
+  const { sourceDir } = readProject(directory);
+  const files = listFiles(directory, sourceDir);
+  try {
+    const claimed = await claimedFiles(directory);
+    return files
+      .filter((file) => !claimed.has(file))
+      .map((file) => finding(file, 'The file belongs to no component: its folder or suffix is wrong.'));
+  } catch (error) {
+    // The library names in its message the file that it stopped at.
+    const message = error instanceof Error ? error.message : String(error);
+    const named = files.find((file) => message.includes(join(directory, file)));
+    if (!named) return [finding(sourceDir, message)];
+    return [finding(named, `The file belongs to no component: ${message.replace(`${directory}/`, '')}`)];
+  }
+}
+
+async function claimedFiles(directory: string): Promise<Set<string>> {
+  const components = (await readComponents(directory)).getSourceComponents().toArray();
+  return new Set(components.flatMap(filesOf).map((file) => toPosix(relative(directory, file))));
+}
+
+function finding(file: string, message: string): Finding {
+  return { check: 'coverage', file, message };
+}
