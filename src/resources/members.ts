@@ -1,7 +1,7 @@
 import { type Resource, text, timestamp, uuid } from './resource.ts';
 
 /** Members are the CRM's contacts; the service reads them and never writes them. */
-export const member: Resource = {
+export const member = {
   name: 'member',
   collection: 'members',
   crmObject: 'Contact',
@@ -14,4 +14,4 @@ export const member: Resource = {
     created_at: timestamp('CreatedDate', { description: 'When the CRM made the record.' }),
     updated_at: timestamp('LastModifiedDate', { description: 'When the CRM last changed the record.' }),
   },
-};
+} satisfies Resource;

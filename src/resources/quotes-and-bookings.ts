@@ -32,5 +32,15 @@ const fields = {
   updated_at: timestamp('LastModifiedDate', { description: 'When the CRM last changed the record.' }),
 } satisfies Resource['fields'];
 
-export const quote: Resource = { name: 'quote', collection: 'quotes', crmObject: 'Quote__c', fields };
-export const booking: Resource = { name: 'booking', collection: 'bookings', crmObject: 'Booking__c', fields };
+export const quote = {
+  name: 'quote',
+  collection: 'quotes',
+  crmObject: 'Quote__c',
+  fields,
+} satisfies Resource;
+export const booking = {
+  name: 'booking',
+  collection: 'bookings',
+  crmObject: 'Booking__c',
+  fields,
+} satisfies Resource;

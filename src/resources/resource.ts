@@ -1,5 +1,4 @@
-import { type TSchema, Type } from 'typebox';
-import { uuidPattern } from '../base/uuid.ts';
+import { type TObject, type TSchema, type TString, Type } from 'typebox';
 
 /** Where a field lives in the CRM: a column, or the External ID of the record that a lookup points to. */
 export interface CrmColumn {
@@ -12,11 +11,11 @@ export interface CrmColumn {
 /** What the content of a field must be, wherever it is read or written. */
 export type FieldKind = 'uuid' | 'text' | 'json' | 'timestamp';
 
-export interface Field {
+export interface Field<S extends TSchema = TSchema> {
   kind: FieldKind;
   crm: CrmColumn;
   /** JSON Schema of the value in requests and answers, with its description. */
-  schema: TSchema;
+  schema: S;
   /** Written by consumers; otherwise read only. */
   writable: boolean;
   /** Needed to create a record. */
@@ -43,42 +42,47 @@ interface FieldOptions {
   filter?: boolean;
 }
 
-function field(kind: FieldKind, crm: CrmColumn, schema: TSchema, options: FieldOptions): Field {
+function field<S extends TSchema>(
+  kind: FieldKind,
+  crm: CrmColumn,
+  schema: S,
+  options: FieldOptions,
+): Field<S> {
   const { writable = false, required = false, filter = false } = options;
   return { kind, crm, schema, writable, required, filter };
 }
 
 /** A UUID: either case in, lower case out. */
-export function uuid(column: string, options: FieldOptions): Field {
+export function uuid(column: string, options: FieldOptions): Field<TString> {
   return field('uuid', { path: column }, uuidSchema(options.description), options);
 }
 
 /** The External ID of another record that this one points to; `relationship` is the lookup's name with `__r`. */
-export function lookup(relationship: string, options: FieldOptions): Field {
+export function lookup(relationship: string, options: FieldOptions): Field<TString> {
   const crm = { path: `${relationship}.External_Id__c`, lookupColumn: relationship.replace(/__r$/, '__c') };
   return field('uuid', crm, uuidSchema(options.description), options);
 }
 
 /** Text of 1 to `maxLength` characters, not only white space (which the CRM would store as null). */
-export function text(column: string, options: FieldOptions & { maxLength?: number }): Field {
+export function text(column: string, options: FieldOptions & { maxLength?: number }): Field<TString> {
   const { maxLength = 255, description } = options;
   const schema = Type.String({ minLength: 1, maxLength, pattern: '\\S', format: 'text', description });
   return field('text', { path: column }, schema, options);
 }
 
 /** Any JSON object, kept digit for digit as text in a long text field of `maxLength` UTF-16 code units. */
-export function json(column: string, options: FieldOptions & { maxLength: number }): Field {
+export function json(column: string, options: FieldOptions & { maxLength: number }): Field<TObject> {
   const schema = Type.Object({}, { additionalProperties: true, description: options.description });
   return { ...field('json', { path: column }, schema, options), maxLength: options.maxLength };
 }
 
 /** A moment that the CRM sets: RFC 3339 UTC with milliseconds; the CRM's own grain is one second. */
-export function timestamp(column: string, options: FieldOptions): Field {
+export function timestamp(column: string, options: FieldOptions): Field<TString> {
   const schema = Type.String({ format: 'date-time', maxLength: 24, description: options.description });
   return field('timestamp', { path: column }, schema, options);
 }
 
 /** Schema of a UUID in a request or an answer. */
 export function uuidSchema(description: string) {
-  return Type.String({ pattern: uuidPattern, minLength: 36, maxLength: 36, format: 'uuid', description });
+  return Type.String({ format: 'uuid', maxLength: 36, description });
 }

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { Type } from 'typebox';
+import { Problem } from '../base/problem.ts';
+import { handOff } from '../handoff/handoff.ts';
+import { readDetails } from '../resources/details.ts';
+import { booking, quote } from '../resources/quotes-and-bookings.ts';
+import type { Records } from '../resources/records.ts';
+import { uuidSchema } from '../resources/resource.ts';
+import { defineRoute, json, type RequiredPermission, type Route } from './route.ts';
+
+const targets = { quote, booking };
+const { fields } = quote;
+
+const requestBody = Type.Object(
+  {
+    type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes in the CRM.' }),
+    trip_id: fields.trip_id.schema,
+    member_id: fields.member_id.schema,
+    result: Type.Object(
+      { name: fields.name.schema, source: fields.source.schema, details: fields.details.schema },
+      { additionalProperties: false, description: 'The search result that was chosen.' },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const confirmation = Type.Object(
+  {
+    id: Type.String({ description: "The CRM's own identifier of the record.", maxLength: 18 }),
+    type: Type.Enum(['quote', 'booking']),
+    status: Type.Enum(['created']),
+    external_id: uuidSchema('External ID of the record, by which the API knows it.'),
+  },
+  { additionalProperties: false },
+);
+
+const requestExample = {
+  type: 'quote',
+  trip_id: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff',
+  member_id: '3b241101-e2bb-4255-8caf-4136c566a962',
+  result: {
+    name: 'Hotel Miramar, Málaga: double room with sea view, 3 nights',
+    source: 'hotelbeds',
+    details: { rate_key: '20270412|W|1|1073|DBT.SU', net: '612.40', currency: 'EUR', nights: 3 },
+  },
+};
+
+const confirmationExample = {
+  id: 'a0B5g00000XyZ12EAF',
+  type: 'quote',
+  status: 'created',
+  external_id: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
+};
+
+const crmProblems = ['crm_error', 'crm_unavailable', 'crm_quota_exhausted', 'crm_timeout'] as const;
+
+/** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
+export function handoffRoute({ records }: { records: Records }): Route {
+  return defineRoute({
+    method: 'POST',
+    path: '/api/v1/handoff',
+    operationId: 'handOff',
+    tag: 'Hand-off',
+    summary: 'Hand a chosen search result off to the CRM',
+    description:
+      'Writes the result as a quote or a booking and confirms it. `result.details` may hold any JSON object; it is ' +
+      'stored digit for digit. Send an Idempotency-Key to be able to repeat the request safely.',
+    permission: {
+      anyOf: [
+        { resource: 'quotes', action: 'write' },
+        { resource: 'bookings', action: 'write' },
+      ],
+      byBody: permissionByType,
+    },
+    idempotencyKey: 'optional',
+    request: { body: requestBody },
+    requestExample,
+    answers: {
+      201: {
+        description: 'The record exists in the CRM.',
+        schema: confirmation,
+        example: confirmationExample,
+        headers: { Location: 'Where the record can be read.' },
+      },
+    },
+    problems: ['member_not_found', 'details_too_large', 'crm_rejected', ...crmProblems],
+    async handle({ body, bodyText, call, claim }) {
+      const details = readDetails(bodyText, ['result', 'details'], fields.details);
+      const resource = targets[body.type];
+      const externalId = claim?.externalId ?? randomUUID();
+      await claim?.confirmOwnership();
+      const confirmed = await handOff(
+        records,
+        {
+          resource,
+          tripId: body.trip_id.toLowerCase(),
+          memberId: body.member_id.toLowerCase(),
+          result: { name: body.result.name, source: body.result.source, details },
+        },
+        externalId,
+        call,
+      );
+      return json(201, confirmed, { location: `/v1/${resource.collection}/${externalId}` });
+    },
+  });
+}
+
+function permissionByType(body: unknown): RequiredPermission {
+  const type = typeof body === 'object' && body !== null ? (body as { type?: unknown }).type : undefined;
+  if (type === 'quote') return { resource: 'quotes', action: 'write' };
+  if (type === 'booking') return { resource: 'bookings', action: 'write' };
+  const message = type === undefined ? 'is missing' : 'must be one of quote, booking';
+  throw new Problem('invalid_request', `The body's "type" ${message}.`, {
+    errors: [{ pointer: '#/type', message }],
+  });
+}

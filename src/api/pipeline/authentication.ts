@@ -1,0 +1,81 @@
+import type { FastifyRequest } from 'fastify';
+import { Problem } from '../../base/problem.ts';
+import type { AttemptRecorder, AttemptResult } from '../../consumers/attempts.ts';
+import type { Authenticate } from '../../consumers/authentication.ts';
+import { allows, type Consumer } from '../../consumers/consumer.ts';
+import { isPublic, type Permission, type RequiredPermission, type Route } from '../route.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls; undefined on public routes. */
+    consumer: Consumer | undefined;
+    /** How authentication ended so far; recorded once, when the answer is out. */
+    attempt: { result: AttemptResult; consumerId: string | null; timestamp: string } | undefined;
+  }
+}
+
+type Hook = (request: FastifyRequest) => Promise<void>;
+
+interface AuthenticationHooks {
+  onRequest?: Hook;
+  preValidation?: Hook;
+}
+
+/**
+ * The hooks that let a request through to a route: credentials first, then the permission that can be judged without
+ * the body, and after the body is read the one that can't.
+ */
+export function authenticationHooks({ permission }: Route, authenticate: Authenticate): AuthenticationHooks {
+  if (isPublic(permission)) return {};
+  return {
+    onRequest: async (request: FastifyRequest) => {
+      const { 'x-api-key': apiKey, 'x-api-secret': apiSecret } = request.headers;
+      const authentication = await authenticate({ apiKey: single(apiKey), apiSecret: single(apiSecret) });
+      const { result, consumerId } = authentication;
+      request.attempt = { result, consumerId, timestamp: new Date().toISOString() };
+      if (authentication.result !== 'accepted') throw invalidCredentials();
+      request.consumer = authentication.consumer;
+      requireOneOf(request, 'anyOf' in permission ? permission.anyOf : [permission]);
+    },
+    ...('byBody' in permission && {
+      preValidation: async (request: FastifyRequest) => requireByBody(request, permission),
+    }),
+  };
+}
+
+/** Records the attempt once the answer is out, off the request's path. */
+export function recordAttempt(request: FastifyRequest, endpoint: string, attempts: AttemptRecorder): void {
+  if (!request.attempt) return;
+  const { result, consumerId, timestamp } = request.attempt;
+  attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id: request.id });
+}
+
+function requireByBody(request: FastifyRequest, permission: Extract<Permission, { byBody: unknown }>): void {
+  // Without a body there is no type either; say what is missing rather than which permission.
+  if (request.body === undefined) throw new Problem('malformed_json', 'The body is missing.');
+  requireOneOf(request, [permission.byBody(request.body)]);
+}
+
+function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): void {
+  const consumer = request.consumer as Consumer;
+  if (wanted.some(({ resource, action }) => allows(consumer, resource, action))) return;
+  if (request.attempt) request.attempt.result = 'permission_denied';
+  const [required] = wanted;
+  const names = wanted.map(({ resource, action }) => `${resource}:${action}`).join(' or ');
+  throw new Problem('permission_denied', `These credentials lack the permission ${names}.`, {
+    required: required as RequiredPermission,
+  });
+}
+
+/** One answer for every reason: which of them it was stands in the audit log only. */
+function invalidCredentials(): Problem {
+  return new Problem(
+    'invalid_credentials',
+    'Send valid credentials in the headers x-api-key and x-api-secret.',
+  );
+}
+
+/** A repeated header is no credential: Node joins it with a comma, which no key holds. */
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join() : value;
+}

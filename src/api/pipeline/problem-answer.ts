@@ -1,0 +1,55 @@
+import { Problem, problems } from '../../base/problem.ts';
+import type { StoredAnswer } from '../../idempotency/ledger.ts';
+
+export const problemContentType = 'application/problem+json';
+
+/** Scheme of the challenge that every 401 carries (RFC 9110 section 11.6.1). */
+const challenge = 'ApiKey realm="handoff-gateway"';
+
+/**
+ * A problem as the answer that the caller sees (RFC 9457). `keyed` tells whether the request ran under an
+ * Idempotency-Key, which decides what to advise after a write whose outcome nobody knows.
+ */
+export function problemAnswer(problem: Problem, requestId: string, keyed: boolean): StoredAnswer {
+  const { code, facts } = problem;
+  const { title, status } = problems[code];
+  const body = {
+    type: `urn:handoff-gateway:problem:${code}`,
+    title,
+    status,
+    detail: facts.outcomeUnknown ? `${problem.message} ${outcomeAdvice(keyed)}` : problem.message,
+    code,
+    request_id: requestId,
+    errors: facts.errors,
+    required: facts.required,
+    retry_after: facts.retryAfter,
+    external_id: facts.outcomeUnknown && !keyed ? facts.externalId : undefined,
+  };
+  const headers: Record<string, string> = { 'content-type': problemContentType };
+  if (facts.retryAfter !== undefined) headers['retry-after'] = String(facts.retryAfter);
+  if (facts.allow) headers.allow = facts.allow.join(', ');
+  if (status === 401) headers['www-authenticate'] = challenge;
+  return { status, headers, body: JSON.stringify(body) };
+}
+
+function outcomeAdvice(keyed: boolean): string {
+  return keyed
+    ? 'Whether the write took effect is not known; the same request with the same Idempotency-Key is safe to send again.'
+    : 'Whether the write took effect is not known; look the record up by external_id before sending the request again.';
+}
+
+/** Anything thrown as a problem; what is none becomes `internal_error` with a fixed text. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem('internal_error', 'The service made an error. It is logged under the request id.', {
+    cause: error,
+  });
+}
+
+/**
+ * Whether a repeat under the same key must get the same answer: an outcome that may change tomorrow (a limit, a
+ * time-out, a request still running) is not stored.
+ */
+export function isFinal(problem: Problem): boolean {
+  return problem.code === 'conflict' || [404, 412, 422].includes(problem.status);
+}

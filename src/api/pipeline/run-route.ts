@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Call, startCall } from '../../base/call.ts';
+import { Problem } from '../../base/problem.ts';
+import { fingerprint } from '../../idempotency/fingerprint.ts';
+import { parseIdempotencyKey } from '../../idempotency/key.ts';
+import type { Claim, Ledger, Outcome } from '../../idempotency/ledger.ts';
+import type { Answer, Route } from '../route.ts';
+import { isFinal, problemAnswer, toProblem } from './problem-answer.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    call: Call | undefined;
+    /** The request ran under an Idempotency-Key. */
+    idempotencyKey: string | undefined;
+  }
+}
+
+/** Checks the Idempotency-Key header before the body's schema is. Throws `idempotency_key_missing` or `…_invalid`. */
+export function readIdempotencyKey(route: Route) {
+  return async (request: FastifyRequest) => {
+    if (route.idempotencyKey === 'ignored') return;
+    const header = request.headers['idempotency-key'];
+    if (typeof header === 'string') request.idempotencyKey = parseIdempotencyKey(header);
+    else if (route.idempotencyKey === 'required') throw keyMissing();
+  };
+}
+
+/** Carries out the route's work, under the request's key where there is one, and sends the answer. */
+export function runRoute(route: Route, ledger: Ledger) {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const call = startCall(request.id, request.consumer?.id);
+    request.call = call;
+    const handle = (claim: Claim | undefined) =>
+      route.handle({
+        params: request.params as never,
+        query: request.query as never,
+        body: request.body as never,
+        bodyText: request.bodyText,
+        headers: request.headers,
+        call,
+        claim,
+      });
+    const { consumer, idempotencyKey } = request;
+    if (idempotencyKey === undefined || !consumer) return send(reply, await handle(undefined));
+
+    const { answer, replayed } = await ledger.run(
+      {
+        consumerId: consumer.id,
+        key: idempotencyKey,
+        fingerprint: fingerprint({
+          method: request.method,
+          path: request.url,
+          ifMatch: request.headers['if-match'],
+          body: request.bodyBytes,
+        }),
+        externalId: randomUUID(),
+      },
+      (claim) => settle(() => handle(claim), request.id),
+    );
+    if (replayed) reply.header('idempotent-replayed', 'true');
+    return send(reply, answer);
+  };
+}
+
+/** Turns what the handler came to into what the ledger keeps; problems that may pass are thrown on. */
+async function settle(handle: () => Promise<Answer>, requestId: string): Promise<Outcome> {
+  try {
+    const { status, headers = {}, body = '' } = await handle();
+    return { answer: { status, headers: withContentType(headers, body), body }, final: true };
+  } catch (error) {
+    const problem = toProblem(error);
+    if (!isFinal(problem)) throw error;
+    return { answer: problemAnswer(problem, requestId, true), final: true };
+  }
+}
+
+/** Sends an answer as it is: the body is text already, and no serialiser touches it again. */
+export function send(reply: FastifyReply, { status, headers = {}, body = '' }: Answer): FastifyReply {
+  reply.code(status).headers(withContentType(headers, body));
+  return reply.send(body === '' ? undefined : body);
+}
+
+function withContentType(headers: Record<string, string>, body: string): Record<string, string> {
+  if (body === '' || headers['content-type'] !== undefined) return headers;
+  return { ...headers, 'content-type': 'application/json; charset=utf-8' };
+}
+
+function keyMissing(): Problem {
+  const message = 'is missing; send a new UUID with each new write, and the same one when you repeat it';
+  return new Problem('idempotency_key_missing', `The Idempotency-Key header ${message}.`, {
+    errors: [{ header: 'Idempotency-Key', message }],
+  });
+}

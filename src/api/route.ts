@@ -1,0 +1,94 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Static, TSchema } from 'typebox';
+import type { Call } from '../base/call.ts';
+import type { ProblemCode } from '../base/problem.ts';
+import type { PermissionAction, PermissionResource } from '../consumers/consumer.ts';
+import type { Claim } from '../idempotency/ledger.ts';
+
+export interface RequiredPermission {
+  resource: PermissionResource;
+  action: PermissionAction;
+}
+
+/**
+ * Who may call a route. Every route states it: without it nothing compiles, so that no route is open by accident.
+ * `byBody`: which permission is needed stands in the body; without any of `anyOf` the body is not even read.
+ */
+export type Permission =
+  | RequiredPermission
+  | { anyOf: RequiredPermission[]; byBody: (body: unknown) => RequiredPermission }
+  | { none: string };
+
+export interface RequestSchemas {
+  params?: TSchema;
+  query?: TSchema;
+  body?: TSchema;
+}
+
+type Part<S extends RequestSchemas, K extends keyof RequestSchemas> = S[K] extends TSchema
+  ? Static<S[K]>
+  : undefined;
+
+/** What a handler gets: everything checked, nothing of the HTTP framework. */
+export interface Input<S extends RequestSchemas = RequestSchemas> {
+  params: Part<S, 'params'>;
+  query: Part<S, 'query'>;
+  body: Part<S, 'body'>;
+  /** The body as it came, for what must pass unchanged. */
+  bodyText: string;
+  headers: IncomingHttpHeaders;
+  call: Call;
+  /** Present when the request runs under an Idempotency-Key. */
+  claim: Claim | undefined;
+}
+
+export interface Answer {
+  status: number;
+  headers?: Record<string, string>;
+  /** JSON, unless `headers` names another content type. */
+  body?: string;
+}
+
+/** A documented answer: what it means, its schema, an example, and headers beyond the usual. */
+export interface DocumentedAnswer {
+  description: string;
+  schema?: TSchema;
+  example?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface RouteDefinition<S extends RequestSchemas> {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** As the router writes it, e.g. `/v1/quotes/:id`. */
+  path: string;
+  operationId: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  permission: Permission;
+  /** Whether an Idempotency-Key is needed, honoured when sent, or of no meaning here. */
+  idempotencyKey: 'required' | 'optional' | 'ignored';
+  request: S;
+  requestExample?: unknown;
+  answers: Record<number, DocumentedAnswer>;
+  /** Codes that it can answer with, beyond those that follow from permission, body and key. */
+  problems: ProblemCode[];
+  handle(input: Input<S>): Promise<Answer>;
+}
+
+/** A route whose schemas are no longer in its type, so that all of them fit one list. */
+export type Route = RouteDefinition<RequestSchemas>;
+
+/** Checks a route's handler against its schemas, and forgets them for the list. */
+export function defineRoute<const S extends RequestSchemas>(route: RouteDefinition<S>): Route {
+  return route as unknown as Route;
+}
+
+/** A JSON answer. */
+export function json(status: number, value: unknown, headers: Record<string, string> = {}): Answer {
+  return { status, body: JSON.stringify(value), headers };
+}
+
+export function isPublic(permission: Permission): permission is { none: string } {
+  return 'none' in permission;
+}

@@ -1,0 +1,157 @@
+import { METHODS } from 'node:http';
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
+import { Type } from 'typebox';
+import { Problem } from '../base/problem.ts';
+import type { AttemptRecorder } from '../consumers/attempts.ts';
+import type { Authenticate } from '../consumers/authentication.ts';
+import type { Ledger } from '../idempotency/ledger.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { authenticationHooks } from './pipeline/authentication.ts';
+import { readJsonBodies } from './pipeline/body.ts';
+import { formats } from './pipeline/formats.ts';
+import { fromFramework, maxBodyBytes } from './pipeline/framework-errors.ts';
+import { problemAnswer, toProblem } from './pipeline/problem-answer.ts';
+import { requestIdOf } from './pipeline/request-id.ts';
+import { observeRequests } from './pipeline/request-log.ts';
+import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
+import { answerSocketError } from './pipeline/socket-errors.ts';
+import type { Route } from './route.ts';
+
+export interface ServerOptions {
+  routes: readonly Route[];
+  authenticate: Authenticate;
+  attempts: AttemptRecorder;
+  ledger: Ledger;
+  log: Log;
+  metrics: Metrics;
+  trustProxies: readonly string[];
+  /** A stop has begun: answers tell clients to open no further requests on their connections. */
+  isStopping: () => boolean;
+}
+
+/** The HTTP face: all routes, and the same order of checks before each of them. Opens no port. */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { routes, log } = options;
+  const app = Fastify({
+    logger: false,
+    genReqId: requestIdOf,
+    bodyLimit: maxBodyBytes,
+    // The whole request must arrive within this time; answers may take longer.
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    // Requests that arrive on open connections while stopping are still answered.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    trustProxy: options.trustProxies.length > 0 ? [...options.trustProxies] : false,
+    routerOptions: { maxParamLength: 200 },
+    ajv: {
+      customOptions: {
+        allErrors: true,
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        formats,
+      },
+    },
+    clientErrorHandler: answerSocketError,
+    frameworkErrors: (error, request, reply) => answerError(error, request, reply, log),
+  });
+  for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey']) app.decorateRequest(name);
+  readJsonBodies(app);
+  app.addHook('onRequest', async (request, reply) => {
+    setCommonHeaders(request, reply);
+    if (options.isStopping()) reply.header('connection', 'close');
+  });
+  observeRequests(app, options);
+  app.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, log));
+  app.setNotFoundHandler(() => {
+    throw new Problem('not_found', 'There is nothing at this path.');
+  });
+  for (const method of METHODS) {
+    if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
+  }
+  for (const route of routes) register(app, route, options);
+  answerOtherMethods(app, routes);
+  return app;
+}
+
+/** Credentials, permission, key, schema, idempotency: the hooks run in this order, whatever the route. */
+function register(app: FastifyInstance, route: Route, { authenticate, ledger }: ServerOptions): void {
+  const { params, query, body } = route.request;
+  const { onRequest, preValidation } = authenticationHooks(route, authenticate);
+  app.route({
+    method: route.method,
+    url: route.path,
+    schema: {
+      ...(params && { params }),
+      ...(body && { body }),
+      // Without a declared query, every query parameter is one too many.
+      querystring: query ?? Type.Object({}, { additionalProperties: false }),
+    },
+    ...(onRequest && { onRequest }),
+    preValidation: [...(preValidation ? [preValidation] : []), requireBody(route), readIdempotencyKey(route)],
+    handler: runRoute(route, ledger),
+  });
+}
+
+function requireBody(route: Route) {
+  return async (request: FastifyRequest) => {
+    if (route.request.body && request.body === undefined) {
+      throw new Problem('malformed_json', 'The body is missing.');
+    }
+  };
+}
+
+/** A known path answers OPTIONS with what it allows, and every other method with 405 and the same. */
+function answerOtherMethods(app: FastifyInstance, routes: readonly Route[]): void {
+  for (const [url, methods] of groupByPath(routes)) {
+    const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort();
+    const others = app.supportedMethods.filter((method) => !allow.includes(method));
+    app.route({
+      method: 'OPTIONS',
+      url,
+      handler: (_, reply) => reply.code(204).header('allow', allow.join(', ')).send(),
+    });
+    app.route({
+      method: others,
+      url,
+      onRequest: async ({ method }) => {
+        throw new Problem('method_not_allowed', `${method} is not allowed here.`, { allow });
+      },
+      handler: async () => undefined,
+    });
+  }
+}
+
+function groupByPath(routes: readonly Route[]): Map<string, string[]> {
+  const methods = new Map<string, string[]>();
+  for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method]);
+  return methods;
+}
+
+function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id);
+  reply.header('x-content-type-options', 'nosniff');
+  reply.header('cache-control', 'no-store');
+}
+
+function answerError(
+  error: FastifyError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: Log,
+): FastifyReply {
+  const problem = fromFramework(error) ?? toProblem(error);
+  if (problem.status >= 500) {
+    const { code } = problem;
+    log.error({ request_id: request.id, code, err: problem.facts.cause ?? problem }, 'the request failed');
+  }
+  setCommonHeaders(request, reply);
+  return send(reply, problemAnswer(problem, request.id, request.idempotencyKey !== undefined));
+}

@@ -1,0 +1,64 @@
+import { Type } from 'typebox';
+import type { HealthReport } from '../../observability/health.ts';
+import { defineRoute, json, type Route } from '../route.ts';
+
+const connection = (description: string) =>
+  Type.Object({ connected: Type.Boolean() }, { description, additionalProperties: true });
+
+const user = Type.Object(
+  {
+    Id: Type.String({ description: "The CRM's identifier of the integration user.", maxLength: 18 }),
+    Name: Type.String({ maxLength: 255 }),
+  },
+  { additionalProperties: false },
+);
+
+const report = Type.Object(
+  {
+    status: Type.Enum(['ok', 'unavailable']),
+    crm: Type.Object({
+      connected: Type.Boolean(),
+      user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
+    }),
+    secretsManager: connection('Where consumers and keys come from.'),
+    database: connection('Where idempotency keys are remembered.'),
+    cache: connection('What all replicas share for speed.'),
+  },
+  { additionalProperties: connection('A further connector.') },
+);
+
+const example = {
+  status: 'ok',
+  crm: { connected: true, user: { Id: '0055g00000AbCdEAAV', Name: 'Handoff Gateway Integration' } },
+  secretsManager: { connected: true },
+  database: { connected: true },
+  cache: { connected: true },
+};
+
+/** Live connection state of everything that the service needs; open to everybody, and cheap for it. */
+export function healthRoute({ health }: { health: () => Promise<HealthReport> }): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/healthz',
+    operationId: 'getHealth',
+    tag: 'Operations',
+    summary: 'Connection state of the CRM and of everything else',
+    description: 'Answers 503 if and only if the CRM or the database is not connected.',
+    permission: { none: 'load balancers and people look at it without credentials' },
+    idempotencyKey: 'ignored',
+    request: {},
+    answers: {
+      200: { description: 'The service can work.', schema: report, example },
+      503: {
+        description: 'The CRM or the database is not connected.',
+        schema: report,
+        example: { ...example, status: 'unavailable', crm: { connected: false, user: null } },
+      },
+    },
+    problems: [],
+    async handle() {
+      const body = await health();
+      return json(body.status === 'ok' ? 200 : 503, body);
+    },
+  });
+}

@@ -1,0 +1,212 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import { createOperationsServer } from './api/operations-server.ts';
+import { allRoutes } from './api/routes.ts';
+import { createServer } from './api/server.ts';
+import { tryAcquireFileLock } from './base/file-lock.ts';
+import { waitUntilAvailable } from './base/wait-until-available.ts';
+import { createMemoryCache } from './cache/memory.ts';
+import { createRedisCache } from './cache/redis.ts';
+import type { SharedCache } from './cache/shared-cache.ts';
+import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
+import { makeFirstConsumers } from './consumers/first-start.ts';
+import { type Crm, createCrm } from './crm/crm.ts';
+import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
+import { createLedger } from './idempotency/ledger.ts';
+import { createHealth } from './observability/health.ts';
+import type { Log } from './observability/log.ts';
+import { createMetrics } from './observability/metrics.ts';
+import { createFileSecretsManager } from './secrets/file.ts';
+import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
+import type { CrmAddress, Settings } from './settings/settings.ts';
+import type { Database } from './store/database.ts';
+import { migrate } from './store/migrate.ts';
+import { openPglite } from './store/pglite.ts';
+import { isAway, openPostgres } from './store/postgres.ts';
+import { version } from './version.ts';
+
+/** The whole service, wired up. */
+export interface App {
+  /** Waits for the database and the secrets manager, opens the ports, and resolves once requests are answered. */
+  start(): Promise<Started>;
+  /** Drains, lets the requests in flight finish, and gives everything back. May be called at any time. */
+  close(): Promise<void>;
+}
+
+export interface Started {
+  url: string;
+  operationsUrl: string | undefined;
+  /** The simulated org, where no real one is configured. */
+  org: SimulatedOrg | undefined;
+}
+
+/** What the parts share while the service is built up and torn down. */
+interface Context {
+  settings: Settings;
+  log: Log;
+  metrics: ReturnType<typeof createMetrics>;
+  /** What was opened, to be closed last first. */
+  opened: AsyncDisposableStack;
+  /** Aborted when a stop begins. */
+  stopping: AbortSignal;
+}
+
+/** Builds the service from its settings: this file alone knows every adapter. */
+export function createApp(settings: Settings, log: Log): App {
+  const opened = new AsyncDisposableStack();
+  const stop = new AbortController();
+  const context: Context = { settings, log, metrics: createMetrics(), opened, stopping: stop.signal };
+  let ready = false;
+  let starting: Promise<Started> | undefined;
+
+  async function start(): Promise<Started> {
+    await lockDataDir(context);
+    const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
+    const secrets = openSecrets(context);
+    const cache = openCache(context);
+    const database = await openDatabase(context);
+    const consumers = await loadConsumers(context, secrets);
+    const { crm, org } = await connectCrm(context, secrets, cache);
+    const server = buildServer(context, { secrets, cache, database, consumers, crm });
+    const url = await server.listen({ host: settings.host, port: settings.port });
+    ready = true;
+    return { url, operationsUrl, org };
+  }
+
+  return {
+    start: () => {
+      starting ??= start();
+      return starting;
+    },
+    close: async () => {
+      stop.abort(new Error('the service is stopping'));
+      await starting?.catch(() => {});
+      // A balancer needs time to see that this replica is no longer ready; until then it still answers.
+      if (ready) await sleep(settings.drainSeconds * 1000);
+      await opened.disposeAsync();
+    },
+  };
+}
+
+/** Everything in the data directory belongs to one process; a second one is told which. */
+async function lockDataDir({ settings, opened }: Context): Promise<void> {
+  const path = join(settings.dataDir, 'in-use');
+  const lock = await tryAcquireFileLock(path, { purpose: 'handoff serve', subject: settings.dataDir });
+  opened.defer(() => lock.release());
+}
+
+async function openOperationsPort(context: Context, isReady: () => boolean): Promise<string | undefined> {
+  const { settings, metrics, opened } = context;
+  if (settings.metricsPort === 0) return undefined;
+  const operations = createOperationsServer(metrics, isReady);
+  opened.defer(() => operations.close());
+  return operations.listen(settings.metricsHost, settings.metricsPort);
+}
+
+function openSecrets({ settings, opened }: Context): SecretsManager {
+  const secrets = createFileSecretsManager({ dir: settings.secretsDir });
+  opened.defer(() => secrets.close());
+  return secrets;
+}
+
+function openCache({ settings, log, opened }: Context): SharedCache {
+  const cache = settings.redisUrl ? createRedisCache({ url: settings.redisUrl, log }) : createMemoryCache();
+  opened.defer(() => cache.close());
+  return cache;
+}
+
+async function openDatabase({ settings, log, opened, stopping }: Context): Promise<Database> {
+  const database = settings.databaseUrl
+    ? openPostgres({ url: settings.databaseUrl, log })
+    : await openPglite(join(settings.dataDir, 'database'));
+  opened.defer(() => database.close());
+  await waitUntilAvailable(() => migrate(database), {
+    what: 'the database',
+    isPassing: isAway,
+    signal: stopping,
+    log,
+  });
+  return database;
+}
+
+async function loadConsumers(context: Context, secrets: SecretsManager): Promise<Consumers> {
+  const { settings, log, metrics, opened, stopping } = context;
+  const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds } = settings;
+  const consumers = createConsumers({ secrets, log, metrics, refreshSeconds });
+  opened.defer(() => consumers.stop());
+  const load = async () => {
+    if (!settings.production) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
+    await consumers.start();
+  };
+  const isPassing = (error: unknown) => error instanceof SecretsUnavailable;
+  await waitUntilAvailable(load, { what: 'the secrets manager', isPassing, signal: stopping, log });
+  return consumers;
+}
+
+async function connectCrm(
+  { settings, log, metrics, opened }: Context,
+  secrets: SecretsManager,
+  cache: SharedCache,
+): Promise<{ crm: Crm; org: SimulatedOrg | undefined }> {
+  const { crmPrivateKeySecret: privateKeySecret, dataDir } = settings;
+  const org = settings.crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
+  if (org) opened.defer(() => org.close());
+  const crm = createCrm({
+    ...((settings.crm ?? org?.address) as CrmAddress),
+    environment: settings.environment,
+    privateKeySecret,
+    apiVersion: settings.crmApiVersion,
+    tokenLifetimeSeconds: settings.crmTokenLifetimeSeconds,
+    timeoutMs: settings.crmTimeoutMs,
+    maxConcurrency: settings.crmMaxConcurrency,
+    secrets,
+    cache,
+    log,
+    metrics,
+  });
+  opened.defer(() => crm.stop());
+  await crm.start();
+  return { crm, org };
+}
+
+interface Parts {
+  secrets: SecretsManager;
+  cache: SharedCache;
+  database: Database;
+  consumers: Consumers;
+  crm: Crm;
+}
+
+function buildServer(context: Context, { secrets, cache, database, consumers, crm }: Parts): FastifyInstance {
+  const { settings, log, metrics, opened, stopping } = context;
+  const health = createHealth(
+    {
+      crm: async () => ({ ...(await crm.health.check()) }),
+      secretsManager: connected(() => secrets.checkHealth()),
+      database: connected(() => database.checkHealth()),
+      cache: connected(() => cache.checkHealth()),
+    },
+    ['crm', 'database'],
+  );
+  const server = createServer({
+    routes: allRoutes({ records: crm.records, health, version }),
+    authenticate: consumers.authenticate,
+    attempts: consumers.attempts,
+    ledger: createLedger({ database, metrics, retentionHours: settings.idempotencyRetentionHours }),
+    log,
+    metrics,
+    trustProxies: settings.trustProxies,
+    isStopping: () => stopping.aborted,
+  });
+  opened.defer(() => server.close());
+  return server;
+}
+
+/** A probe of something that says nothing of itself but that it answers. */
+function connected(check: () => Promise<void>) {
+  return async () => {
+    await check();
+    return { connected: true };
+  };
+}

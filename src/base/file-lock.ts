@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { processStart } from './process-identity.ts';
+
+const holderSchema = Type.Object({
+  pid: Type.Integer({ minimum: 1 }),
+  processStart: Type.Union([Type.String(), Type.Null()]),
+  purpose: Type.String(),
+  since: Type.String(),
+  nonce: Type.String(),
+});
+
+/** What a lock file says about the process that holds the lock. */
+export type LockHolder = Type.Static<typeof holderSchema>;
+
+const holders = Compile(holderSchema);
+
+export interface LockDescription {
+  /** What the holder does, e.g. `handoff serve`; others are told. */
+  purpose: string;
+  /** What the lock protects, for messages; the lock file's own path if left out. */
+  subject?: string;
+}
+
+export interface FileLock {
+  /** Gives the lock back; never removes the lock of another holder. */
+  release(): Promise<void>;
+}
+
+/** Another process has the lock; the message says which. */
+export class FileLockHeld extends Error {
+  override readonly name = 'FileLockHeld';
+  readonly holder: LockHolder;
+
+  constructor(subject: string, holder: LockHolder) {
+    super(`${subject} is in use by process ${holder.pid} (${holder.purpose}, since ${holder.since})`);
+    this.holder = holder;
+  }
+}
+
+const pollMs = 10;
+
+/**
+ * Takes the lock file, or throws `FileLockHeld` at once when a living process has it. The lock of a process that
+ * ended without releasing it is replaced. It works between the processes of one machine that see each other's
+ * process ids: containers that share a folder do not, and must not share a lock.
+ */
+export async function tryAcquireFileLock(path: string, describe: LockDescription): Promise<FileLock> {
+  return acquireFileLock(path, describe, 0);
+}
+
+/** As `tryAcquireFileLock`, but waits up to `waitMs` milliseconds for the holder to release it. */
+export async function acquireFileLock(
+  path: string,
+  describe: LockDescription,
+  waitMs: number,
+): Promise<FileLock> {
+  const start = (await processStart(process.pid)) ?? null;
+  const since = new Date().toISOString();
+  const mine = {
+    pid: process.pid,
+    processStart: start,
+    purpose: describe.purpose,
+    since,
+    nonce: randomUUID(),
+  };
+  const giveUpAt = performance.now() + waitMs;
+  for (;;) {
+    const found = await readLock(path);
+    if (found === undefined) {
+      if (await claim(path, mine)) return { release: () => release(path, mine.nonce) };
+    } else if (found === null || (await isStale(found))) {
+      await removeStale(path);
+    } else {
+      if (performance.now() >= giveUpAt) throw new FileLockHeld(describe.subject ?? path, found);
+      await sleep(pollMs * (0.5 + Math.random()));
+    }
+  }
+}
+
+/**
+ * A link is as exclusive as O_EXCL and shows the file with its content or not at all: a process killed between
+ * creating and writing would leave an empty lock that names nobody.
+ */
+async function claim(path: string, holder: LockHolder): Promise<boolean> {
+  const draft = `${path}.${holder.nonce}`;
+  await writeFile(draft, `${JSON.stringify(holder)}\n`, { flag: 'wx', mode: 0o600 });
+  try {
+    await link(draft, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+/**
+ * The holder; undefined where there is no lock file; null where it holds nothing that we wrote, which counts as
+ * stale: a link shows whole files only, so it takes a power failure to leave half of one.
+ */
+async function readLock(path: string): Promise<LockHolder | null | undefined> {
+  try {
+    const content: unknown = JSON.parse(await readFile(path, 'utf8'));
+    return holders.Check(content) ? content : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function isStale(holder: LockHolder): Promise<boolean> {
+  const start = await processStart(holder.pid);
+  if (start === undefined) return true;
+  return start !== null && holder.processStart !== null && start !== holder.processStart;
+}
+
+/**
+ * Removes the lock of a dead process. Of two processes that find it stale at once, the slower would remove the lock
+ * that the faster has just taken; so only the holder of a second lock may remove, and it looks again first. Where
+ * a process died while removing, that second lock is stale and goes the same way.
+ */
+async function removeStale(path: string): Promise<void> {
+  const guard = await acquireFileLock(
+    `${path}.break`,
+    { purpose: 'removing the lock of a dead process' },
+    10_000,
+  );
+  try {
+    const found = await readLock(path);
+    if (found === null || (found && (await isStale(found)))) await rm(path, { force: true });
+  } finally {
+    await guard.release();
+  }
+}
+
+async function release(path: string, nonce: string): Promise<void> {
+  const found = await readLock(path);
+  if (found?.nonce === nonce) await rm(path, { force: true });
+}

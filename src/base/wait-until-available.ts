@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../observability/log.ts';
+
+const firstPauseMs = 250;
+const longestPauseMs = 5000;
+
+interface WaitOptions {
+  /** For the log: what is waited for. */
+  what: string;
+  /** Whether an error is a passing one; any other ends the wait. */
+  isPassing: (error: unknown) => boolean;
+  signal: AbortSignal;
+  log: Log;
+}
+
+/** Repeats the work until it succeeds, waiting up to 5 s in between. Throws what is not passing, and when aborted. */
+export async function waitUntilAvailable<T>(work: () => Promise<T>, options: WaitOptions): Promise<T> {
+  const { what, isPassing, signal, log } = options;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      log.warn({ err: error }, `waiting for ${what}`);
+    }
+    await sleep(pauseMs, undefined, { signal });
+  }
+}

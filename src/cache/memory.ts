@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import type { Lock, SharedCache } from './shared-cache.ts';
+
+/** Values kept at most; beyond that the oldest go first. A cache may forget, a process must not grow for ever. */
+const maxEntries = 20_000;
+
+interface Entry {
+  value: string;
+  expires: number;
+}
+
+interface Listener {
+  tell(message: string): void;
+}
+
+/**
+ * The shared cache of a single process. It keeps the promises of the port, so that one process behaves as several
+ * with Redis do. `now` is a clock in milliseconds.
+ */
+export function createMemoryCache(options: { now?: () => number } = {}): SharedCache {
+  return new MemoryCache(options.now ?? (() => performance.now()));
+}
+
+class MemoryCache implements SharedCache {
+  readonly kind = 'memory';
+  readonly #now: () => number;
+  /** In the order of writing, which is the order of forgetting. */
+  readonly #entries = new Map<string, Entry>();
+  /** Apart from the values, so that a flood of values never evicts a lock that somebody relies on. */
+  readonly #locks = new Map<string, Entry>();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #fence = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    return this.#live(this.#entries, key)?.value;
+  }
+
+  async set(key: string, value: string, ttlMs: number): Promise<void> {
+    this.#entries.delete(key);
+    this.#entries.set(key, { value, expires: this.#now() + ttlMs });
+    if (this.#entries.size > maxEntries) this.#forget();
+  }
+
+  async deleteIfEqual(key: string, value: string): Promise<boolean> {
+    if (this.#live(this.#entries, key)?.value !== value) return false;
+    return this.#entries.delete(key);
+  }
+
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
+    const entry = this.#live(this.#entries, key);
+    const sum = Number(entry?.value ?? 0) + by;
+    if (entry === undefined) await this.set(key, String(sum), ttlMs);
+    else entry.value = String(sum);
+    return sum;
+  }
+
+  async acquireLock(key: string, ttlMs: number): Promise<Lock | undefined> {
+    if (this.#live(this.#locks, key) !== undefined) return undefined;
+    const token = randomUUID();
+    this.#locks.set(key, { value: token, expires: this.#now() + ttlMs });
+    this.#fence += 1;
+    const isHeld = async () => this.#live(this.#locks, key)?.value === token;
+    const release = async () => {
+      if (await isHeld()) this.#locks.delete(key);
+    };
+    return { fence: this.#fence, isHeld, release };
+  }
+
+  async publish(channel: string, message: string): Promise<void> {
+    for (const listener of [...(this.#listeners.get(channel) ?? [])]) {
+      // Later and each on its own, as from a server: the publisher never runs, or fails with, its listeners.
+      setImmediate(() => {
+        if (this.#listeners.get(channel)?.has(listener)) listener.tell(message);
+      });
+    }
+  }
+
+  subscribe(channel: string, tell: (message: string) => void): () => void {
+    const listener: Listener = { tell };
+    const all = this.#listeners.get(channel) ?? new Set();
+    this.#listeners.set(channel, all.add(listener));
+    return () => {
+      all.delete(listener);
+      if (all.size === 0 && this.#listeners.get(channel) === all) this.#listeners.delete(channel);
+    };
+  }
+
+  async checkHealth(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+  }
+
+  #live(entries: Map<string, Entry>, key: string): Entry | undefined {
+    const entry = entries.get(key);
+    if (entry === undefined || entry.expires > this.#now()) return entry;
+    entries.delete(key);
+    return undefined;
+  }
+
+  /** Drops what has expired, and where that is not enough the oldest tenth, so that it is not done at every write. */
+  #forget(): void {
+    const now = this.#now();
+    for (const [key, entry] of this.#entries) {
+      if (entry.expires <= now) this.#entries.delete(key);
+    }
+    let surplus = this.#entries.size - maxEntries * 0.9;
+    if (this.#entries.size <= maxEntries) return;
+    for (const key of this.#entries.keys()) {
+      if (surplus-- <= 0) break;
+      this.#entries.delete(key);
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import type { Log } from '../observability/log.ts';
+import { createRedisSubscriber, type RedisSubscriber } from './redis-subscriber.ts';
+import { CacheUnavailable, type Lock, type SharedCache } from './shared-cache.ts';
+
+/** A Redis that is slower than this counts as away: requests wait for it on their way. */
+const commandTimeoutMs = 1000;
+
+/** A fence must outlive every holder that could still carry a smaller one; locks live seconds. */
+const fenceTtlMs = 24 * 3_600_000;
+
+const scripts = {
+  deleteIfEqual: `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`,
+  // The first addition sets the lifetime, and so does one that finds a counter without any.
+  increment: `local sum = redis.call('incrby', KEYS[1], ARGV[1])
+    if redis.call('pttl', KEYS[1]) < 0 then redis.call('pexpire', KEYS[1], ARGV[2]) end
+    return sum`,
+  acquireLock: `if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+    local fence = redis.call('incr', KEYS[2])
+    redis.call('pexpire', KEYS[2], ARGV[3])
+    return fence`,
+};
+
+/**
+ * The shared cache in Redis. It connects in the background and by itself again after every loss; while there is no
+ * connection, and when an answer takes more than a second, methods throw `CacheUnavailable` at once.
+ */
+export function createRedisCache(options: { url: string; log: Log }): SharedCache {
+  return new RedisCache(options.url, options.log);
+}
+
+/** A connection that never queues: a command that can't be sent now fails now. */
+function connect(url: string): Redis {
+  return new Redis(url, {
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    commandTimeout: commandTimeoutMs,
+    // A server that takes commands and never answers: reconnect, so that later commands fail without waiting.
+    socketTimeout: commandTimeoutMs,
+    keepAlive: 10_000,
+    retryStrategy: (attempt) => Math.min(attempt * 100, 2000),
+  });
+}
+
+class RedisCache implements SharedCache {
+  readonly kind = 'redis';
+  readonly #commands: Redis;
+  readonly #subscriber: RedisSubscriber;
+
+  constructor(url: string, log: Log) {
+    this.#commands = connect(url);
+    const subscriberConnection = connect(url);
+    this.#subscriber = createRedisSubscriber(subscriberConnection, log);
+    logConnection(this.#commands, log, 'commands');
+    logConnection(subscriberConnection, log, 'announcements');
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    return (await this.#run((redis) => redis.get(key))) ?? undefined;
+  }
+
+  async set(key: string, value: string, ttlMs: number): Promise<void> {
+    await this.#run((redis) => redis.set(key, value, 'PX', wholeMs(ttlMs)));
+  }
+
+  async deleteIfEqual(key: string, value: string): Promise<boolean> {
+    return (await this.#run((redis) => redis.eval(scripts.deleteIfEqual, 1, key, value))) === 1;
+  }
+
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
+    return Number(await this.#run((redis) => redis.eval(scripts.increment, 1, key, by, wholeMs(ttlMs))));
+  }
+
+  async acquireLock(key: string, ttlMs: number): Promise<Lock | undefined> {
+    const token = randomUUID();
+    const fence = Number(
+      await this.#run((redis) =>
+        redis.eval(scripts.acquireLock, 2, key, `${key}:fence`, token, wholeMs(ttlMs), fenceTtlMs),
+      ),
+    );
+    if (fence === 0) return undefined;
+    return {
+      fence,
+      isHeld: async () => (await this.get(key)) === token,
+      release: async () => {
+        await this.deleteIfEqual(key, token);
+      },
+    };
+  }
+
+  async publish(channel: string, message: string): Promise<void> {
+    await this.#run((redis) => redis.publish(channel, message));
+  }
+
+  subscribe(channel: string, listener: (message: string) => void, onReconnect?: () => void): () => void {
+    return this.#subscriber.subscribe(channel, listener, onReconnect);
+  }
+
+  async checkHealth(): Promise<void> {
+    await this.#run((redis) => redis.ping());
+  }
+
+  async close(): Promise<void> {
+    this.#subscriber.close();
+    this.#commands.disconnect();
+  }
+
+  async #run<T>(command: (redis: Redis) => Promise<T>): Promise<T> {
+    try {
+      return await command(this.#commands);
+    } catch (error) {
+      // Only the sentence goes on: the error itself carries the command, and with it tokens or the password.
+      throw new CacheUnavailable(`Redis: ${error instanceof Error ? error.message : 'no answer'}`);
+    }
+  }
+}
+
+/** One line when the connection is lost and one when it is back, not one for every attempt. */
+function logConnection(redis: Redis, log: Log, purpose: string): void {
+  let lost = false;
+  let reason = 'connection closed';
+  redis.on('ready', () => {
+    if (lost) log.info({ purpose }, 'Redis is connected again');
+    lost = false;
+  });
+  redis.on('error', (error: Error) => {
+    reason = error.message;
+  });
+  redis.on('reconnecting', () => {
+    if (!lost) log.warn({ purpose, reason }, 'Redis is not connected; the service goes on without it');
+    lost = true;
+  });
+}
+
+function wholeMs(ttlMs: number): number {
+  return Math.max(1, Math.ceil(ttlMs));
+}

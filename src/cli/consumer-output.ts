@@ -1,0 +1,53 @@
+import type { Permission } from '../consumers/consumer.ts';
+import type { ConsumerView } from '../consumers/consumer-view.ts';
+
+/** A new consumer as a person reads it. */
+export function showCreated(created: {
+  id: string;
+  name: string;
+  apiKey: string;
+  apiSecret: string;
+  permissions: Permission[];
+}): string {
+  return [
+    `id           ${created.id}`,
+    `name         ${created.name}`,
+    `permissions  ${showPermissions(created.permissions)}`,
+    `API key      ${created.apiKey}`,
+    `API secret   ${created.apiSecret}`,
+    '',
+    'The secret is not stored and cannot be shown again.',
+  ].join('\n');
+}
+
+export function showConsumer(view: ConsumerView): string {
+  return [
+    `id           ${view.id}`,
+    `name         ${view.name}`,
+    `permissions  ${showPermissions(view.permissions)}`,
+    `created      ${view.createdAt}`,
+    `updated      ${view.updatedAt}`,
+    `rotated      ${view.rotatedAt ?? 'never'}`,
+    `certificates ${view.certificateFingerprints.join(', ') || 'none required'}`,
+    ...view.credentials.map(({ apiKey, state, expiresAt }) => {
+      return `API key      ${apiKey} (${state}${expiresAt === null ? '' : `, until ${expiresAt}`})`;
+    }),
+  ].join('\n');
+}
+
+export function showConsumers(views: ConsumerView[]): string {
+  if (views.length === 0) return 'There are no consumers.';
+  const rows = views.map(({ id, createdAt, name, permissions }) => [
+    id,
+    createdAt,
+    name,
+    showPermissions(permissions),
+  ]);
+  const all = [['id', 'created', 'name', 'permissions'], ...rows];
+  const widths = [0, 1, 2].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')).join('\n');
+}
+
+function showPermissions(permissions: Permission[]): string {
+  return permissions.map(({ resource, actions }) => `${resource}:${actions.join(',')}`).join(' ') || 'none';
+}

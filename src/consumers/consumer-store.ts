@@ -1,0 +1,125 @@
+import type { Log } from '../observability/log.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import {
+  BrokenConsumer,
+  type Consumer,
+  consumerSecretName,
+  consumersFolder,
+  type Permission,
+  parseConsumer,
+  type StoredCredential,
+} from './consumer.ts';
+import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
+import type { KeySet, Pepper } from './pepper.ts';
+import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
+
+export interface NewConsumer {
+  name: string;
+  permissions: readonly RequestedPermission[];
+}
+
+/** A consumer with the pair that was made for it; the secret exists here only. */
+export interface CreatedConsumer extends CredentialPair {
+  consumer: Consumer;
+  /** Version of the secret that holds the consumer. */
+  version: string;
+}
+
+export interface VersionedConsumer {
+  consumer: Consumer;
+  version: string;
+}
+
+/** Consumers in the secrets manager. Every method throws `SecretsUnavailable`. */
+export interface ConsumerStore {
+  /** Throws `Problem` invalid_request for a bad name or permission, `KeyUnusable`. */
+  create(wanted: NewConsumer): Promise<CreatedConsumer>;
+  /** All consumers, oldest first; broken records are logged and left out. */
+  list(): Promise<Consumer[]>;
+  /** Undefined where there is none. Throws `BrokenConsumer`. */
+  find(id: string): Promise<VersionedConsumer | undefined>;
+  /** Writes if nobody has since; returns the new version. Throws `VersionConflict`. */
+  save(consumer: Consumer, version: string | null): Promise<string>;
+}
+
+export interface ConsumerStoreOptions {
+  secrets: SecretsManager;
+  pepper: Pepper;
+  log: Log;
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+export function createConsumerStore({ secrets, pepper, log, clock }: ConsumerStoreOptions): ConsumerStore {
+  const save = (consumer: Consumer, version: string | null) =>
+    secrets.write(consumerSecretName(consumer.id), `${JSON.stringify(consumer, null, 2)}\n`, version);
+  const find = async (id: string) => {
+    const name = consumerSecretName(id);
+    const secret = await secrets.read(name);
+    return secret && { consumer: parseConsumer(name, secret.value), version: secret.version };
+  };
+  return {
+    find,
+    save,
+    create: async ({ name, permissions }) => {
+      const checked = { name: checkConsumerName(name), permissions: checkPermissions(permissions) };
+      const keys = await pepper.load();
+      const id = makeConsumerId();
+      const pair = makeCredentialPair(id);
+      const consumer = newConsumer({ id, ...checked }, pair, keys, clock());
+      return { consumer, ...pair, version: await save(consumer, null) };
+    },
+    list: async () => {
+      const consumers: Consumer[] = [];
+      for (const name of await secrets.list(consumersFolder)) {
+        const found = await findOrSkip(name.slice(consumersFolder.length + 1), find, log);
+        if (found !== undefined) consumers.push(found.consumer);
+      }
+      return consumers.sort((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
+    },
+  };
+}
+
+async function findOrSkip(id: string, find: ConsumerStore['find'], log: Log) {
+  try {
+    return await find(id);
+  } catch (error) {
+    if (!(error instanceof BrokenConsumer)) throw error;
+    log.error(
+      { secret: consumerSecretName(id), reason: error.message },
+      'a consumer record is broken and left out',
+    );
+    return undefined;
+  }
+}
+
+/** The record of a consumer that has this pair and no other. */
+export function newConsumer(
+  wanted: { id: string; name: string; permissions: Permission[] },
+  pair: CredentialPair,
+  keys: KeySet,
+  now: number,
+): Consumer {
+  const at = new Date(now).toISOString();
+  return {
+    ...wanted,
+    createdAt: at,
+    updatedAt: at,
+    rotatedAt: null,
+    certificateFingerprints: [],
+    credentials: [activeCredential(pair, keys, at)],
+  };
+}
+
+/** What is stored of a new pair. */
+export function activeCredential(pair: CredentialPair, keys: KeySet, createdAt: string): StoredCredential {
+  return {
+    apiKey: pair.apiKey,
+    hash: hashSecret(pair.apiSecret, keys.current.key).toString('base64url'),
+    algorithm: 'hmac-sha256',
+    pepperVersion: keys.current.version,
+    state: 'active',
+    createdAt,
+    expiresAt: null,
+  };
+}

@@ -1,0 +1,86 @@
+import { createHmac, type KeyObject, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/**
+ * The format of what consumers hold, by which secret scanners can recognise it offline. Alphabet `0-9A-Za-z`; the
+ * last six characters are the CRC-32 of all before them, zero-padded, as GitHub's tokens have it.
+ *
+ * - consumer id: `con_` and 16 characters
+ * - API key: `hgk_`, the 16 characters of the consumer's id, `_`, 16 random characters, checksum
+ * - API secret: `hgs_`, 43 random characters (256 bits), checksum
+ */
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const idLength = 16;
+const checksumLength = 6;
+
+export const consumerIdPattern = 'con_[0-9A-Za-z]{16}';
+export const apiKeyPattern = 'hgk_[0-9A-Za-z]{16}_[0-9A-Za-z]{22}';
+export const apiSecretPattern = 'hgs_[0-9A-Za-z]{49}';
+
+const idExpression = new RegExp(`^${consumerIdPattern}$`);
+const keyExpression = new RegExp(`^${apiKeyPattern}$`);
+const eitherExpression = new RegExp(`^(?:${apiKeyPattern}|${apiSecretPattern})$`);
+
+/** Longer texts than this are no credentials, and no work is done for them. */
+export const maxCredentialLength = 64;
+
+export interface CredentialPair {
+  apiKey: string;
+  apiSecret: string;
+}
+
+export function makeConsumerId(): string {
+  return `con_${randomBase62(idLength)}`;
+}
+
+export function isConsumerId(text: string): boolean {
+  return text.length <= maxCredentialLength && idExpression.test(text);
+}
+
+/** A new pair for the consumer. The secret is to be shown once and never stored. */
+export function makeCredentialPair(consumerId: string): CredentialPair {
+  const idPart = consumerId.slice('con_'.length);
+  return {
+    apiKey: withChecksum(`hgk_${idPart}_${randomBase62(16)}`),
+    apiSecret: withChecksum(`hgs_${randomBase62(43)}`),
+  };
+}
+
+/** Whether the text is an API key or an API secret whose checksum is right; says nothing about its validity. */
+export function hasValidChecksum(text: string): boolean {
+  if (text.length > maxCredentialLength || !eitherExpression.test(text)) return false;
+  return withChecksum(text.slice(0, -checksumLength)) === text;
+}
+
+/** Id of the consumer that the API key was made for; undefined for what is no API key or has a wrong checksum. */
+export function consumerIdOf(apiKey: string): string | undefined {
+  if (apiKey.length > maxCredentialLength || !keyExpression.test(apiKey) || !hasValidChecksum(apiKey))
+    return undefined;
+  return `con_${apiKey.slice('hgk_'.length, 'hgk_'.length + idLength)}`;
+}
+
+/** The 32 bytes that are stored in place of an API secret. */
+export function hashSecret(apiSecret: string, pepper: KeyObject): Buffer {
+  return createHmac('sha256', pepper).update(apiSecret).digest();
+}
+
+/** Random characters without modulo bias: 248 is the largest multiple of 62 in a byte, the bytes above are dropped. */
+export function randomBase62(length: number): string {
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < 248 && text.length < length) text += alphabet[byte % 62];
+    }
+  }
+  return text;
+}
+
+function withChecksum(text: string): string {
+  let rest = crc32(text);
+  let checksum = '';
+  for (let i = 0; i < checksumLength; i++) {
+    checksum = alphabet[rest % 62] + checksum;
+    rest = Math.floor(rest / 62);
+  }
+  return text + checksum;
+}

@@ -1,0 +1,114 @@
+import type { Consumer, StoredCredential } from './consumer.ts';
+
+/** A credential pair as a look-up finds it; the answers are made here once, so that a look-up makes nothing. */
+export interface IndexEntry {
+  readonly hash: Buffer;
+  readonly pepperVersion: number;
+  /** Milliseconds since 1970 from which on the pair is refused; Infinity while it is active. */
+  readonly expiresAt: number;
+  readonly accepted: Accepted;
+  readonly wrongSecret: Refused;
+  readonly expired: Refused;
+}
+
+export interface Accepted {
+  readonly result: 'accepted';
+  readonly consumer: Consumer;
+  readonly consumerId: string;
+}
+
+export interface Refused {
+  readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked';
+  readonly consumerId: string | null;
+}
+
+interface Loaded {
+  /** Version of the secret that this was read from. */
+  version: string;
+  /** Undefined: the record is broken. */
+  consumer: Consumer | undefined;
+}
+
+/** API keys that are remembered after they were withdrawn; the oldest are forgotten first. */
+const maxGone = 10_000;
+
+/** All that is known of consumers, by API key and by id. */
+export class DirectoryIndex {
+  readonly #entries = new Map<string, IndexEntry>();
+  readonly #loaded = new Map<string, Loaded>();
+  readonly #gone = new Map<string, Refused>();
+
+  get size(): number {
+    return this.#loaded.size;
+  }
+
+  find(apiKey: string): IndexEntry | undefined {
+    return this.#entries.get(apiKey);
+  }
+
+  /** How to refuse a key that was valid once: the audit can say whose it was. */
+  findGone(apiKey: string): Refused | undefined {
+    return this.#gone.get(apiKey);
+  }
+
+  /** Version of the secret that is loaded, undefined where none is. */
+  versionOf(id: string): string | undefined {
+    return this.#loaded.get(id)?.version;
+  }
+
+  ids(): string[] {
+    return [...this.#loaded.keys()];
+  }
+
+  /** Takes the consumer's credentials in place of those that it had; undefined stands for a broken record. */
+  set(id: string, version: string, consumer: Consumer | undefined, now: number): void {
+    const before = this.#loaded.get(id)?.consumer;
+    this.#loaded.set(id, { version, consumer });
+    this.#withdraw(before, now);
+    for (const credential of consumer?.credentials ?? []) {
+      this.#entries.set(credential.apiKey, createEntry(consumer as Consumer, credential));
+      this.#gone.delete(credential.apiKey);
+    }
+  }
+
+  remove(id: string, now: number): void {
+    const before = this.#loaded.get(id)?.consumer;
+    this.#loaded.delete(id);
+    this.#withdraw(before, now);
+  }
+
+  #withdraw(consumer: Consumer | undefined, now: number): void {
+    for (const { apiKey } of consumer?.credentials ?? []) {
+      const entry = this.#entries.get(apiKey);
+      this.#entries.delete(apiKey);
+      if (entry === undefined) continue;
+      this.#gone.set(
+        apiKey,
+        now >= entry.expiresAt ? entry.expired : refused('revoked', entry.accepted.consumerId),
+      );
+      const oldest = this.#gone.keys().next().value;
+      if (this.#gone.size > maxGone && oldest !== undefined) this.#gone.delete(oldest);
+    }
+  }
+}
+
+function createEntry(consumer: Consumer, credential: StoredCredential): IndexEntry {
+  return {
+    hash: Buffer.from(credential.hash, 'base64url'),
+    pepperVersion: credential.pepperVersion,
+    expiresAt: expiryOf(credential),
+    accepted: { result: 'accepted', consumer, consumerId: consumer.id },
+    wrongSecret: refused('wrong_secret', consumer.id),
+    expired: refused('expired', consumer.id),
+  };
+}
+
+/** A rotated pair without an expiry would stay valid for ever by mistake: it counts as expired. */
+function expiryOf(credential: StoredCredential): number {
+  if (credential.expiresAt !== null) return Date.parse(credential.expiresAt);
+  return credential.state === 'active' ? Number.POSITIVE_INFINITY : 0;
+}
+
+function refused(result: Refused['result'], consumerId: string): Refused {
+  return { result, consumerId };
+}

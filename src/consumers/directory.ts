@@ -1,0 +1,278 @@
+import type { Log } from '../observability/log.ts';
+import { type Secret, type SecretsManager, SecretsUnavailable } from '../secrets/secrets-manager.ts';
+import {
+  BrokenConsumer,
+  type Consumer,
+  consumerSecretName,
+  consumersFolder,
+  parseConsumer,
+} from './consumer.ts';
+import { consumerIdOf } from './credentials.ts';
+import { DirectoryIndex, type IndexEntry, type Refused } from './directory-index.ts';
+import { createMissedKeys } from './missed-keys.ts';
+import { type Pepper, pepperName } from './pepper.ts';
+
+export interface DirectoryOptions {
+  secrets: SecretsManager;
+  pepper: Pepper;
+  log: Log;
+  /** Seconds between two refreshes. */
+  refreshSeconds: number;
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+export interface DirectoryStatus {
+  /** Whether the last refresh reached the secrets manager for everything. */
+  connected: boolean;
+  /** Consumers that are loaded, broken records included. */
+  consumers: number;
+  /** Seconds since all of it was last read without a failure; null before that. */
+  ageSeconds: number | null;
+}
+
+/** Reads of secrets that run at once during a refresh. */
+const parallelReads = 16;
+/** At most one unknown key a second costs a read, over all callers: random keys can't load the secrets manager. */
+const lookUpIntervalMs = 1000;
+
+/**
+ * All consumers in memory, by API key. What is asked by requests (`find`, `findGone`) does no I/O. Kept up to date
+ * by a refresh every `refreshSeconds`, on every change that the secrets manager reports, and by reading the one
+ * consumer that an unknown API key names. While the secrets manager is away, what was loaded stays valid.
+ */
+export class ConsumerDirectory {
+  readonly #options: DirectoryOptions;
+  readonly #index = new DirectoryIndex();
+  readonly #missed: ReturnType<typeof createMissedKeys>;
+  readonly #lookUps = new Map<string, Promise<void>>();
+  #lastLookUp = Number.NEGATIVE_INFINITY;
+
+  /** Observations are numbered when they begin: one that began earlier never replaces one that began later. */
+  #observations = 0;
+  #refreshed = 0;
+  readonly #observed = new Map<string, number>();
+
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #unwatch: (() => void)[] = [];
+  #started = false;
+  #connected = false;
+  #completeAt: number | null = null;
+
+  constructor(options: DirectoryOptions) {
+    this.#options = options;
+    this.#missed = createMissedKeys(options.clock);
+  }
+
+  /** Loads everything and keeps it up to date until `stop`. Throws `SecretsUnavailable`, `KeyUnusable`. */
+  async start(): Promise<void> {
+    await this.#options.pepper.load();
+    await this.#load();
+    this.#started = true;
+    const refresh = () => void this.refresh();
+    const pepperFolder = pepperName.slice(0, pepperName.lastIndexOf('/'));
+    this.#unwatch = [consumersFolder, pepperFolder].map((folder) =>
+      this.#options.secrets.watch(folder, refresh),
+    );
+    // A change between loading and watching would go unseen until the next refresh.
+    refresh();
+  }
+
+  async stop(): Promise<void> {
+    this.#started = false;
+    clearTimeout(this.#timer);
+    for (const unwatch of this.#unwatch.splice(0)) unwatch();
+    await Promise.allSettled([this.#running, this.#next, ...this.#lookUps.values()]);
+    clearTimeout(this.#timer);
+  }
+
+  status(): DirectoryStatus {
+    const age = this.#completeAt === null ? null : (this.#options.clock() - this.#completeAt) / 1000;
+    return { connected: this.#connected, consumers: this.#index.size, ageSeconds: age };
+  }
+
+  find(apiKey: string): IndexEntry | undefined {
+    return this.#index.find(apiKey);
+  }
+
+  findGone(apiKey: string): Refused | undefined {
+    return this.#index.findGone(apiKey);
+  }
+
+  /** Takes what this process has just written, without waiting for a refresh. */
+  put(consumer: Consumer, version: string): void {
+    this.#observe(consumer.id, ++this.#observations, () =>
+      this.#index.set(consumer.id, version, consumer, this.#options.clock()),
+    );
+  }
+
+  /** Forgets a consumer that this process has just deleted. */
+  remove(id: string): void {
+    this.#observe(id, ++this.#observations, () => this.#index.remove(id, this.#options.clock()));
+  }
+
+  /**
+   * Reads the consumer that an unknown API key names; resolves when `find` is worth another try, and never fails.
+   * Undefined where no read is due: the checksum is wrong, the key was missed lately, or too many unknown keys come.
+   */
+  lookUp(apiKey: string): Promise<void> | undefined {
+    if (this.#missed.has(apiKey)) return undefined;
+    const id = consumerIdOf(apiKey);
+    if (id === undefined) return undefined;
+    return this.#lookUps.get(id) ?? this.#startLookUp(id, apiKey);
+  }
+
+  /** Reads everything anew in a refresh that begins after this call; never fails: `status` shows the outcome. */
+  refresh(): Promise<void> {
+    if (this.#running === undefined) return this.#startRefresh();
+    this.#next ??= this.#running.then(() => {
+      this.#next = undefined;
+      return this.#startRefresh();
+    });
+    return this.#next;
+  }
+
+  #startRefresh(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#running = this.#refreshOnce().finally(() => {
+      this.#running = undefined;
+      if (!this.#started) return;
+      this.#timer = setTimeout(() => void this.refresh(), this.#options.refreshSeconds * 1000);
+      this.#timer.unref();
+    });
+    return this.#running;
+  }
+
+  async #refreshOnce(): Promise<void> {
+    const { log, pepper } = this.#options;
+    try {
+      await pepper.refresh();
+    } catch (err) {
+      log.error({ err }, 'the pepper could not be read again; the one that is loaded stays in use');
+    }
+    try {
+      await this.#load();
+    } catch (err) {
+      this.#connected = false;
+      log.error({ err }, 'the consumers could not be read again; those that are loaded stay valid');
+    }
+  }
+
+  /** Throws `SecretsUnavailable` when nothing could be read; a single consumer that can't be stays as it was. */
+  async #load(): Promise<void> {
+    const { secrets, log, clock } = this.#options;
+    const since = ++this.#observations;
+    const names = await secrets.list(consumersFolder);
+    const found = await readAll(secrets, names);
+    const failed = found.filter((outcome) => outcome.error !== undefined);
+    if (failed[0] !== undefined && failed.length === names.length) throw failed[0].error;
+    for (const { name, secret, error } of found) {
+      if (error === undefined) this.#apply(idOf(name), secret, since);
+      else
+        log.error(
+          { secret: name, err: error },
+          'a consumer could not be read; what is loaded of it stays valid',
+        );
+    }
+    const present = new Set(names.map(idOf));
+    for (const id of this.#index.ids()) if (!present.has(id)) this.#apply(id, undefined, since);
+    this.#refreshed = since;
+    for (const [id, at] of this.#observed) if (at < since) this.#observed.delete(id);
+    this.#missed.clear();
+    this.#connected = failed.length === 0;
+    if (this.#connected) this.#completeAt = clock();
+  }
+
+  #startLookUp(id: string, apiKey: string): Promise<void> | undefined {
+    const now = this.#options.clock();
+    // The first comparison is for a clock that was set back.
+    if (now >= this.#lastLookUp && now - this.#lastLookUp < lookUpIntervalMs) return undefined;
+    this.#lastLookUp = now;
+    const reading = this.#readOne(id, apiKey).finally(() => this.#lookUps.delete(id));
+    this.#lookUps.set(id, reading);
+    return reading;
+  }
+
+  async #readOne(id: string, apiKey: string): Promise<void> {
+    const { secrets, log } = this.#options;
+    const since = ++this.#observations;
+    try {
+      const secret = await secrets.read(consumerSecretName(id));
+      this.#observe(id, since, () => this.#set(id, secret));
+      if (this.#index.find(apiKey) === undefined && since > this.#refreshed) this.#missed.add(apiKey);
+    } catch (err) {
+      log.warn({ err }, 'an unknown API key could not be looked up');
+    }
+  }
+
+  /** Applies what a refresh saw, unless something that began later is known. */
+  #apply(id: string, secret: Secret | undefined, since: number): void {
+    if ((this.#observed.get(id) ?? 0) < since) this.#set(id, secret);
+  }
+
+  #observe(id: string, since: number, apply: () => void): void {
+    if (since < Math.max(this.#observed.get(id) ?? 0, this.#refreshed)) return;
+    this.#observed.set(id, since);
+    apply();
+  }
+
+  #set(id: string, secret: Secret | undefined): void {
+    const { clock } = this.#options;
+    if (secret === undefined) this.#index.remove(id, clock());
+    else if (secret.version !== this.#index.versionOf(id)) {
+      this.#index.set(id, secret.version, this.#parse(consumerSecretName(id), secret.value), clock());
+    }
+  }
+
+  /** One broken record must neither stop the service nor take the others with it. */
+  #parse(name: string, value: string): Consumer | undefined {
+    const { log, pepper } = this.#options;
+    try {
+      const consumer = parseConsumer(name, value);
+      const unknown = consumer.credentials.find(({ pepperVersion }) => !pepper.keys?.get(pepperVersion));
+      if (unknown !== undefined) {
+        const facts = { secret: name, pepperVersion: unknown.pepperVersion };
+        log.error(
+          facts,
+          'a consumer needs a version of the pepper that is not there; its secret will be refused',
+        );
+      }
+      return consumer;
+    } catch (error) {
+      if (!(error instanceof BrokenConsumer)) throw error;
+      log.error({ secret: name, reason: error.message }, 'a consumer record is broken and left out');
+      return undefined;
+    }
+  }
+}
+
+interface ReadOutcome {
+  name: string;
+  secret?: Secret | undefined;
+  error?: SecretsUnavailable;
+}
+
+async function readAll(secrets: SecretsManager, names: string[]): Promise<ReadOutcome[]> {
+  const outcomes: ReadOutcome[] = [];
+  const waiting = names.values();
+  const work = async () => {
+    for (const name of waiting) outcomes.push(await readOutcome(secrets, name));
+  };
+  await Promise.all(Array.from({ length: parallelReads }, work));
+  return outcomes;
+}
+
+async function readOutcome(secrets: SecretsManager, name: string): Promise<ReadOutcome> {
+  try {
+    return { name, secret: await secrets.read(name) };
+  } catch (error) {
+    if (error instanceof SecretsUnavailable) return { name, error };
+    throw error;
+  }
+}
+
+function idOf(name: string): string {
+  return name.slice(consumersFolder.length + 1);
+}

@@ -1,0 +1,107 @@
+import { readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
+import { acquireFileLock } from '../base/file-lock.ts';
+import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
+import { consumersFolder, type Permission, type PermissionResource } from './consumer.ts';
+import { newConsumer } from './consumer-store.ts';
+import type { Consumers } from './create-consumers.ts';
+import { consumerIdOf, hasValidChecksum, makeConsumerId, makeCredentialPair } from './credentials.ts';
+
+const business: PermissionResource[] = ['members', 'quotes', 'bookings'];
+const resourcesOf = { console: business, admin: [...business, 'consumers'] } as const;
+type FirstConsumer = keyof typeof resourcesOf;
+const firstConsumers = Object.keys(resourcesOf) as FirstConsumer[];
+
+const oneSchema = Type.Object({ id: Type.String(), apiKey: Type.String(), apiSecret: Type.String() });
+const credentialsSchema = Type.Object({ console: oneSchema, admin: oneSchema });
+type FirstCredentials = Static<typeof credentialsSchema>;
+const credentialFiles = Compile(credentialsSchema);
+
+export interface FirstStartOptions {
+  secrets: SecretsManager;
+  consumers: Pick<Consumers, 'pepper' | 'store'>;
+  /** Folder of the file secrets manager; the lock lives here, since services may share it and not their dataDir. */
+  secretsDir: string;
+  dataDir: string;
+  /** Milliseconds since 1970. */
+  clock?: () => number;
+}
+
+/**
+ * With no consumer in the secrets manager, makes `console` and `admin` and writes their credentials to
+ * `<dataDir>/credentials.json` (mode 0600); returns that path, or undefined where there was nothing to do. For the
+ * file secrets manager only, and never in production: the caller decides.
+ *
+ * The credentials are written first, to `credentials.json~draft`, then the consumers, then the draft is renamed. A
+ * draft that is there at the start is the trace of a crash: its consumers are completed, whichever of them exist,
+ * so nobody is left with consumers whose secrets no file holds. Throws `SecretsUnavailable`, `KeyUnusable`.
+ */
+export async function makeFirstConsumers(options: FirstStartOptions): Promise<string | undefined> {
+  const { secrets, secretsDir, dataDir } = options;
+  await makeFolder(secretsDir);
+  await makeFolder(dataDir);
+  const describe = { purpose: 'making the first consumers', subject: secretsDir };
+  const lock = await acquireFileLock(join(secretsDir, '~first-start'), describe, 30_000);
+  try {
+    const path = join(dataDir, 'credentials.json');
+    const draft = `${path}~draft`;
+    const unfinished = await readDraft(draft);
+    if (unfinished === undefined && (await secrets.list(consumersFolder)).length > 0) return undefined;
+    const credentials = unfinished ?? makeCredentials();
+    if (unfinished === undefined) await replaceFile(draft, `${JSON.stringify(credentials, null, 2)}\n`);
+    for (const name of firstConsumers) await createIfMissing(name, credentials, options);
+    await rename(draft, path);
+    await syncFolder(dataDir);
+    return path;
+  } finally {
+    await lock.release();
+  }
+}
+
+function makeCredentials(): FirstCredentials {
+  const one = () => {
+    const id = makeConsumerId();
+    return { id, ...makeCredentialPair(id) };
+  };
+  return { console: one(), admin: one() };
+}
+
+/** The draft of a start that crashed; one that we did not write as it stands is of no use and is deleted. */
+async function readDraft(path: string): Promise<FirstCredentials | undefined> {
+  try {
+    const content: unknown = JSON.parse(await readFile(path, 'utf8'));
+    if (credentialFiles.Check(content) && firstConsumers.every((name) => isWhole(content[name])))
+      return content;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  await rm(path);
+  return undefined;
+}
+
+function isWhole({ id, apiKey, apiSecret }: FirstCredentials[FirstConsumer]): boolean {
+  return consumerIdOf(apiKey) === id && hasValidChecksum(apiSecret);
+}
+
+async function createIfMissing(
+  name: FirstConsumer,
+  all: FirstCredentials,
+  options: FirstStartOptions,
+): Promise<void> {
+  const { consumers, clock = Date.now } = options;
+  const { id, ...pair } = all[name];
+  const permissions = resourcesOf[name].map((resource): Permission => {
+    return { resource, actions: ['read', 'write', 'delete'] };
+  });
+  const consumer = newConsumer({ id, name, permissions }, pair, await consumers.pepper.load(), clock());
+  try {
+    await consumers.store.save(consumer, null);
+  } catch (error) {
+    // Made before the crash.
+    if (!(error instanceof VersionConflict)) throw error;
+  }
+}

@@ -1,0 +1,97 @@
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { type Secret, type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
+import { consumersFolder } from './consumer.ts';
+
+/** Name of the secret that holds the pepper of the consumers' secrets. */
+export const pepperName = 'pepper/consumers';
+
+/** A key in several versions, of which the first is used for new work and all are good for what exists. */
+export interface KeySet {
+  readonly current: { version: number; key: KeyObject };
+  get(version: number): KeyObject | undefined;
+}
+
+/** A key that can't be used or must not be made anew; the message says what to do and holds no key. */
+export class KeyUnusable extends Error {
+  override readonly name = 'KeyUnusable';
+}
+
+const keyBytes = 32;
+const line = /^([1-9]\d{0,8}):([A-Za-z0-9+/]{43}=)$/;
+
+/**
+ * The key of that name, made now if there is none. Of two processes that make it at once, the slower takes the key
+ * of the faster. It is never made anew while a consumer exists: a service that lost its key would refuse every
+ * consumer, or every cursor, and look healthy. The secret has a line `<version>:<32 bytes in base64>` for each
+ * version, the current one first. Throws `KeyUnusable`, `SecretsUnavailable`.
+ */
+export async function loadOrCreateKey(secrets: SecretsManager, name: string): Promise<KeySet> {
+  const found = await secrets.read(name);
+  if (found !== undefined) return parseKeySet(name, found);
+  const consumers = await secrets.list(consumersFolder);
+  if (consumers.length > 0) return readAgain(secrets, name, consumers.length);
+  try {
+    const value = `1:${randomBytes(keyBytes).toString('base64')}\n`;
+    const version = await secrets.write(name, value, null);
+    return parseKeySet(name, { value, version });
+  } catch (error) {
+    if (!(error instanceof VersionConflict)) throw error;
+    return loadOrCreateKey(secrets, name);
+  }
+}
+
+/** Another process may have made the key and the first consumer since we looked for the key. */
+async function readAgain(secrets: SecretsManager, name: string, consumers: number): Promise<KeySet> {
+  const found = await secrets.read(name);
+  if (found !== undefined) return parseKeySet(name, found);
+  throw new KeyUnusable(
+    `The secret ${name} is missing from the secrets manager (${secrets.kind}), which holds ${consumers} consumer(s). ` +
+      'It is not made anew, since nothing that was made with the lost one would be valid any more. ' +
+      `Restore ${name} from a backup, or delete all secrets below ${consumersFolder}/ and create the consumers again.`,
+  );
+}
+
+/** Throws `KeyUnusable`. */
+export function parseKeySet(name: string, secret: Secret): KeySet {
+  const keys = new Map<number, KeyObject>();
+  let current: KeySet['current'] | undefined;
+  for (const text of secret.value.trim().split(/\s*\n\s*/)) {
+    const [, version, base64] = line.exec(text) ?? [];
+    if (version === undefined || base64 === undefined || keys.has(Number(version))) {
+      throw new KeyUnusable(
+        `The secret ${name} must have lines <version>:<${keyBytes} bytes in base64>, the current version first, ` +
+          'each version once; it has another line.',
+      );
+    }
+    const key = createSecretKey(base64, 'base64');
+    keys.set(Number(version), key);
+    current ??= { version: Number(version), key };
+  }
+  if (current === undefined) throw new KeyUnusable(`The secret ${name} is empty.`);
+  return { current, get: (version) => keys.get(version) };
+}
+
+/** The pepper as it was last read. */
+export interface Pepper {
+  /** Undefined until it was read once. */
+  readonly keys: KeySet | undefined;
+  /** Reads it once. Throws `KeyUnusable`, `SecretsUnavailable`. */
+  load(): Promise<KeySet>;
+  /** Reads it again; what was read before stays valid if that fails. Throws as `load`. */
+  refresh(): Promise<KeySet>;
+}
+
+export function createPepper(secrets: SecretsManager): Pepper {
+  let keys: KeySet | undefined;
+  const refresh = async () => {
+    keys = await loadOrCreateKey(secrets, pepperName);
+    return keys;
+  };
+  return {
+    get keys() {
+      return keys;
+    },
+    load: async () => keys ?? refresh(),
+    refresh,
+  };
+}

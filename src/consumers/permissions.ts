@@ -1,0 +1,59 @@
+import { type Fault, Problem } from '../base/problem.ts';
+import {
+  type Permission,
+  type PermissionAction,
+  permissionActions,
+  permissionResources,
+} from './consumer.ts';
+
+/** A permission as somebody asks for it, not checked yet. */
+export interface RequestedPermission {
+  resource: string;
+  actions: readonly string[];
+}
+
+const resources: readonly string[] = permissionResources;
+const actions: readonly string[] = permissionActions;
+const maxNameLength = 100;
+
+/**
+ * The permissions, one for each resource, in a fixed order. Throws `Problem` invalid_request naming every fault
+ * by JSON Pointer (`#/permissions/0/resource`).
+ */
+export function checkPermissions(requested: readonly RequestedPermission[]): Permission[] {
+  const faults = requested.flatMap((permission, i) => faultsOf(permission, `#/permissions/${i}`));
+  if (requested.length === 0)
+    faults.push({ pointer: '#/permissions', message: 'at least one permission is needed' });
+  if (faults.length > 0) throw new Problem('invalid_request', summary(faults), { errors: faults });
+  return permissionResources.flatMap((resource) => {
+    const asked = requested.filter((permission) => permission.resource === resource);
+    const wanted = new Set(asked.flatMap((permission) => permission.actions));
+    const granted = permissionActions.filter((action): action is PermissionAction => wanted.has(action));
+    return granted.length === 0 ? [] : [{ resource, actions: granted }];
+  });
+}
+
+/** The name, unless it is empty, too long or can disturb a terminal or a log. Throws `Problem` invalid_request. */
+export function checkConsumerName(name: string): string {
+  const length = [...name.slice(0, 4 * maxNameLength)].length;
+  if (length <= maxNameLength && /\S/.test(name) && !/\p{Cc}/u.test(name)) return name;
+  const message = `must have 1 to ${maxNameLength} characters, not only white space and no control characters`;
+  const faults = [{ pointer: '#/name', message }];
+  throw new Problem('invalid_request', summary(faults), { errors: faults });
+}
+
+function faultsOf(permission: RequestedPermission, pointer: string): Fault[] {
+  const faults: Fault[] = [];
+  if (!resources.includes(permission.resource)) {
+    faults.push({ pointer: `${pointer}/resource`, message: `must be one of ${resources.join(', ')}` });
+  }
+  if (permission.actions.length === 0 || permission.actions.some((action) => !actions.includes(action))) {
+    faults.push({ pointer: `${pointer}/actions`, message: `must be one or more of ${actions.join(', ')}` });
+  }
+  return faults;
+}
+
+function summary(faults: readonly Fault[]): string {
+  const texts = faults.map((fault) => `${'pointer' in fault ? fault.pointer.slice(2) : ''} ${fault.message}`);
+  return `The consumer is not valid: ${texts.join('; ')}.`;
+}

@@ -1,0 +1,110 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { Agent, request } from 'undici';
+
+/** Most bytes of an answer, unpacked: 200 records with details of full length, escaped, stay well below. */
+const maxAnswerBytes = 64 * 1024 * 1024;
+
+const unpack = promisify(gunzip);
+
+export interface HttpRequest {
+  url: string;
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  headers: Record<string, string>;
+  body?: string | undefined;
+  /** For everything: connecting, waiting, reading. */
+  timeoutMs: number;
+}
+
+export interface HttpAnswer {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: string;
+}
+
+/** What went wrong below HTTP. Only `unreachable` is certain: nothing was sent. */
+export type HttpFailureKind = 'unreachable' | 'timeout' | 'lost' | 'unreadable';
+
+/** No answer. The message names the cause and never what was sent. */
+export class HttpFailure extends Error {
+  override readonly name = 'HttpFailure';
+  readonly kind: HttpFailureKind;
+
+  constructor(kind: HttpFailureKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+export interface Http {
+  /** Sends a request and reads the whole answer, whatever its status; follows no redirect. Throws `HttpFailure`. */
+  exchange(request: HttpRequest): Promise<HttpAnswer>;
+  close(): Promise<void>;
+}
+
+/** HTTP to the CRM's hosts over kept connections. `timeoutMs` is the longest that any call may take. */
+export function createHttp(timeoutMs: number): Http {
+  const agent = new Agent({
+    // Shorter than a call, so that a host that is not there shows as unreachable and not as an unknown outcome.
+    connect: { timeout: Math.min(5000, timeoutMs * 0.8) },
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    // HTTP/1.1 alone: how the CRM's edge shares one HTTP/2 connection between calls is not documented.
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: 30_000,
+  });
+  return {
+    exchange: (options) => exchange(agent, options),
+    close: () => agent.close(),
+  };
+}
+
+async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(new HttpFailure('timeout', 'no answer in time')), options.timeoutMs);
+  try {
+    const answer = await request(options.url, {
+      dispatcher: agent,
+      method: options.method,
+      headers: { 'accept-encoding': 'gzip', ...options.headers },
+      body: options.body ?? null,
+      signal: controller.signal,
+    });
+    const bytes = await readAll(answer.body);
+    const packed = answer.headers['content-encoding'] === 'gzip';
+    const plain = packed ? await unpack(bytes, { maxOutputLength: maxAnswerBytes }).catch(notReadable) : bytes;
+    return { status: answer.statusCode, headers: answer.headers, body: plain.toString('utf8') };
+  } catch (error) {
+    throw asFailure(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxAnswerBytes) throw new HttpFailure('unreadable', `the answer has more than ${maxAnswerBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function notReadable(): never {
+  throw new HttpFailure('unreadable', 'the answer could not be unpacked');
+}
+
+/** Failures before the first byte is sent, by the codes of Node and undici; certificate errors have many. */
+const beforeSending =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_CLOSED|UND_ERR_DESTROYED)$|CERT|TLS|SSL|^UNABLE_TO_/;
+
+function asFailure(error: unknown): HttpFailure {
+  if (error instanceof HttpFailure) return error;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (beforeSending.test(code)) return new HttpFailure('unreachable', code);
+  if (/_TIMEOUT$/.test(code)) return new HttpFailure('timeout', code);
+  return new HttpFailure('lost', code || 'the connection was lost');
+}

@@ -1,0 +1,48 @@
+import type { Resource } from '../../resources/resource.ts';
+
+/** Longest text of the CRM that is passed on. */
+const longestMessage = 300;
+
+/** The API's name of a column as errors of the CRM name it, or undefined for a column that the API does not have. */
+export function apiFieldOf(resource: Resource, column: string): string | undefined {
+  const wanted = column.toLowerCase();
+  return Object.entries(resource.fields).find(([, { crm }]) =>
+    [crm.path, crm.lookupColumn].some((name) => name?.toLowerCase() === wanted),
+  )?.[0];
+}
+
+/** The field that refers to another record, or undefined where the resource has none. */
+export function lookupFieldOf(resource: Resource): string | undefined {
+  return Object.entries(resource.fields).find(([, { crm }]) => crm.lookupColumn !== undefined)?.[0];
+}
+
+/**
+ * A text that somebody wrote in the CRM, fit to leave the service: columns as the API names them, no native id, no
+ * control characters, bounded. Native ids have 15 or 18 letters and digits, and at least one digit.
+ */
+export function scrub(text: string, resource: Resource | undefined): string {
+  const named = text
+    .slice(0, 4 * longestMessage)
+    .replace(/\p{Cc}+/gu, ' ')
+    .replace(/(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?:[A-Za-z0-9]{15}|[A-Za-z0-9]{18})(?![A-Za-z0-9])/g, '(id)')
+    .replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));
+  return named.replace(/\s+/g, ' ').trim().slice(0, longestMessage);
+}
+
+function apiNameOf(word: string, resource: Resource | undefined): string {
+  if (resource !== undefined) {
+    if (word === resource.crmObject) return resource.name;
+    const field = apiFieldOf(resource, word);
+    if (field !== undefined && isColumnName(word)) return field;
+  }
+  if (!word.includes('.')) return /__[cr]$/i.test(word) ? '(field)' : word;
+  return word
+    .split('.')
+    .map((part) => apiNameOf(part, resource))
+    .join('.');
+}
+
+/** Columns of the org's own, or written as one word of several: `Email` at the start of a sentence is a word. */
+function isColumnName(word: string): boolean {
+  return /__[cr]$/i.test(word) || /[a-z][A-Z]/.test(word);
+}

@@ -1,0 +1,110 @@
+import { CrmFailure, type CrmError, type FailureKind } from './failure.ts';
+import { type CrmAnswer, type CrmRequest, header } from './request.ts';
+
+/*
+ * Salesforce's error codes and what they mean here; the one place that knows them. REST Developer Guide, Status Codes
+ * and Error Responses; SOAP Developer Guide, StatusCode. The code decides; the HTTP status only where the body is not
+ * the usual array, since sources disagree about the pairs. The first row that fits holds.
+ */
+interface Row {
+  code: RegExp;
+  message?: RegExp;
+  /** Only at this status. */
+  status?: number;
+  kind: FailureKind;
+}
+
+const table: Row[] = [
+  // A valid session of a user that may not use the API: another token would be refused just the same.
+  { code: /^INVALID_SESSION_ID$/, message: /not valid for use/i, kind: 'setup' },
+  { code: /^(INVALID_SESSION_ID|INVALID_AUTH_HEADER)$/, kind: 'session' },
+  { code: /^API_CURRENTLY_DISABLED$/, kind: 'busy' },
+  { code: /^API_DISABLED_FOR_ORG$/, kind: 'setup' },
+  { code: /^REQUEST_LIMIT_EXCEEDED$/, message: /concurrent/i, kind: 'busy' },
+  { code: /^REQUEST_LIMIT_EXCEEDED$/, kind: 'quota' },
+  { code: /^(SERVER_UNAVAILABLE|QUERY_TIMEOUT)$/, kind: 'busy' },
+  { code: /^UNABLE_TO_LOCK_ROW$/, kind: 'locked' },
+  { code: /^ENTITY_IS_LOCKED$/, kind: 'conflict' },
+  { code: /^ENTITY_IS_DELETED$/, kind: 'gone' },
+  { code: /^(NOT_FOUND|INVALID_CROSS_REFERENCE_KEY)$/, status: 404, kind: 'gone' },
+  { code: /^INVALID_FIELD$/, message: /foreign key external id/i, kind: 'reference' },
+  { code: /^INVALID_CROSS_REFERENCE_KEY$/, kind: 'reference' },
+  { code: /^DUPLICATE_VALUE$/, kind: 'duplicate' },
+  {
+    code: /^(REQUIRED_FIELD_MISSING|STRING_TOO_LONG|INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST|FIELD_INTEGRITY_EXCEPTION)$/,
+    kind: 'rejected',
+  },
+  { code: /^(FIELD_CUSTOM_VALIDATION_EXCEPTION|FIELD_FILTER_VALIDATION_EXCEPTION)$/, kind: 'rejected' },
+  { code: /^(DUPLICATES_DETECTED|INVALID_EMAIL_ADDRESS|NUMBER_OUTSIDE_VALID_RANGE)$/, kind: 'rejected' },
+  { code: /^(CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY|DELETE_FAILED|CANNOT_EXECUTE_FLOW_TRIGGER)$/, kind: 'rejected' },
+  // The org lacks an object, a field or a right that the gateway needs.
+  { code: /^(INVALID_FIELD|INVALID_TYPE|MALFORMED_QUERY|INVALID_FIELD_FOR_INSERT_UPDATE)$/, kind: 'setup' },
+  { code: /^INSUFFICIENT_ACCESS/, kind: 'setup' },
+];
+
+/** Answers without the array: from the edge, a proxy, or the identity service, which answers in plain text. */
+const byStatus: Record<number, FailureKind> = {
+  401: 'session',
+  420: 'busy',
+  429: 'busy',
+  502: 'lost',
+  503: 'busy',
+  504: 'lost',
+};
+
+/** Kinds after which nobody knows whether a write took effect. */
+const uncertain: readonly FailureKind[] = ['lost', 'timeout'];
+
+/** The failure that an answer without success stands for. */
+export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
+  const error = firstError(answer.body);
+  const kind = error === undefined ? kindOfStatus(answer) : kindOf(error, answer.status, request);
+  const unsure = uncertain.includes(kind) || (kind === 'broken' && (answer.status >= 500 || answer.status < 400));
+  return new CrmFailure(kind, `${error?.code ?? 'no error code'}, status ${answer.status}`, {
+    status: answer.status,
+    error,
+    retryAfter: retryAfter(answer),
+    outcomeUnknown: unsure && request.effect !== 'read',
+  });
+}
+
+function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKind {
+  const row = table.find(
+    ({ code, message, status: only }) =>
+      code.test(error.code) && (message?.test(error.message) ?? true) && (only === undefined || only === status),
+  );
+  // Without a record in the path it is the object that does not exist.
+  if (row?.kind === 'gone' && request.addressesRecord !== true) return 'setup';
+  // Without a reference in the body it is the record itself that is not there.
+  if (row?.kind === 'reference' && request.addressesRecord === true && !hasReference(request)) return 'gone';
+  return row?.kind ?? (status === 401 ? 'broken' : (byStatus[status] ?? 'broken'));
+}
+
+function hasReference({ body = {} }: CrmRequest): boolean {
+  return Object.values(body).some((value) => typeof value === 'object' && value !== null);
+}
+
+function kindOfStatus(answer: CrmAnswer): FailureKind {
+  // The identity service refuses a token with 403 and these words instead of an error array.
+  if (answer.status === 403 && /bad_oauth_token/i.test(String(answer.body))) return 'session';
+  return byStatus[answer.status] ?? 'broken';
+}
+
+/** The first error of `[{errorCode, message, fields}]`, or of a Collections item, which says `statusCode`. */
+function firstError(body: unknown): CrmError | undefined {
+  const first: unknown = Array.isArray(body) ? body[0] : undefined;
+  if (typeof first !== 'object' || first === null) return undefined;
+  const { errorCode, statusCode, message, fields } = first as Record<string, unknown>;
+  const code = errorCode ?? statusCode;
+  if (typeof code !== 'string') return undefined;
+  return {
+    code,
+    message: typeof message === 'string' ? message : '',
+    fields: Array.isArray(fields) ? fields.filter((field) => typeof field === 'string') : [],
+  };
+}
+
+function retryAfter(answer: CrmAnswer): number | undefined {
+  const seconds = Number(header(answer.headers, 'retry-after') ?? Number.NaN);
+  return seconds >= 0 && seconds <= 86_400 ? seconds : undefined;
+}

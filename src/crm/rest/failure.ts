@@ -1,0 +1,64 @@
+/** What an error of the CRM means for the service. */
+export type FailureKind =
+  /** The token is not, or no longer, valid. */
+  | 'session'
+  /** The integration user or the org is set up wrongly; trying again is useless. */
+  | 'setup'
+  /** Another transaction holds the record; nothing was done. */
+  | 'locked'
+  /** Too busy, or too many long calls; nothing was done. */
+  | 'busy'
+  /** The daily quota of calls is used up; nothing was done. */
+  | 'quota'
+  /** The record does not exist, or no longer. */
+  | 'gone'
+  /** A unique field has this value elsewhere. */
+  | 'duplicate'
+  /** A record that the request refers to does not exist. */
+  | 'reference'
+  /** The record's state forbids the change. */
+  | 'conflict'
+  /** Validation. */
+  | 'rejected'
+  /** The host can't be reached; nothing was sent. */
+  | 'unreachable'
+  /** The connection was lost, or the edge answered for an instance that did not. */
+  | 'lost'
+  | 'timeout'
+  /** An answer or an error that is not known. */
+  | 'broken';
+
+export interface CrmError {
+  code: string;
+  /** The CRM's own words: may hold native ids and values. */
+  message: string;
+  fields: string[];
+}
+
+export interface FailureFacts {
+  /** HTTP status, where there was an answer. */
+  status?: number;
+  /** The first error of the body, where it had the usual form. */
+  error?: CrmError | undefined;
+  /** Seconds, as the CRM asks. */
+  retryAfter?: number | undefined;
+  /** The request was a write and may have taken effect. */
+  outcomeUnknown?: boolean;
+}
+
+/** A call that failed, as the layers of the client see it. It becomes a `Problem` in the outermost one. */
+export class CrmFailure extends Error {
+  override readonly name = 'CrmFailure';
+  readonly kind: FailureKind;
+  readonly facts: FailureFacts;
+
+  constructor(kind: FailureKind, message: string, facts: FailureFacts = {}) {
+    super(message);
+    this.kind = kind;
+    this.facts = facts;
+  }
+
+  get outcomeUnknown(): boolean {
+    return this.facts.outcomeUnknown === true;
+  }
+}

@@ -1,0 +1,80 @@
+import { type Fault, Problem, type ProblemCode, type ProblemFacts } from '../../base/problem.ts';
+import type { Resource } from '../../resources/resource.ts';
+import { apiFieldOf, lookupFieldOf, scrub } from '../mapping/names.ts';
+import type { CrmError, CrmFailure, FailureKind } from './failure.ts';
+import type { CrmRequest } from './request.ts';
+
+interface Answer {
+  code: ProblemCode;
+  detail: string;
+  /** Seconds, where the CRM does not say. */
+  retryAfter?: number;
+}
+
+/** Each kind of failure as callers of the service see it; nothing here comes from the CRM's own words. */
+const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference'>, Answer> = {
+  session: { code: 'crm_unavailable', detail: 'The CRM does not accept the access of the service.', retryAfter: 5 },
+  setup: { code: 'crm_error', detail: 'The CRM is not set up as the service needs it; its operator can tell more.' },
+  locked: { code: 'crm_unavailable', detail: 'Another change to the record is under way in the CRM.', retryAfter: 1 },
+  busy: { code: 'crm_unavailable', detail: 'The CRM is too busy.', retryAfter: 5 },
+  quota: { code: 'crm_quota_exhausted', detail: 'The daily quota of CRM calls is used up.', retryAfter: 600 },
+  gone: { code: 'not_found', detail: 'The record does not exist.' },
+  conflict: { code: 'conflict', detail: 'The record is locked in the CRM, for example by an approval.' },
+  unreachable: { code: 'crm_unavailable', detail: 'The CRM cannot be reached.', retryAfter: 5 },
+  lost: { code: 'crm_unavailable', detail: 'The CRM did not finish its answer.', retryAfter: 5 },
+  timeout: { code: 'crm_timeout', detail: 'The CRM did not answer in time.' },
+  broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
+};
+
+/** A failure as the `Problem` that callers get: the API's names, no native id, nothing of the CRM's credentials. */
+export function toProblem(failure: CrmFailure, request: CrmRequest): Problem {
+  const { kind, facts } = failure;
+  const common: ProblemFacts = {
+    cause: failure,
+    ...(failure.outcomeUnknown ? { outcomeUnknown: true } : {}),
+  };
+  if (kind === 'rejected' || kind === 'duplicate') return rejected(facts.error, request.resource, common);
+  if (kind === 'reference') return unknownReference(facts.error, request.resource, common);
+  const { code, detail, retryAfter } = answers[kind];
+  const seconds = retryAfter === undefined ? undefined : Math.ceil(Math.max(1, facts.retryAfter ?? retryAfter));
+  return new Problem(code, detail, { ...common, ...(seconds === undefined ? {} : { retryAfter: seconds }) });
+}
+
+function rejected(error: CrmError | undefined, resource: Resource | undefined, facts: ProblemFacts): Problem {
+  const message = explain(error, resource);
+  const names = (error?.fields ?? []).map((column) => resource && apiFieldOf(resource, column));
+  const known = names.filter((name) => name !== undefined);
+  const pointers = known.length > 0 ? known.map((name) => `#/${name}`) : ['#'];
+  const errors: Fault[] = pointers.map((pointer) => ({ pointer, message }));
+  const where = known.length > 0 ? `${known.join(', ')}: ` : '';
+  return new Problem('crm_rejected', `The CRM refused the record: ${where}${message}`, { ...facts, errors });
+}
+
+/** Only an administrator's own validation text is worth showing, and only scrubbed; others quote values and ids. */
+function explain(error: CrmError | undefined, resource: Resource | undefined): string {
+  switch (error?.code) {
+    case 'REQUIRED_FIELD_MISSING':
+      return 'is required.';
+    case 'STRING_TOO_LONG': {
+      const limit = /max length=(\d{1,7})/.exec(error.message)?.[1];
+      return limit === undefined ? 'is too long.' : `is longer than ${limit} characters.`;
+    }
+    case 'INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST':
+      return 'is not one of the values that the CRM allows.';
+    case 'DUPLICATE_VALUE':
+    case 'DUPLICATES_DETECTED':
+      return 'another record has the same value.';
+    case 'FIELD_CUSTOM_VALIDATION_EXCEPTION':
+      return scrub(error.message, resource) || 'does not pass a validation rule.';
+    default:
+      return 'does not pass the rules of the CRM.';
+  }
+}
+
+/** The only records that ours refer to are members. */
+function unknownReference(error: CrmError | undefined, resource: Resource | undefined, facts: ProblemFacts): Problem {
+  const lookup = resource && lookupFieldOf(resource);
+  if (lookup === undefined) return rejected(error, resource, facts);
+  const errors = [{ pointer: `#/${lookup}`, message: 'The CRM knows no such member.' }];
+  return new Problem('member_not_found', 'The CRM knows no member with this id.', { ...facts, errors });
+}

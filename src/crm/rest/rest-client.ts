@@ -1,0 +1,127 @@
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Http } from '../http.ts';
+import type { TokenProvider } from '../token/token-provider.ts';
+import { CrmFailure } from './failure.ts';
+import { createLimiter, type Limiter } from './limiter.ts';
+import { toProblem } from './problems.ts';
+import { type ApiUsage, createQuota, type Quota } from './quota.ts';
+import type { CrmAnswer, Send, SendWithToken } from './request.ts';
+import { withRetries } from './retry.ts';
+import { createTransport, shortestCallMs } from './transport.ts';
+
+export interface CrmClient {
+  /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
+  readonly dataPath: string;
+  /** Sends a request through all policies. Throws `Problem`. */
+  send: Send;
+  /**
+   * Sends a request with a token and its one repeat, and nothing else: no slot, no retry, no word to the listener.
+   * For health probes, which must get through when calls are queueing. Throws `Problem` or `CrmFailure`.
+   */
+  probe: Send;
+  /** Use of the daily quota, as the CRM last told. */
+  readonly usage: ApiUsage | undefined;
+}
+
+export interface ClientOptions {
+  http: Http;
+  tokens: TokenProvider;
+  apiVersion: string;
+  timeoutMs: number;
+  maxConcurrency: number;
+  quotaReserve: number;
+  metrics: Metrics;
+  /** Told how each call ended: whether the CRM was reached and took our token. */
+  onOutcome: (connected: boolean) => void;
+}
+
+/**
+ * The client of the CRM's REST API, as policies around a transport. From the outside in:
+ *
+ *   problems      failures become `Problem`s
+ *   outcome       health hears how the call ended in the end
+ *   retries       what is safe is repeated, with pauses, until the deadline; a pause holds no slot
+ *   quota         the reserve for writes
+ *   token         a token for the call, and one repeat with another when it is refused
+ *   slots         so many calls in flight; only a call that has its token takes one
+ *   transport     one exchange, measured
+ *
+ * A circuit breaker would stand between outcome and retries; gathering of requests stands before the client.
+ */
+export function createCrmClient(options: ClientOptions): CrmClient {
+  const { http, tokens, apiVersion, timeoutMs, metrics } = options;
+  const quota = createQuota({ reserve: options.quotaReserve, metrics });
+  const transport = createTransport({ http, timeoutMs, quota, metrics });
+  const limited = withSlots(transport, createLimiter(options.maxConcurrency));
+  const authorised = withToken(limited, tokens);
+  const retried = withRetries(withQuota(authorised, quota), shortestCallMs(timeoutMs));
+  return {
+    dataPath: `/services/data/v${apiVersion}`,
+    send: withProblems(withOutcome(retried, options.onOutcome)),
+    probe: withToken(transport, tokens),
+    get usage() {
+      return quota.usage;
+    },
+  };
+}
+
+function withProblems(send: Send): Send {
+  return async (request, call) => {
+    try {
+      return await send(request, call);
+    } catch (error) {
+      throw error instanceof CrmFailure ? toProblem(error, request) : error;
+    }
+  };
+}
+
+/** Failures that show that the CRM does not work for us; after any other it was reached and took our token. */
+const disconnected: readonly CrmFailure['kind'][] = ['session', 'busy', 'unreachable', 'lost', 'timeout'];
+
+function withOutcome(send: Send, tell: (connected: boolean) => void): Send {
+  return async (request, call) => {
+    try {
+      const answer = await send(request, call);
+      tell(true);
+      return answer;
+    } catch (error) {
+      if (error instanceof CrmFailure && error.facts.status !== undefined) tell(isConnected(error));
+      else if (error instanceof CrmFailure) tell(false);
+      throw error;
+    }
+  };
+}
+
+function isConnected(failure: CrmFailure): boolean {
+  return !disconnected.includes(failure.kind) && (failure.facts.status ?? 0) < 500;
+}
+
+function withQuota(send: Send, quota: Quota): Send {
+  return async (request, call) => {
+    quota.admit(request);
+    return send(request, call);
+  };
+}
+
+/** A refused token is dropped and the call repeated once with another: whatever it was, nothing was done. */
+function withToken(send: SendWithToken, tokens: TokenProvider): Send {
+  return async (request, call) => {
+    for (let repeated = false; ; repeated = true) {
+      const token = await tokens.getToken(call);
+      try {
+        const answer = await send(request, call, token);
+        tokens.accepted(token);
+        return answer;
+      } catch (error) {
+        if (!(error instanceof CrmFailure) || error.kind !== 'session') throw error;
+        await tokens.invalidate(token);
+        if (repeated) throw error;
+      }
+    }
+  };
+}
+
+function withSlots(send: SendWithToken, limiter: Limiter): SendWithToken {
+  return (request, call, token): Promise<CrmAnswer> => limiter.run(call, () => send(request, call, token));
+}
+

@@ -1,0 +1,106 @@
+import type { SharedCache } from '../../cache/shared-cache.ts';
+import { parseObject } from './access-token.ts';
+
+/** After the first failure; doubled for each further one. */
+const shortestMs = 1000;
+const longestMs = 300_000;
+/** A streak of failures is forgotten when this has passed since its back-off ended. */
+const memoryMs = 60_000;
+
+/** Why, and until when, nobody asks for a token. */
+export interface BackoffRecord {
+  /** Milliseconds since 1970. */
+  until: number;
+  failures: number;
+  /** `failed`: no token could be had. `refused`: tokens were had that the CRM then did not take. */
+  kind: 'failed' | 'refused';
+  /** Version of the private key at the time: with another key it is worth trying again. */
+  keyVersion: string | null;
+}
+
+export interface Backoff {
+  /** The back-off in force, or undefined. */
+  current(): Promise<BackoffRecord | undefined>;
+  /** No token could be had; returns the milliseconds to wait. */
+  failed(keyVersion: string | null, permanent: boolean): Promise<number>;
+  /** A new token was refused before it was ever taken. The first such is free: the call's repeat needs a token. */
+  refused(keyVersion: string | null): Promise<number>;
+  /** All is well, or worth another try. `kind`: only where the streak is of that kind. */
+  end(kind?: BackoffRecord['kind']): Promise<void>;
+}
+
+export interface BackoffOptions {
+  cache: SharedCache;
+  /** Key in the shared cache. */
+  key: string;
+  connectionHash: string;
+  now: () => number;
+}
+
+/**
+ * The back-off after failed acquisitions, shared by all replicas through the cache. Where the cache is away, each
+ * replica keeps what it last knew. Records of other settings do not count: changed settings deserve a try at once.
+ */
+export function createBackoff(options: BackoffOptions): Backoff {
+  const { cache, key, connectionHash, now } = options;
+  /** The streak as last seen, here or in the cache. */
+  let known: BackoffRecord | undefined;
+
+  const read = async (): Promise<BackoffRecord | undefined> => {
+    try {
+      const shared = parse(await cache.get(key), connectionHash);
+      // Nothing shared: another replica ended it, unless ours never got there, which a new failure mends.
+      known = shared;
+    } catch {
+      // The cache is away: what this process knows must do.
+    }
+    if (known !== undefined && known.until + memoryMs <= now()) known = undefined;
+    return known;
+  };
+
+  const write = async (record: BackoffRecord): Promise<number> => {
+    known = record;
+    const waitMs = Math.max(0, record.until - now());
+    const value = JSON.stringify({ ...record, connection: connectionHash });
+    await cache.set(key, value, waitMs + memoryMs).catch(() => undefined);
+    return waitMs;
+  };
+
+  return {
+    async current() {
+      const record = await read();
+      return record !== undefined && record.until > now() ? record : undefined;
+    },
+    async failed(keyVersion, permanent) {
+      const failures = ((await read())?.failures ?? 0) + 1;
+      const until = now() + (permanent ? longestMs : delayMs(failures));
+      return write({ until, failures, kind: 'failed', keyVersion });
+    },
+    async refused(keyVersion) {
+      const before = (await read())?.failures ?? 0;
+      const until = now() + (before === 0 ? 0 : delayMs(before));
+      return write({ until, failures: before + 1, kind: 'refused', keyVersion });
+    },
+    async end(kind) {
+      if (known === undefined || (kind !== undefined && known.kind !== kind)) return;
+      known = undefined;
+      const shared = await cache.get(key).catch(() => undefined);
+      if (shared !== undefined) await cache.deleteIfEqual(key, shared).catch(() => undefined);
+    },
+  };
+}
+
+/** Doubles with each failure, a quarter more or less, so that replicas and retries spread. */
+function delayMs(failures: number): number {
+  const middle = shortestMs * 2 ** Math.min(failures - 1, 20);
+  return Math.min(longestMs, Math.max(shortestMs, middle * (0.75 + Math.random() / 2)));
+}
+
+function parse(value: string | undefined, connectionHash: string): BackoffRecord | undefined {
+  const members = parseObject(value);
+  if (members === undefined || members['connection'] !== connectionHash) return undefined;
+  const { until, failures, kind, keyVersion } = members;
+  if (typeof until !== 'number' || typeof failures !== 'number') return undefined;
+  const refused = kind === 'refused' ? 'refused' : 'failed';
+  return { until, failures, kind: refused, keyVersion: typeof keyVersion === 'string' ? keyVersion : null };
+}

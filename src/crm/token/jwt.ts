@@ -1,0 +1,108 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { type Secret, type SecretsManager, SecretsUnavailable } from '../../secrets/secrets-manager.ts';
+import type { Connection } from './access-token.ts';
+import { TokenFailure } from './token-failure.ts';
+
+/** How long an assertion is valid: Salesforce allows 3 minutes at least, and refuses much more. */
+const assertionSeconds = 180;
+
+export interface AssertionSigner {
+  /**
+   * Signs a fresh assertion with the key as the secrets manager has it now. Throws `TokenFailure` where there is
+   * no usable key.
+   */
+  sign(): Promise<string>;
+  /** Version of the key that was read last, whether usable or not; null where none was found. */
+  readonly keyVersion: string | null;
+  /** Reads the key again; whether it is another one than `keyVersion`. Throws `SecretsUnavailable`. */
+  hasOtherKeyThan(keyVersion: string | null): Promise<boolean>;
+}
+
+export interface SignerOptions extends Connection {
+  secrets: SecretsManager;
+  privateKeySecret: string;
+  /** Milliseconds since 1970. */
+  now: () => number;
+}
+
+/** Makes the assertions of the JWT bearer flow (RFC 7523), signed with RSA-SHA256. */
+export function createAssertionSigner(options: SignerOptions): AssertionSigner {
+  return new Signer(options);
+}
+
+class Signer implements AssertionSigner {
+  readonly #options: SignerOptions;
+  /** The parsed key belongs to this version and to no other: a changed key takes effect without a restart. */
+  #loaded: { key: KeyObject; version: string } | undefined;
+  #keyVersion: string | null = null;
+
+  constructor(options: SignerOptions) {
+    this.#options = options;
+  }
+
+  get keyVersion(): string | null {
+    return this.#keyVersion;
+  }
+
+  async sign(): Promise<string> {
+    const key = await this.#loadKey();
+    const { clientId, username, audience, now } = this.#options;
+    return new SignJWT()
+      .setProtectedHeader({ alg: 'RS256' })
+      .setIssuer(clientId)
+      .setSubject(username)
+      .setAudience(audience)
+      .setExpirationTime(Math.floor(now() / 1000) + assertionSeconds)
+      .sign(key)
+      .catch(() => this.#refuseKey('is not fit for RS256'));
+  }
+
+  async hasOtherKeyThan(keyVersion: string | null): Promise<boolean> {
+    const secret = await this.#options.secrets.read(this.#options.privateKeySecret);
+    return (secret?.version ?? null) !== keyVersion;
+  }
+
+  async #loadKey(): Promise<KeyObject> {
+    const secret = await this.#readSecret();
+    if (secret === 'away') return this.#loaded?.key ?? this.#secretsAway();
+    this.#keyVersion = secret?.version ?? null;
+    if (secret === undefined) return this.#refuseKey('does not exist');
+    if (this.#loaded?.version !== secret.version) {
+      this.#loaded = { key: this.#parse(secret.value), version: secret.version };
+    }
+    return this.#loaded.key;
+  }
+
+  async #readSecret(): Promise<Secret | undefined | 'away'> {
+    try {
+      return await this.#options.secrets.read(this.#options.privateKeySecret);
+    } catch (error) {
+      if (error instanceof SecretsUnavailable) return 'away';
+      throw error;
+    }
+  }
+
+  /** PKCS#8 and PKCS#1 alike. The cause stays out of the error: it may quote the PEM. */
+  #parse(pem: string): KeyObject {
+    try {
+      const key = createPrivateKey(pem);
+      if (key.asymmetricKeyType === 'rsa') return key;
+    } catch {
+      return this.#refuseKey('is no private key in PEM');
+    }
+    return this.#refuseKey('is no RSA key');
+  }
+
+  #refuseKey(fault: string): never {
+    const name = this.#options.privateKeySecret;
+    const advice = `The secret ${name} ${fault}: put the RSA private key of the app's certificate there, as PEM.`;
+    throw new TokenFailure('private_key', advice, { permanent: true });
+  }
+
+  #secretsAway(): never {
+    throw new TokenFailure('secrets_unavailable', 'The secrets manager does not answer: see its own health.', {
+      permanent: false,
+    });
+  }
+}

@@ -1,0 +1,161 @@
+import { decodeJwt } from 'jose';
+import { type Http, type HttpAnswer, HttpFailure } from '../http.ts';
+import { isBearerToken, parseObject } from './access-token.ts';
+import { TokenFailure } from './token-failure.ts';
+
+export interface IssuedToken {
+  accessToken: string;
+  instanceUrl: string;
+  /** Seconds, where the answer or the token itself names them. */
+  lifetimeSeconds: number | undefined;
+}
+
+export interface TokenEndpoint {
+  /** Trades an assertion for an access token. Throws `TokenFailure`. */
+  request(assertion: string): Promise<IssuedToken>;
+}
+
+/** The CRM's token endpoint, JWT bearer flow (RFC 7523 section 2.1): two form parameters, no client secret. */
+export function createTokenEndpoint(options: { http: Http; loginUrl: string; timeoutMs: number }): TokenEndpoint {
+  const url = `${options.loginUrl.replace(/\/+$/, '')}/services/oauth2/token`;
+  return {
+    async request(assertion) {
+      const body = new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion });
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
+      const { timeoutMs } = options;
+      const answer = await options.http
+        .exchange({ url, method: 'POST', headers, body: body.toString(), timeoutMs })
+        .catch(noAnswer);
+      if (answer.status !== 200) throw refusal(answer);
+      return readToken(answer, url.startsWith('http:'));
+    },
+  };
+}
+
+function noAnswer(error: unknown): never {
+  if (!(error instanceof HttpFailure)) throw error;
+  const advice = `The token endpoint gave no answer (${error.message}). If it lasts, check crm.loginUrl and the way there.`;
+  throw new TokenFailure(error.kind, advice, { permanent: false });
+}
+
+function readToken(answer: HttpAnswer, plainAllowed: boolean): IssuedToken {
+  const members = parseObject(answer.body);
+  const accessToken = members?.['access_token'];
+  const instanceUrl = readOrigin(members?.['instance_url'], plainAllowed);
+  if (!isBearerToken(accessToken) || instanceUrl === undefined) {
+    const advice = 'The token endpoint answered 200 without a usable access_token and instance_url: check crm.loginUrl.';
+    throw new TokenFailure('unusable_answer', advice, { permanent: false });
+  }
+  return { accessToken, instanceUrl, lifetimeSeconds: namedLifetime(members?.['expires_in'], accessToken) };
+}
+
+/** Tokens travel over TLS, except to a simulator whose login host is plain HTTP too. */
+function readOrigin(value: unknown, plainAllowed: boolean): string | undefined {
+  const url = typeof value === 'string' ? URL.parse(value) : null;
+  if (url === null) return undefined;
+  const safe = url.protocol === 'https:' || (plainAllowed && url.protocol === 'http:');
+  return safe ? url.origin : undefined;
+}
+
+/**
+ * Salesforce names no lifetime in its answer, but access tokens in JWT format carry `exp`. It is measured from the
+ * token's own `iat` where there is one, so that a clock that differs from the CRM's does no harm.
+ */
+function namedLifetime(expiresIn: unknown, accessToken: string): number | undefined {
+  const seconds = Number(expiresIn ?? Number.NaN);
+  if (seconds > 0 && Number.isFinite(seconds)) return seconds;
+  try {
+    const { exp, iat } = decodeJwt(accessToken);
+    if (exp === undefined) return undefined;
+    return Math.max(1, exp - (iat ?? Date.now() / 1000));
+  } catch {
+    // An opaque token, as Salesforce issues them unless the app says otherwise.
+    return undefined;
+  }
+}
+
+interface Refusal {
+  error: RegExp;
+  description?: RegExp;
+  permanent: boolean;
+  advice: string;
+}
+
+/** Errors of the token endpoint; the first row that fits holds. Salesforce Help, OAuth 2.0 Flow Errors. */
+const refusals: Refusal[] = [
+  {
+    error: /^invalid_grant$/,
+    description: /approved/i,
+    permanent: true,
+    advice: 'Nobody approved the app for the integration user: set its permitted users to pre-authorized by an '
+      + 'administrator and assign its permission set or profile to the user.',
+  },
+  {
+    error: /^invalid_grant$/,
+    description: /audience/i,
+    permanent: true,
+    advice: 'The audience is wrong: set crm.audience to the login host that the org expects '
+      + '(https://login.salesforce.com, or https://test.salesforce.com for a sandbox).',
+  },
+  {
+    error: /^invalid_grant$/,
+    description: /expired/i,
+    permanent: true,
+    advice: 'The CRM holds the assertion to be expired: set the clock of this machine.',
+  },
+  {
+    error: /^invalid_grant$/,
+    description: /assertion/i,
+    permanent: true,
+    advice: 'The CRM does not accept the signature: the private key and the certificate of the app do not belong '
+      + 'together, or crm.username is wrong.',
+  },
+  {
+    error: /^invalid_grant$/,
+    description: /locked/i,
+    permanent: true,
+    advice: 'The integration user is locked: unlock it in the org.',
+  },
+  { error: /^invalid_grant$/, permanent: true, advice: 'The CRM refuses the grant: check crm.username and the app.' },
+  {
+    error: /^invalid_client/,
+    permanent: true,
+    advice: 'The CRM does not know the app: crm.clientId must be its consumer key, and the app may need some minutes '
+      + 'after it was made.',
+  },
+  {
+    error: /^invalid_app_access$/,
+    permanent: true,
+    advice: "The integration user may not use the app: assign the app's permission set or profile to it.",
+  },
+  { error: /^inactive_user$/, permanent: true, advice: 'The integration user is not active: activate it in the org.' },
+  { error: /^inactive_org$/, permanent: true, advice: 'The org is not active: ask its owner.' },
+  {
+    error: /^(rate_limit_exceeded|login_rate_exceeded|temporarily_unavailable|server_error)$/i,
+    permanent: false,
+    advice: 'The CRM limits logins at the moment; if it lasts, look for other clients that log in as the same user.',
+  },
+  {
+    error: /^(invalid_request|unsupported_grant_type|unsupported_response_type|unauthorized_client|invalid_scope)$/,
+    permanent: true,
+    advice: 'The CRM does not take the JWT bearer flow here: check crm.loginUrl, and that the flow is enabled for the '
+      + 'app by a certificate.',
+  },
+];
+
+function refusal(answer: HttpAnswer): TokenFailure {
+  const members = parseObject(answer.body);
+  const error = typeof members?.['error'] === 'string' ? members['error'].slice(0, 60) : undefined;
+  if (error === undefined || !/^\w+$/.test(error)) return noErrorBody(answer.status);
+  const description = String(members?.['error_description'] ?? '');
+  const known = refusals.find((row) => row.error.test(error) && (row.description?.test(description) ?? true));
+  const advice = known?.advice ?? `The CRM gives an error that is not known here; status ${answer.status}.`;
+  const passing = answer.status >= 500 || answer.status === 429;
+  return new TokenFailure(error, advice, { permanent: (known?.permanent ?? true) && !passing });
+}
+
+/** Edges and proxies answer in HTML, or not as OAuth has it; that may pass. */
+function noErrorBody(status: number): TokenFailure {
+  const advice = `The token endpoint answered ${status} without an OAuth error: if it lasts, check crm.loginUrl.`;
+  return new TokenFailure(`status_${status}`, advice, { permanent: false });
+}

@@ -1,0 +1,327 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Call, remainingMs } from '../../base/call.ts';
+import { Problem } from '../../base/problem.ts';
+import type { Lock, SharedCache } from '../../cache/shared-cache.ts';
+import type { Log } from '../../observability/log.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './access-token.ts';
+import type { Backoff } from './backoff.ts';
+import type { AssertionSigner } from './jwt.ts';
+import type { TokenEndpoint } from './token-endpoint.ts';
+import { TokenFailure } from './token-failure.ts';
+
+/*
+ * The access token of the CRM, shared by all replicas. States, as one replica sees them:
+ *
+ *   shared     the cache holds a token. Every call reads it there (a hit) and uses it.
+ *   held       the cache holds none (a miss) or is away, but this process has one that is not expired and was never
+ *              refused. Calls use it; on a miss an acquisition starts beside them.
+ *   acquiring  nobody has a token, or a refresh is due. One acquisition runs in this process, which all calls
+ *              without a token wait for, and, through the cache's lock, over all replicas: the others look into the
+ *              cache until the token is there. Without the cache each replica acquires for itself.
+ *   backing    the last acquisition failed, or new tokens were refused. Nobody asks the CRM; calls without a token
+ *   off        fail at once.
+ *
+ *   shared -> held        the entry ends (5 minutes before the token), or the cache is lost
+ *   shared -> acquiring   the CRM refuses the token: it is deleted where it is still the cached one
+ *   held -> acquiring     always on a miss; without the cache, when a refresh is due
+ *   acquiring -> shared   the token is stored; a holder that lost the lock meanwhile uses its token, unstored
+ *   acquiring -> backing off   it failed (1 s to 5 min, doubling; 5 min where only an operator can help), or the
+ *                         second token in a row was refused before the CRM ever took one
+ *   backing off -> acquiring   the time is over, or the private key is another one (settings: see the connection's hash)
+ */
+
+/** How long the lock outlives the call to the token endpoint that it protects. */
+const lockReserveMs = 5000;
+/** How often a replica that waits for another's token looks for it. */
+const pollMs = 100;
+/** The key is looked at again during a back-off, at most this often. */
+const keyCheckMs = 1000;
+
+export interface TokenProvider {
+  /** The token for one call. Throws `Problem` (crm_unavailable, with Retry-After) where none can be had. */
+  getToken(call: Call): Promise<AccessToken>;
+  /** The CRM took the token. */
+  accepted(token: AccessToken): void;
+  /** The CRM refused the token: it is not used again, and another one is obtained at the next call. */
+  invalidate(token: AccessToken): Promise<void>;
+  /** Obtains a token where less than 5 minutes are left of it, or none is cached. Throws `Problem` on failure. */
+  refreshIfDue(): Promise<void>;
+  /** Ends a back-off where the private key has changed since it began. */
+  noticeKeyChange(): Promise<void>;
+  /** Waits for the acquisition in flight; none starts after it. */
+  close(): Promise<void>;
+}
+
+export interface TokenProviderOptions {
+  environment: string;
+  connectionHash: string;
+  /** For tokens that name no lifetime. */
+  tokenLifetimeSeconds: number;
+  timeoutMs: number;
+  cache: SharedCache;
+  signer: AssertionSigner;
+  endpoint: TokenEndpoint;
+  backoff: Backoff;
+  log: Log;
+  metrics: Metrics;
+  /** Milliseconds since 1970. */
+  now: () => number;
+}
+
+export function createTokenProvider(options: TokenProviderOptions): TokenProvider {
+  return new Provider(options);
+}
+
+type Lookup = { state: 'found'; token: AccessToken } | { state: 'missing' } | { state: 'away' };
+
+class Provider implements TokenProvider {
+  readonly #options: TokenProviderOptions;
+  readonly #key: string;
+  /** The newest token that this process had. Never one that was refused. */
+  #held: AccessToken | undefined;
+  /** The last tokens that were refused: one may come back from a slow replica. */
+  #refused: string[] = [];
+  /** The token that the CRM took last. */
+  #acceptedToken: string | undefined;
+  /** Half the lifetime of tokens that live 5 minutes or less; they would else be due always. */
+  #shortMarginMs: number | undefined;
+  /** The acquisition of this process; never more than one. */
+  #flight: Promise<AccessToken> | undefined;
+  #keyCheckedAt = Number.NEGATIVE_INFINITY;
+  #closed = false;
+
+  constructor(options: TokenProviderOptions) {
+    this.#options = options;
+    this.#key = `crm_token:${options.environment}`;
+  }
+
+  async getToken(call: Call): Promise<AccessToken> {
+    const { metrics } = this.#options;
+    const lookup = await this.#look();
+    if (lookup.state === 'found') {
+      metrics.crmTokenCacheHits.inc();
+      this.#held = lookup.token;
+      return lookup.token;
+    }
+    metrics.crmTokenCacheMisses.inc();
+    const held = this.#usableHeld();
+    if (held === undefined) return this.#waitFor(this.#acquire((token) => this.#isUsable(token)), call);
+    if (lookup.state === 'missing' || this.#isDue(held)) {
+      this.#acquire((token) => this.#isUsable(token)).catch(() => undefined); // Logged where it failed.
+    }
+    return held;
+  }
+
+  accepted(token: AccessToken): void {
+    if (this.#acceptedToken === token.accessToken) return;
+    this.#acceptedToken = token.accessToken;
+    void this.#options.backoff.end('refused');
+  }
+
+  async invalidate(token: AccessToken): Promise<void> {
+    const { cache, connectionHash, backoff, signer, log } = this.#options;
+    const wasHeld = this.#held?.accessToken === token.accessToken;
+    if (wasHeld) this.#held = undefined;
+    const known = this.#refused.includes(token.accessToken);
+    if (!known) this.#refused = [...this.#refused.slice(-19), token.accessToken];
+    let dropped: boolean;
+    try {
+      const record = await cache.get(this.#key);
+      const isCached = parseToken(record, connectionHash)?.accessToken === token.accessToken;
+      dropped = isCached && record !== undefined && (await cache.deleteIfEqual(this.#key, record));
+    } catch {
+      dropped = wasHeld;
+    }
+    if (!dropped) return;
+    log.info({}, 'The CRM refused the access token; another one is obtained');
+    // A token that worked before has expired or was revoked: that is no reason to wait.
+    if (this.#acceptedToken !== token.accessToken) await backoff.refused(signer.keyVersion);
+  }
+
+  async refreshIfDue(): Promise<void> {
+    const lookup = await this.#look();
+    if (lookup.state === 'found' && !this.#isDue(lookup.token)) return;
+    const held = this.#usableHeld();
+    if (lookup.state === 'away' && held !== undefined && !this.#isDue(held)) return;
+    await this.#acquire((token) => this.#isUsable(token) && !this.#isDue(token));
+  }
+
+  async noticeKeyChange(): Promise<void> {
+    const { backoff, signer, log } = this.#options;
+    const record = await backoff.current();
+    if (record === undefined) return;
+    // Where the secrets manager is away there is nothing new to try.
+    if (!(await signer.hasOtherKeyThan(record.keyVersion).catch(() => false))) return;
+    await backoff.end();
+    log.info({}, 'The private key for the CRM has changed; a token is asked for again');
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#flight?.catch(() => undefined);
+  }
+
+  async #look(): Promise<Lookup> {
+    try {
+      const record = await this.#options.cache.get(this.#key);
+      const token = parseToken(record, this.#options.connectionHash);
+      return token !== undefined && this.#isUsable(token) ? { state: 'found', token } : { state: 'missing' };
+    } catch {
+      return { state: 'away' };
+    }
+  }
+
+  #isUsable(token: AccessToken): boolean {
+    return token.expiresAt > this.#options.now() && !this.#refused.includes(token.accessToken);
+  }
+
+  #isDue(token: AccessToken): boolean {
+    return token.expiresAt - this.#options.now() < (this.#shortMarginMs ?? refreshMarginMs);
+  }
+
+  #usableHeld(): AccessToken | undefined {
+    return this.#held !== undefined && this.#isUsable(this.#held) ? this.#held : undefined;
+  }
+
+  async #waitFor(flight: Promise<AccessToken>, call: Call): Promise<AccessToken> {
+    const started = performance.now();
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => late.reject(unavailable('The CRM gave the service no access token in time.', 1)),
+      remainingMs(call),
+    );
+    try {
+      return await Promise.race([flight, late.promise]);
+    } finally {
+      clearTimeout(timer);
+      call.crmMs += performance.now() - started;
+    }
+  }
+
+  /** Joins the acquisition in flight or starts one; a cached token that is `goodEnough` ends it. */
+  #acquire(goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
+    this.#flight ??= this.#run(goodEnough).finally(() => {
+      this.#flight = undefined;
+    });
+    return this.#flight;
+  }
+
+  async #run(goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
+    await this.#respectBackoff();
+    while (!this.#closed) {
+      const lock = await this.#takeLock();
+      if (lock !== 'taken') return this.#runLocked(lock, goodEnough);
+      await delay(pollMs * (0.5 + Math.random()));
+      const token = await this.#findCached(goodEnough);
+      if (token !== undefined) return token;
+      await this.#respectBackoff();
+    }
+    throw unavailable('The service is shutting down.', 1);
+  }
+
+  /** The lock over all replicas; a lock in another store, for when the cache is away, would go here. */
+  async #takeLock(): Promise<Lock | 'taken' | 'away'> {
+    const { cache, timeoutMs } = this.#options;
+    try {
+      return (await cache.acquireLock(`${this.#key}:lock`, timeoutMs + lockReserveMs)) ?? 'taken';
+    } catch {
+      return 'away';
+    }
+  }
+
+  async #runLocked(lock: Lock | 'away', goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
+    try {
+      // Who had the lock before us may have done the work, or failed at it.
+      const token = await this.#findCached(goodEnough);
+      if (token !== undefined) return token;
+      await this.#respectBackoff();
+      return await this.#obtain(lock);
+    } finally {
+      if (lock !== 'away') await lock.release().catch(() => undefined);
+    }
+  }
+
+  async #findCached(goodEnough: (token: AccessToken) => boolean): Promise<AccessToken | undefined> {
+    const lookup = await this.#look();
+    if (lookup.state !== 'found' || !goodEnough(lookup.token)) return undefined;
+    this.#held = lookup.token;
+    return lookup.token;
+  }
+
+  async #obtain(lock: Lock | 'away'): Promise<AccessToken> {
+    const { signer, endpoint, tokenLifetimeSeconds, backoff, log, metrics, now } = this.#options;
+    const askedAt = now();
+    try {
+      const issued = await endpoint.request(await signer.sign());
+      const lifetimeMs = (issued.lifetimeSeconds ?? tokenLifetimeSeconds) * 1000;
+      const { accessToken, instanceUrl } = issued;
+      const token = { accessToken, instanceUrl, expiresAt: askedAt + lifetimeMs };
+      metrics.crmTokenAcquisitions.inc({ outcome: 'ok' });
+      log.info({ lifetimeSeconds: lifetimeMs / 1000 }, 'The CRM gave a new access token');
+      // The CRM may issue the same token again after all; then it counts as new.
+      this.#refused = this.#refused.filter((refused) => refused !== accessToken);
+      this.#held = token;
+      await this.#store(token, lifetimeMs, lock);
+      await backoff.end('failed');
+      return token;
+    } catch (error) {
+      throw await this.#fail(error);
+    }
+  }
+
+  async #store(token: AccessToken, lifetimeMs: number, lock: Lock | 'away'): Promise<void> {
+    const { cache, connectionHash, log } = this.#options;
+    const isShort = lifetimeMs <= refreshMarginMs;
+    this.#shortMarginMs = isShort ? lifetimeMs / 2 : undefined;
+    if (isShort) {
+      const advice = "Lengthen the session timeout of the CRM's app: at 5 minutes or less, tokens are renewed all the time.";
+      log.warn({ lifetimeSeconds: lifetimeMs / 1000, advice }, 'The access token of the CRM lives very short');
+    }
+    const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
+    try {
+      // Somebody else took over while we waited: that holder's token is the newer one.
+      if (lock !== 'away' && !(await lock.isHeld())) return;
+      if (entryMs > 0) await cache.set(this.#key, formatToken(token, connectionHash), entryMs);
+    } catch {
+      // The cache is away: this process works on with the token that it holds.
+    }
+  }
+
+  async #fail(error: unknown): Promise<Problem> {
+    const { signer, backoff, log, metrics } = this.#options;
+    const failure =
+      error instanceof TokenFailure
+        ? error
+        : new TokenFailure('internal', 'Not foreseen: see the error.', { permanent: false });
+    const waitMs = await backoff.failed(signer.keyVersion, failure.permanent);
+    metrics.crmTokenAcquisitions.inc({ outcome: failure.permanent ? 'permanent' : 'passing' });
+    const { reason, advice, permanent } = failure;
+    const facts = { reason, advice, permanent, retryInMs: Math.round(waitMs) };
+    log.error(failure === error ? facts : { ...facts, err: error }, 'The CRM gave no access token');
+    return backingOff(waitMs);
+  }
+
+  async #respectBackoff(): Promise<void> {
+    const record = await this.#options.backoff.current();
+    if (record === undefined) return;
+    this.#checkKeySoon();
+    throw backingOff(record.until - this.#options.now());
+  }
+
+  /** Beside the request, which fails at once all the same. */
+  #checkKeySoon(): void {
+    const now = performance.now();
+    if (now - this.#keyCheckedAt < keyCheckMs) return;
+    this.#keyCheckedAt = now;
+    void this.noticeKeyChange();
+  }
+}
+
+function backingOff(waitMs: number): Problem {
+  return unavailable('The CRM gives the service no access token at the moment.', waitMs / 1000);
+}
+
+function unavailable(detail: string, seconds: number): Problem {
+  return new Problem('crm_unavailable', detail, { retryAfter: Math.max(1, Math.ceil(seconds)) });
+}

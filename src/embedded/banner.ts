@@ -1,0 +1,70 @@
+import { resolve } from 'node:path';
+import type { Settings } from '../settings/settings.ts';
+import type { SimulatedOrg } from './simulated-org.ts';
+
+/** A hotel offer as a supplier's search gives it, to try the first hand-off with. */
+const offer = {
+  name: 'Hotel Miramar, Malaga: double room with sea view, 3 nights',
+  source: 'hotelbeds',
+  details: {
+    hotel: {
+      code: 1073,
+      name: 'Hotel Miramar',
+      category: '5EST',
+      latitude: '36.719130',
+      longitude: '-4.408780',
+    },
+    check_in: '2027-04-12',
+    check_out: '2027-04-15',
+    room: { code: 'DBT.SU', name: 'Double or twin, sea view', board: 'BB', adults: 2, children: 0 },
+    price: { net: '612.40', currency: 'EUR', taxes_included: true },
+    rate_key: '20270412|20270415|W|1|1073|DBT.SU|CG-TODOS|BB||1~2~0||N@06',
+    cancellation: [{ amount: '204.13', from: '2027-04-09T23:59:00+02:00' }],
+  },
+};
+
+const trip = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
+
+interface Running {
+  settings: Settings;
+  url: string;
+  operationsUrl: string | undefined;
+  org: SimulatedOrg;
+}
+
+/** What a person sees in the terminal: what is embedded, what is real, and a command that hands off an offer. */
+export function banner({ settings, url, operationsUrl, org }: Running): string {
+  const { dataDir } = settings;
+  const rows = [
+    ['API', url, `documentation at ${url}/v1/docs`],
+    ['Metrics', operationsUrl ?? 'off', ''],
+    ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org'],
+    ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
+    ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
+    ['Secrets', `files in ${settings.secretsDir}`, ''],
+    ['Credentials', `${dataDir}/credentials.json`, ''],
+  ];
+  const table = rows.map(
+    ([name = '', what = '', note = '']) => `  ${name.padEnd(12)} ${what}${note && ` (${note})`}`,
+  );
+  return [
+    '',
+    'Handoff Gateway is running.',
+    ...table,
+    '',
+    'Hand an offer off (paste this into another terminal):',
+    '',
+    curl(url, resolve(dataDir, 'credentials.json'), org.memberId),
+    '',
+  ].join('\n');
+}
+
+/** One line for any POSIX shell; it reads the credentials from their file, so that no secret is printed. */
+function curl(url: string, credentials: string, memberId: string): string {
+  const body = JSON.stringify({ type: 'quote', trip_id: trip, member_id: memberId, result: offer });
+  const read = (field: string) => `$(node -p "require('${credentials}').console.${field}")`;
+  return (
+    `curl -sS ${url}/api/v1/handoff -H 'Content-Type: application/json' ` +
+    `-H "x-api-key: ${read('apiKey')}" -H "x-api-secret: ${read('apiSecret')}" -d '${body}'`
+  );
+}

@@ -1,0 +1,3 @@
+import { runCommandLine } from './cli/run.ts';
+
+await runCommandLine(['serve', ...process.argv.slice(2)]);

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import { access, constants, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
+import { acquireFileLock } from '../base/file-lock.ts';
+import { watchFolder } from './folder-watch.ts';
+import { checkSecretName, isSecretName, maxSecretBytes } from './secret-name.ts';
+import { type Secret, type SecretsManager, SecretsUnavailable, VersionConflict } from './secrets-manager.ts';
+
+/** How long a write waits for the writes of other processes. */
+const lockWaitMs = 10_000;
+
+/**
+ * Secrets as files below a folder: one file a secret, its name is its path, folders 0700 and files 0600. A file may
+ * be written by hand: its content is the value as it is, a last newline included, and its permissions are left alone
+ * until it is written again. Names with `~`, which no secret can have, are locks and drafts. Writes of all processes
+ * on this machine take turns by a lock file; reads take none, since a write replaces the whole file at once.
+ */
+export function createFileSecretsManager(options: { dir: string }): SecretsManager {
+  const { dir } = options;
+  const pathOf = (name: string) => {
+    checkSecretName(name);
+    return join(dir, name);
+  };
+  const exclusively = createWriteQueue(dir);
+  const stops = new Set<() => void>();
+  return {
+    kind: 'file',
+    read: async (name) => readSecret(pathOf(name)),
+    write: async (name, value, expected) => {
+      const path = pathOf(name);
+      if (Buffer.byteLength(value) > maxSecretBytes)
+        throw unavailable(path, `${maxSecretBytes} bytes are the most`);
+      return exclusively(path, async () => {
+        await checkVersion(path, expected);
+        await replaceFile(path, value);
+        return versionOf(Buffer.from(value));
+      });
+    },
+    delete: async (name, expected) => {
+      const path = pathOf(name);
+      await exclusively(path, async () => {
+        await checkVersion(path, expected);
+        await rm(path);
+        await syncFolder(dirname(path));
+      });
+    },
+    list: async (folder) => listSecrets(pathOf(folder), folder),
+    watch: (folder, changed) => {
+      const unwatch = watchFolder(pathOf(folder), changed);
+      const stop = () => {
+        stops.delete(stop);
+        unwatch();
+      };
+      stops.add(stop);
+      return stop;
+    },
+    checkHealth: async () => checkFolder(dir),
+    close: async () => {
+      for (const stop of [...stops]) stop();
+    },
+  };
+}
+
+type Exclusively = <T>(path: string, work: () => Promise<T>) => Promise<T>;
+
+/** Writes of this manager wait for each other in memory, those of other managers and processes at the lock file. */
+function createWriteQueue(dir: string): Exclusively {
+  let last: Promise<unknown> = Promise.resolve();
+  return (path, work) => {
+    const turn = last.then(() => underLock(dir, path, work));
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+}
+
+async function underLock<T>(dir: string, path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    await makeFolder(dir);
+    const lock = await acquireFileLock(
+      join(dir, '~lock'),
+      { purpose: 'writing a secret', subject: dir },
+      lockWaitMs,
+    );
+    try {
+      return await work();
+    } finally {
+      await lock.release();
+    }
+  } catch (error) {
+    if (error instanceof VersionConflict || error instanceof SecretsUnavailable) throw error;
+    throw unavailable(path, describe(error), error);
+  }
+}
+
+async function checkVersion(path: string, expected: string | null): Promise<void> {
+  const found = (await readSecret(path))?.version ?? null;
+  if (found !== expected) throw new VersionConflict(`${path} was changed by somebody else`);
+}
+
+async function readSecret(path: string): Promise<Secret | undefined> {
+  try {
+    const found = await stat(path);
+    // Opening a pipe would block a thread for ever, and a folder is no secret.
+    if (!found.isFile()) return undefined;
+    if (found.size > maxSecretBytes) throw unavailable(path, `${maxSecretBytes} bytes are the most`);
+    const content = await readFile(path);
+    return { value: content.toString('utf8'), version: versionOf(content) };
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    if (error instanceof SecretsUnavailable) throw error;
+    throw unavailable(path, describe(error), error);
+  }
+}
+
+function versionOf(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+async function listSecrets(path: string, folder: string): Promise<string[]> {
+  const names: string[] = [];
+  try {
+    for (const entry of await readdir(path, { withFileTypes: true })) {
+      const name = `${folder}/${entry.name}`;
+      if (!isSecretName(name)) continue;
+      const kind = entry.isSymbolicLink() ? await stat(join(path, entry.name)) : entry;
+      if (kind.isFile()) names.push(name);
+      else if (kind.isDirectory()) names.push(...(await listSecrets(join(path, entry.name), name)));
+    }
+  } catch (error) {
+    if (!isAbsent(error)) throw unavailable(path, describe(error), error);
+  }
+  return names.sort();
+}
+
+/** The folder need not exist yet, but then something above it must be there to make it in. */
+async function checkFolder(dir: string): Promise<void> {
+  try {
+    await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    if (!isAbsent(error)) throw unavailable(dir, describe(error), error);
+    const parent = dirname(dir);
+    if (parent !== dir) return checkFolder(parent);
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+/** Errors of the file system name path and call, never the content. */
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function unavailable(path: string, reason: string, cause?: unknown): SecretsUnavailable {
+  return new SecretsUnavailable(`The file secrets manager failed at ${path}: ${reason}`, { cause });
+}

@@ -1,0 +1,54 @@
+import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
+
+const connectionKeys = {
+  crm: {
+    any: ['crm.loginUrl', 'crm.audience', 'crm.clientId', 'crm.username', 'crm.privateKeySecret'],
+    needed: ['crm.loginUrl', 'crm.clientId', 'crm.username'],
+  },
+  dining: {
+    any: ['dining.baseUrl', 'dining.username', 'dining.passwordSecret'],
+    needed: ['dining.baseUrl', 'dining.username'],
+  },
+} as const satisfies Record<string, { any: readonly SettingKey[]; needed: readonly SettingKey[] }>;
+
+/** Faults that only several settings together can have, or that only production has. */
+export function checkTogether(raw: RawSettings, set: ReadonlySet<SettingKey>, production: boolean): string[] {
+  const faults: string[] = [];
+  for (const { any, needed } of Object.values(connectionKeys)) {
+    const first = any.find((key) => set.has(key));
+    if (first === undefined) continue;
+    for (const key of needed) {
+      if (!set.has(key)) faults.push(`${named(key)} is missing: ${first} is set, and they belong together`);
+    }
+  }
+  if (production) faults.push(...checkProduction(raw, set));
+  return faults;
+}
+
+function checkProduction(raw: RawSettings, set: ReadonlySet<SettingKey>): string[] {
+  const faults: string[] = [];
+  for (const key of ['environment', 'databaseUrl', 'redisUrl'] as const) {
+    if (!set.has(key)) faults.push(`${named(key)} is missing: NODE_ENV=production needs it`);
+  }
+  const noneOfCrm = !connectionKeys.crm.any.some((key) => set.has(key));
+  for (const key of noneOfCrm ? connectionKeys.crm.needed : []) {
+    faults.push(`${named(key)} is missing: NODE_ENV=production takes no simulated CRM`);
+  }
+  for (const key of ['crm.loginUrl', 'dining.baseUrl'] as const) {
+    const url = raw[key];
+    if (url !== undefined && sendsInTheClear(url)) {
+      faults.push(`${named(key)} must start with https://: credentials would travel in the clear`);
+    }
+  }
+  return faults;
+}
+
+function sendsInTheClear(url: string): boolean {
+  if (!url.startsWith('http://')) return false;
+  const hostname = URL.parse(url)?.hostname ?? '';
+  return !(hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.'));
+}
+
+function named(key: SettingKey): string {
+  return `${key} (${settingsTable[key].env})`;
+}

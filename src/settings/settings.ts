@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkTogether } from './rules.ts';
+import { assembleSettings } from './sources.ts';
+import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
+
+/** Settings ready for use: every default is filled in, and everything is frozen. */
+export interface Settings {
+  readonly production: boolean;
+  readonly host: string;
+  readonly port: number;
+  readonly metricsHost: string;
+  readonly metricsPort: number;
+  readonly dataDir: string;
+  readonly environment: 'dev' | 'staging' | 'prod';
+  readonly databaseUrl: string | undefined;
+  readonly redisUrl: string | undefined;
+  readonly trustProxies: readonly string[];
+  readonly secretsDir: string;
+  readonly secretsRefreshSeconds: number;
+  /** Undefined: the simulated org is started and used. */
+  readonly crm: CrmAddress | undefined;
+  readonly crmPrivateKeySecret: string;
+  readonly crmApiVersion: string;
+  readonly crmTokenLifetimeSeconds: number;
+  readonly crmTimeoutMs: number;
+  readonly crmMaxConcurrency: number;
+  readonly idempotencyRetentionHours: number;
+  readonly drainSeconds: number;
+  readonly shutdownSeconds: number;
+  readonly logLevel: NonNullable<RawSettings['logLevel']>;
+  /** Keys that are set although this version does nothing with them; to be told at start. */
+  readonly withoutEffect: readonly SettingKey[];
+}
+
+/** Where the CRM is and as whom the gateway signs in. */
+export interface CrmAddress {
+  readonly loginUrl: string;
+  readonly audience: string;
+  readonly clientId: string;
+  readonly username: string;
+}
+
+/** Everything that is wrong with the settings, one line a fault. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(`The settings are not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`);
+    this.faults = faults;
+  }
+}
+
+export const defaultConfigFile = 'handoff.config.json';
+
+/**
+ * Reads the configuration file (if there is one, or if it was named) and the environment, checks everything, and
+ * throws a `SettingsError` that names every fault at once.
+ */
+export function loadSettings(env: NodeJS.ProcessEnv = process.env, configFile?: string): Settings {
+  const production = env['NODE_ENV'] === 'production';
+  const { raw, set, faults } = assembleSettings(readConfigFile(configFile), env);
+  const all = [...faults, ...checkTogether(raw, set, production)];
+  if (all.length > 0) throw new SettingsError(all);
+  return Object.freeze(fillIn(raw, set, production));
+}
+
+function readConfigFile(named: string | undefined): unknown {
+  const path = named ?? defaultConfigFile;
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (named === undefined && (error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw new SettingsError([`${path} can't be read: ${(error as Error).message}`]);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new SettingsError([`${path} is not JSON: ${(error as Error).message}`]);
+  }
+}
+
+function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: boolean): Settings {
+  const value = <K extends SettingKey>(key: K) =>
+    (raw[key] ?? settingsTable[key].fallback) as NonNullable<RawSettings[K]>;
+  const environment = value('environment');
+  const dataDir = value('dataDir');
+  return {
+    production,
+    host: value('host'),
+    port: value('port'),
+    metricsHost: raw.metricsHost ?? value('host'),
+    metricsPort: value('metricsPort'),
+    dataDir,
+    environment,
+    databaseUrl: raw.databaseUrl,
+    redisUrl: raw.redisUrl,
+    trustProxies: value('trustProxies'),
+    secretsDir: raw.secretsDir ?? join(dataDir, 'secrets'),
+    secretsRefreshSeconds: value('secretsRefreshSeconds'),
+    crm: crmAddress(raw),
+    crmPrivateKeySecret: raw['crm.privateKeySecret'] ?? `crm/${environment}/private-key`,
+    crmApiVersion: value('crm.apiVersion').replace(/^v/, ''),
+    crmTokenLifetimeSeconds: value('crm.tokenLifetimeSeconds'),
+    crmTimeoutMs: value('crm.timeoutMs'),
+    crmMaxConcurrency: value('crm.maxConcurrency'),
+    idempotencyRetentionHours: value('idempotencyRetentionHours'),
+    drainSeconds: raw.drainSeconds ?? (production ? 5 : 0),
+    shutdownSeconds: value('shutdownSeconds'),
+    logLevel: value('logLevel'),
+    withoutEffect: [...set].filter((key) => settingsTable[key].planned !== undefined),
+  };
+}
+
+function crmAddress(raw: RawSettings): CrmAddress | undefined {
+  if (raw['crm.loginUrl'] === undefined) return undefined;
+  const loginUrl = raw['crm.loginUrl'].replace(/\/+$/, '');
+  return {
+    loginUrl,
+    audience: raw['crm.audience'] ?? loginUrl,
+    clientId: raw['crm.clientId'] as string,
+    username: raw['crm.username'] as string,
+  };
+}

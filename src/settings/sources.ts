@@ -1,0 +1,130 @@
+import type { TSchema } from 'typebox';
+import Value from 'typebox/value';
+import { type RawSettings, type Setting, type SettingKey, settingsTable } from './table.ts';
+
+const rows = Object.entries(settingsTable) as [SettingKey, Setting][];
+
+/** What the file and the environment say, before anything is checked against anything else. */
+export interface Assembled {
+  raw: RawSettings;
+  /** Keys that somebody set. */
+  set: Set<SettingKey>;
+  faults: string[];
+}
+
+/**
+ * Lays the environment's section of the file over its common part, and the environment variables over both. An
+ * empty environment variable counts as not set.
+ */
+export function assembleSettings(file: unknown, env: NodeJS.ProcessEnv): Assembled {
+  if (!isPlainObject(file))
+    return { ...emptyAssembly(), faults: ['the configuration file must hold an object'] };
+  const faults: string[] = [];
+  const { environments, ...common } = file;
+  const found = new Map(flatten(common, '', faults));
+  const sections = readSections(environments, faults);
+  const chosen = env['HANDOFF_ENVIRONMENT'] || found.get('environment') || settingsTable.environment.fallback;
+  for (const [key, value] of sections.get(String(chosen)) ?? []) found.set(key, value);
+
+  const assembled = { ...emptyAssembly(), faults };
+  for (const [key, row] of rows) {
+    const variable = env[row.env];
+    const fromEnv = variable !== undefined && variable !== '';
+    if (!fromEnv && !found.has(key)) continue;
+    const value = fromEnv ? parseVariable(variable, row.schema) : found.get(key);
+    const where = fromEnv ? `${key} (${row.env})` : key;
+    if (accept(assembled, key, row, value, where)) assembled.set.add(key);
+  }
+  return assembled;
+}
+
+function emptyAssembly(): Assembled {
+  const raw = Object.fromEntries(rows.map(([key]) => [key, undefined])) as RawSettings;
+  return { raw, set: new Set(), faults: [] };
+}
+
+function accept(assembled: Assembled, key: SettingKey, row: Setting, value: unknown, where: string): boolean {
+  if (!Value.Check(row.schema, value)) {
+    assembled.faults.push(
+      `${where}: ${row.secret ? 'the value' : JSON.stringify(value)} ${expected(row.schema)}`,
+    );
+    return false;
+  }
+  if (row.planned === 'refused' && value !== row.fallback) {
+    assembled.faults.push(`${where}: this version can't do that yet; leave it out`);
+    return false;
+  }
+  (assembled.raw as Record<string, unknown>)[key] = value;
+  return true;
+}
+
+/** The environment sections, each flattened and each checked for unknown keys, whichever of them is chosen. */
+function readSections(environments: unknown, faults: string[]): Map<string, [string, unknown][]> {
+  const sections = new Map<string, [string, unknown][]>();
+  if (environments === undefined) return sections;
+  if (!isPlainObject(environments)) {
+    faults.push('environments: must be an object with the keys dev, staging, prod');
+    return sections;
+  }
+  for (const [name, section] of Object.entries(environments)) {
+    const where = `environments.${name}`;
+    if (!['dev', 'staging', 'prod'].includes(name))
+      faults.push(`${where}: must be one of dev, staging, prod`);
+    else if (!isPlainObject(section)) faults.push(`${where}: must be an object`);
+    else sections.set(name, flatten(section, `${where}.`, faults));
+  }
+  return sections;
+}
+
+/** Turns `{crm: {loginUrl}}` into `[["crm.loginUrl", …]]`; what the table does not know becomes a fault. */
+function flatten(object: Record<string, unknown>, prefix: string, faults: string[]): [string, unknown][] {
+  const found: [string, unknown][] = [];
+  const walk = (part: Record<string, unknown>, path: string) => {
+    for (const [name, value] of Object.entries(part)) {
+      const key = path === '' ? name : `${path}.${name}`;
+      if (Object.hasOwn(settingsTable, key)) found.push([key, value]);
+      else if (isPlainObject(value) && rows.some(([known]) => known.startsWith(`${key}.`))) walk(value, key);
+      else faults.push(`${prefix}${key}: there is no such setting`);
+    }
+  };
+  walk(object, '');
+  return found;
+}
+
+function parseVariable(text: string, schema: TSchema): unknown {
+  const { type } = schema as { type?: string };
+  if (type === 'array') return text.split(',').map((item) => item.trim());
+  if (type !== 'number' && type !== 'integer') return text;
+  const number = Number(text);
+  return text.trim() === '' || Number.isNaN(number) ? text : number;
+}
+
+/** The schema as the end of a sentence that starts with the wrong value. */
+function expected(schema: TSchema): string {
+  const {
+    type,
+    enum: choices,
+    minimum,
+    exclusiveMinimum,
+    maximum,
+    pattern,
+    minLength,
+  } = schema as Record<string, unknown>;
+  if (Array.isArray(choices)) return `is not one of ${choices.join(', ')}`;
+  if (type === 'integer' || type === 'number') {
+    const low =
+      minimum !== undefined
+        ? ` from ${minimum}`
+        : exclusiveMinimum !== undefined
+          ? ` over ${exclusiveMinimum}`
+          : '';
+    return `is not ${type === 'integer' ? 'a whole number' : 'a number'}${low}${maximum !== undefined ? ` to ${maximum}` : ''}`;
+  }
+  if (pattern !== undefined) return `does not match ${pattern}`;
+  if (minLength !== undefined) return 'is not a text that holds something';
+  return `is not of type ${type}`;
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,267 @@
+import { type Static, type TSchema, Type } from 'typebox';
+
+/** One row of the table: everything that is known of a setting stands here and nowhere else. */
+export interface Setting<S extends TSchema = TSchema> {
+  /** Environment variable that overrides the configuration file. */
+  env: string;
+  schema: S;
+  /** Value when nothing is set; a text in angle brackets in the documentation where it depends on other settings. */
+  fallback: Static<S> | undefined;
+  /** What it does, for the reference page. */
+  doc: string;
+  /** The value is a URL that may hold a password: never printed. */
+  secret?: boolean;
+  /** Accepted and checked, but without effect in this version; `refused` where ignoring it would be dangerous. */
+  planned?: 'ignored' | 'refused';
+}
+
+function setting<S extends TSchema>(
+  env: string,
+  schema: S,
+  fallback: Static<S> | undefined,
+  doc: string,
+): Setting<S> {
+  return { env, schema, fallback, doc };
+}
+
+/** Marks a setting whose feature is not in this version yet. */
+function planned<S extends TSchema>(how: 'ignored' | 'refused', row: Setting<S>): Setting<S> {
+  return { ...row, planned: how };
+}
+
+function secret<S extends TSchema>(row: Setting<S>): Setting<S> {
+  return { ...row, secret: true };
+}
+
+const text = Type.String({ minLength: 1, maxLength: 2048 });
+const httpUrl = Type.String({ pattern: '^https?://[^\\s/?#]+[^\\s?#]*$', maxLength: 2048 });
+const port = Type.Integer({ minimum: 0, maximum: 65_535 });
+const hours = Type.Number({ minimum: 0, maximum: 8760 });
+const days = Type.Number({ minimum: 1, maximum: 3650 });
+const seconds = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
+const oneOf = <T extends string[]>(...values: [...T]) => Type.Enum(values);
+
+export const settingsTable = {
+  host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),
+  port: setting('PORT', port, 8080, 'Port of the API; 0 takes any free one.'),
+  metricsHost: setting('METRICS_HOST', text, undefined, 'Address of the metrics port; `host` when not set.'),
+  metricsPort: setting(
+    'METRICS_PORT',
+    port,
+    9464,
+    'Port of `/metrics`, `/livez` and `/readyz`, which are never served on the API port; 0 turns it off.',
+  ),
+  dataDir: setting(
+    'DATA_DIR',
+    text,
+    '.data',
+    'Folder of everything embedded. One process at a time uses it.',
+  ),
+  environment: setting(
+    'HANDOFF_ENVIRONMENT',
+    oneOf('dev', 'staging', 'prod'),
+    'dev',
+    'Which CRM environment this is: `dev`, `staging` or `prod`.',
+  ),
+  databaseUrl: secret(
+    setting(
+      'DATABASE_URL',
+      Type.String({ pattern: '^postgres(ql)?://\\S+$', maxLength: 2048 }),
+      undefined,
+      'PostgreSQL; when not set, PGlite in `dataDir`.',
+    ),
+  ),
+  redisUrl: secret(
+    setting(
+      'REDIS_URL',
+      Type.String({ pattern: '^rediss?://\\S+$', maxLength: 2048 }),
+      undefined,
+      'Redis, `redis://` or `rediss://`; when not set, a cache in the process.',
+    ),
+  ),
+  workers: planned(
+    'refused',
+    setting('WORKERS', Type.Integer({ minimum: 1, maximum: 64 }), 1, 'Worker processes on one port.'),
+  ),
+  trustProxies: setting(
+    'TRUST_PROXIES',
+    Type.Array(text, { maxItems: 64 }),
+    [],
+    'Addresses or networks (comma separated) whose `X-Forwarded-For` counts.',
+  ),
+  secretsManager: setting(
+    'SECRETS_MANAGER',
+    oneOf('file'),
+    'file',
+    'Where secrets come from. This version has `file`; `vault` and `aws` follow.',
+  ),
+  secretsDir: setting(
+    'SECRETS_DIR',
+    text,
+    undefined,
+    'Folder of the file secrets manager, one file a secret; `<dataDir>/secrets` when not set.',
+  ),
+  secretsRefreshSeconds: setting(
+    'SECRETS_REFRESH_SECONDS',
+    seconds(1, 3600),
+    30,
+    'How often everything that came from the secrets manager is read again.',
+  ),
+  graceWindowHours: planned(
+    'ignored',
+    setting('GRACE_WINDOW_HOURS', hours, 24, 'How long a rotated pair stays valid.'),
+  ),
+  'crm.loginUrl': setting(
+    'CRM_LOGIN_URL',
+    httpUrl,
+    undefined,
+    'Login host of the CRM; the token endpoint is `<loginUrl>/services/oauth2/token`. The simulator when not set.',
+  ),
+  'crm.audience': setting(
+    'CRM_AUDIENCE',
+    text,
+    undefined,
+    '`aud` of the JWT that asks for a token; `crm.loginUrl` when not set.',
+  ),
+  'crm.clientId': setting('CRM_CLIENT_ID', text, undefined, 'Consumer key of the external client app.'),
+  'crm.username': setting('CRM_USERNAME', text, undefined, 'User name of the integration user.'),
+  'crm.privateKeySecret': setting(
+    'CRM_PRIVATE_KEY_SECRET',
+    Type.String({ pattern: '^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$', maxLength: 200 }),
+    undefined,
+    'Name of the secret that holds the private key (PEM); `crm/<environment>/private-key` when not set.',
+  ),
+  'crm.apiVersion': setting(
+    'CRM_API_VERSION',
+    Type.String({ pattern: '^v?[0-9]{2,3}\\.0$', maxLength: 6 }),
+    '68.0',
+    'Version of the CRM API.',
+  ),
+  'crm.tokenLifetimeSeconds': setting(
+    'CRM_TOKEN_LIFETIME_SECONDS',
+    seconds(600, 86_400),
+    7200,
+    'Lifetime of an access token that names none itself; the session timeout of the org or the app.',
+  ),
+  'crm.timeoutMs': setting(
+    'CRM_TIMEOUT_MS',
+    Type.Integer({ minimum: 100, maximum: 20_000 }),
+    10_000,
+    'Longest wait for one answer of the CRM, in milliseconds.',
+  ),
+  'crm.maxConcurrency': setting(
+    'CRM_MAX_CONCURRENCY',
+    Type.Integer({ minimum: 1, maximum: 1000 }),
+    20,
+    'Calls to the CRM in flight at once, for each replica.',
+  ),
+  'crm.quotaReserve': planned(
+    'ignored',
+    setting(
+      'CRM_QUOTA_RESERVE',
+      Type.Integer({ minimum: 0 }),
+      0,
+      'Remaining daily calls below which only writes pass.',
+    ),
+  ),
+  'dining.baseUrl': planned(
+    'ignored',
+    setting('DINING_BASE_URL', httpUrl, undefined, 'Booking server of the dining partner.'),
+  ),
+  'dining.username': planned(
+    'ignored',
+    setting('DINING_USERNAME', text, undefined, 'User name at the dining partner.'),
+  ),
+  'dining.passwordSecret': planned(
+    'ignored',
+    setting(
+      'DINING_PASSWORD_SECRET',
+      text,
+      undefined,
+      'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
+    ),
+  ),
+  idempotencyRetentionHours: setting(
+    'IDEMPOTENCY_RETENTION_HOURS',
+    Type.Number({ exclusiveMinimum: 0, maximum: 8760 }),
+    24,
+    'How long the result of a keyed write is kept, from its completion.',
+  ),
+  auditRetentionDays: planned(
+    'ignored',
+    setting('AUDIT_RETENTION_DAYS', days, 90, 'How long authentication attempts are kept.'),
+  ),
+  webhookRetentionDays: planned(
+    'ignored',
+    setting('WEBHOOK_RETENTION_DAYS', days, 30, 'How long received webhooks are kept.'),
+  ),
+  memberCacheSeconds: planned(
+    'ignored',
+    setting('MEMBER_CACHE_SECONDS', seconds(0, 300), 300, 'How long a member may be cached; 0 turns it off.'),
+  ),
+  'rateLimit.perMinute': planned(
+    'ignored',
+    setting(
+      'RATE_LIMIT_PER_MINUTE',
+      Type.Integer({ minimum: 0 }),
+      6000,
+      'Requests a minute for each consumer; 0 = off.',
+    ),
+  ),
+  'rateLimit.failedPerMinute': planned(
+    'ignored',
+    setting(
+      'RATE_LIMIT_FAILED_PER_MINUTE',
+      Type.Integer({ minimum: 0 }),
+      6000,
+      'Failed authentications a minute for each address; 0 = off.',
+    ),
+  ),
+  'tls.certFile': planned('refused', setting('TLS_CERT_FILE', text, undefined, 'Certificate chain (PEM).')),
+  'tls.keyFile': planned(
+    'refused',
+    setting('TLS_KEY_FILE', text, undefined, 'Private key of the certificate (PEM).'),
+  ),
+  'tls.clientCaFile': planned(
+    'refused',
+    setting(
+      'TLS_CLIENT_CA_FILE',
+      text,
+      undefined,
+      'Authorities whose client certificates are accepted (PEM).',
+    ),
+  ),
+  'tls.clientAuth': planned(
+    'refused',
+    setting(
+      'TLS_CLIENT_AUTH',
+      oneOf('optional', 'required'),
+      undefined,
+      'Whether clients must show a certificate.',
+    ),
+  ),
+  drainSeconds: setting(
+    'DRAIN_SECONDS',
+    seconds(0, 300),
+    undefined,
+    'After a stop signal, how long new requests are still accepted; 5 in production and 0 elsewhere when not set.',
+  ),
+  shutdownSeconds: setting(
+    'SHUTDOWN_SECONDS',
+    seconds(1, 600),
+    25,
+    'After a stop signal, when the process ends at the latest.',
+  ),
+  logLevel: setting(
+    'LOG_LEVEL',
+    oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    'info',
+    'Least level that is logged.',
+  ),
+} satisfies Record<string, Setting>;
+
+type Table = typeof settingsTable;
+export type SettingKey = keyof Table;
+
+/** Settings as they stand after the file and the environment were read: by key, undefined where nothing is set. */
+export type RawSettings = { [K in SettingKey]: Static<Table[K]['schema']> | undefined };

@@ -1,0 +1,30 @@
+import type { Generated, JSONColumnType, Kysely } from 'kysely';
+
+/** The tables, as the migrations make them. */
+export interface Tables {
+  idempotency_claims: {
+    consumer_id: string;
+    key: string;
+    fingerprint: Uint8Array;
+    external_id: string;
+    fence: Generated<string>;
+    lease_until: Date;
+    created_at: Date;
+    last_attempt_at: Date;
+    completed_at: Date | null;
+    response_status: number | null;
+    response_headers: JSONColumnType<Record<string, string>> | null;
+    response_body: string | null;
+  };
+}
+
+/** The port to the database; every adapter speaks PostgreSQL's SQL. */
+export interface Database {
+  readonly kind: 'pglite' | 'postgres';
+  readonly sql: Kysely<Tables>;
+  /** Runs several statements that take no parameters, in one transaction that only one process is in at a time. */
+  migrate(statements: (appliedVersion: number) => string[]): Promise<void>;
+  /** Resolves when the database answers. Throws. */
+  checkHealth(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,78 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import { Pool } from 'pg';
+import type { Log } from '../observability/log.ts';
+import type { Database, Tables } from './database.ts';
+import { createHistory, selectVersion } from './migrate.ts';
+
+/** Number of the advisory lock under which one process migrates; any constant will do. */
+const migrationLock = 4_702_118_903;
+
+export interface PostgresOptions {
+  /** May hold a password; never logged. */
+  url: string;
+  log: Log;
+  /** Connections at most; more wait. */
+  maxConnections?: number;
+}
+
+/** Connects to PostgreSQL; connections are made when they are needed. */
+export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions): Database {
+  const pool = new Pool({
+    connectionString: url,
+    max: maxConnections,
+    connectionTimeoutMillis: 3000,
+    // A statement that hangs would hold a request's connection for ever.
+    statement_timeout: 10_000,
+    query_timeout: 12_000,
+    keepAlive: true,
+    application_name: 'handoff-gateway',
+  });
+  // An idle connection that breaks is replaced on next use; without a listener the process would end.
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle database connection broke'));
+  return {
+    kind: 'postgres',
+    sql: new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }),
+    migrate: async (statements) => {
+      const client = await pool.connect();
+      let broken: Error | undefined;
+      try {
+        // Waiting for another process that migrates may take longer than any other statement.
+        await client.query('begin; set local statement_timeout = 0');
+        await client.query(`select pg_advisory_xact_lock(${migrationLock})`);
+        await client.query(createHistory);
+        const { rows } = await client.query<{ version: number }>(selectVersion);
+        for (const statement of statements(rows[0]?.version ?? 0)) await client.query(statement);
+        await client.query('commit');
+      } catch (error) {
+        broken = error as Error;
+        throw error;
+      } finally {
+        // A connection in the middle of a failed transaction is not given back but closed.
+        client.release(broken);
+      }
+    },
+    checkHealth: async () => void (await pool.query('select 1')),
+    close: () => pool.end(),
+  };
+}
+
+/** Network errors, and what PostgreSQL answers while it starts, stops or has no connection to spare. */
+const passingCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EHOSTUNREACH',
+]);
+const passingStates = /^(57P0[1-3]|53300|08...)$/;
+
+/** Whether an error says that the database can't be reached now, rather than that something is wrong for good. */
+export function isAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError) return error.errors.every(isAway);
+  const { code } = error as { code?: string };
+  if (code !== undefined) return passingCodes.has(code) || passingStates.test(code);
+  return /timeout|terminated/i.test(error.message);
+}
