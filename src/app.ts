@@ -4,10 +4,9 @@ import type { FastifyInstance } from 'fastify';
 import { createOperationsServer } from './api/operations-server.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer } from './api/server.ts';
+import { makeFolder } from './base/durable-file.ts';
 import { tryAcquireFileLock } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
-import { createMemoryCache } from './cache/memory.ts';
-import { createRedisCache } from './cache/redis.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
 import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
@@ -21,9 +20,8 @@ import { createFileSecretsManager } from './secrets/file.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
 import type { Database } from './store/database.ts';
+import { isAway } from './store/is-away.ts';
 import { migrate } from './store/migrate.ts';
-import { openPglite } from './store/pglite.ts';
-import { isAway, openPostgres } from './store/postgres.ts';
 import { version } from './version.ts';
 
 /** The whole service, wired up. */
@@ -64,7 +62,7 @@ export function createApp(settings: Settings, log: Log): App {
     await lockDataDir(context);
     const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
     const secrets = openSecrets(context);
-    const cache = openCache(context);
+    const cache = await openCache(context);
     const database = await openDatabase(context);
     const consumers = await loadConsumers(context, secrets);
     const { crm, org } = await connectCrm(context, secrets, cache);
@@ -91,6 +89,7 @@ export function createApp(settings: Settings, log: Log): App {
 
 /** Everything in the data directory belongs to one process; a second one is told which. */
 async function lockDataDir({ settings, opened }: Context): Promise<void> {
+  await makeFolder(settings.dataDir);
   const path = join(settings.dataDir, 'in-use');
   const lock = await tryAcquireFileLock(path, { purpose: 'handoff serve', subject: settings.dataDir });
   opened.defer(() => lock.release());
@@ -110,16 +109,19 @@ function openSecrets({ settings, opened }: Context): SecretsManager {
   return secrets;
 }
 
-function openCache({ settings, log, opened }: Context): SharedCache {
-  const cache = settings.redisUrl ? createRedisCache({ url: settings.redisUrl, log }) : createMemoryCache();
+/** Of the adapters only the chosen one is loaded, here and below: the others would cost memory and time to start. */
+async function openCache({ settings, log, opened }: Context): Promise<SharedCache> {
+  const cache = settings.redisUrl
+    ? (await import('./cache/redis.ts')).createRedisCache({ url: settings.redisUrl, log })
+    : (await import('./cache/memory.ts')).createMemoryCache();
   opened.defer(() => cache.close());
   return cache;
 }
 
 async function openDatabase({ settings, log, opened, stopping }: Context): Promise<Database> {
   const database = settings.databaseUrl
-    ? openPostgres({ url: settings.databaseUrl, log })
-    : await openPglite(join(settings.dataDir, 'database'));
+    ? (await import('./store/postgres.ts')).openPostgres({ url: settings.databaseUrl, log })
+    : await (await import('./store/pglite.ts')).openPglite(join(settings.dataDir, 'database'));
   opened.defer(() => database.close());
   await waitUntilAvailable(() => migrate(database), {
     what: 'the database',
@@ -160,6 +162,7 @@ async function connectCrm(
     tokenLifetimeSeconds: settings.crmTokenLifetimeSeconds,
     timeoutMs: settings.crmTimeoutMs,
     maxConcurrency: settings.crmMaxConcurrency,
+    quotaReserve: settings.crmQuotaReserve,
     secrets,
     cache,
     log,

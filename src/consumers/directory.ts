@@ -70,6 +70,7 @@ export class ConsumerDirectory {
   async start(): Promise<void> {
     await this.#options.pepper.load();
     await this.#load();
+    if (!this.#connected && this.#index.size === 0) throw new SecretsUnavailable('No consumer could be read');
     this.#started = true;
     const refresh = () => void this.refresh();
     const pepperFolder = pepperName.slice(0, pepperName.lastIndexOf('/'));
@@ -160,14 +161,13 @@ export class ConsumerDirectory {
     }
   }
 
-  /** Throws `SecretsUnavailable` when nothing could be read; a single consumer that can't be stays as it was. */
+  /** Throws `SecretsUnavailable` when the names can't be read; a single consumer that can't be stays as it was. */
   async #load(): Promise<void> {
     const { secrets, log, clock } = this.#options;
     const since = ++this.#observations;
     const names = await secrets.list(consumersFolder);
     const found = await readAll(secrets, names);
     const failed = found.filter((outcome) => outcome.error !== undefined);
-    if (failed[0] !== undefined && failed.length === names.length) throw failed[0].error;
     for (const { name, secret, error } of found) {
       if (error === undefined) this.#apply(idOf(name), secret, since);
       else

@@ -56,13 +56,18 @@ export function createHttp(timeoutMs: number): Http {
   });
   return {
     exchange: (options) => exchange(agent, options),
-    close: () => agent.close(),
+    close: async () => {
+      if (!agent.closed && !agent.destroyed) await agent.close();
+    },
   };
 }
 
 async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer> {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(new HttpFailure('timeout', 'no answer in time')), options.timeoutMs);
+  const timer = setTimeout(
+    () => controller.abort(new HttpFailure('timeout', 'no answer in time')),
+    options.timeoutMs,
+  );
   try {
     const answer = await request(options.url, {
       dispatcher: agent,
@@ -73,7 +78,9 @@ async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer>
     });
     const bytes = await readAll(answer.body);
     const packed = answer.headers['content-encoding'] === 'gzip';
-    const plain = packed ? await unpack(bytes, { maxOutputLength: maxAnswerBytes }).catch(notReadable) : bytes;
+    const plain = packed
+      ? await unpack(bytes, { maxOutputLength: maxAnswerBytes }).catch(notReadable)
+      : bytes;
     return { status: answer.statusCode, headers: answer.headers, body: plain.toString('utf8') };
   } catch (error) {
     throw asFailure(error);
@@ -87,7 +94,8 @@ async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > maxAnswerBytes) throw new HttpFailure('unreadable', `the answer has more than ${maxAnswerBytes} bytes`);
+    if (size > maxAnswerBytes)
+      throw new HttpFailure('unreadable', `the answer has more than ${maxAnswerBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

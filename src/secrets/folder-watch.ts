@@ -1,5 +1,5 @@
 import { type FSWatcher, readdirSync, type Stats, statSync, watch } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, relative, sep } from 'node:path';
 
 /** Changes within this time are reported once: a writer touches a folder several times for one secret. */
 const gatherMs = 100;
@@ -77,7 +77,9 @@ class FolderWatch {
     if (this.#watched.get(path)?.inode === inode) return false;
     this.#unwatch(path);
     try {
-      const watcher = this.#watchOne(path, { persistent: false }, (_event, name) => this.#onEvent(name));
+      const watcher = this.#watchOne(path, { persistent: false }, (_event, name) =>
+        this.#onEvent(path, name),
+      );
       watcher.on('error', () => this.#poll());
       this.#watched.set(path, { watcher, inode });
     } catch {
@@ -91,9 +93,13 @@ class FolderWatch {
     this.#watched.delete(path);
   }
 
-  #onEvent(name: string | null): void {
+  #onEvent(path: string, name: string | null): void {
     // Locks and drafts: the file that matters is reported by itself.
     if (name?.includes('~') === true) return;
+    // Above the folder, only what leads to it matters: a busy folder for temporary files may stand there.
+    const [step] = relative(path, this.#folder).split(sep);
+    const isAbove = step !== '' && step !== '..';
+    if (isAbove && name !== null && name !== step && name !== basename(path)) return;
     this.#gather();
   }
 
@@ -101,11 +107,9 @@ class FolderWatch {
     if (this.#stopped || this.#gathering !== undefined) return;
     this.#gathering = setTimeout(() => {
       this.#gathering = undefined;
-      const inside = this.#watched.has(this.#folder);
-      const different = this.#rescan();
       // A folder that has just been watched may have changed before it was: report once more, later.
-      if (different) this.#gather();
-      if (inside || different) this.#changed();
+      if (this.#rescan()) this.#gather();
+      this.#changed();
     }, gatherMs);
     this.#gathering.unref();
   }

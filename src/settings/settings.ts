@@ -25,6 +25,7 @@ export interface Settings {
   readonly crmTokenLifetimeSeconds: number;
   readonly crmTimeoutMs: number;
   readonly crmMaxConcurrency: number;
+  readonly crmQuotaReserve: number;
   readonly idempotencyRetentionHours: number;
   readonly drainSeconds: number;
   readonly shutdownSeconds: number;
@@ -106,6 +107,7 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     crmTokenLifetimeSeconds: value('crm.tokenLifetimeSeconds'),
     crmTimeoutMs: value('crm.timeoutMs'),
     crmMaxConcurrency: value('crm.maxConcurrency'),
+    crmQuotaReserve: value('crm.quotaReserve'),
     idempotencyRetentionHours: value('idempotencyRetentionHours'),
     drainSeconds: raw.drainSeconds ?? (production ? 5 : 0),
     shutdownSeconds: value('shutdownSeconds'),

@@ -155,14 +155,11 @@ export const settingsTable = {
     20,
     'Calls to the CRM in flight at once, for each replica.',
   ),
-  'crm.quotaReserve': planned(
-    'ignored',
-    setting(
-      'CRM_QUOTA_RESERVE',
-      Type.Integer({ minimum: 0 }),
-      0,
-      'Remaining daily calls below which only writes pass.',
-    ),
+  'crm.quotaReserve': setting(
+    'CRM_QUOTA_RESERVE',
+    Type.Integer({ minimum: 0 }),
+    0,
+    'Remaining daily calls below which only writes pass.',
   ),
   'dining.baseUrl': planned(
     'ignored',

@@ -75,10 +75,10 @@ async function settle(handle: () => Promise<Answer>, requestId: string): Promise
   }
 }
 
-/** Sends an answer as it is: the body is text already, and no serialiser touches it again. */
+/** Sends an answer as it is: bytes, since the framework would serialise anything else or add to its content type. */
 export function send(reply: FastifyReply, { status, headers = {}, body = '' }: Answer): FastifyReply {
   reply.code(status).headers(withContentType(headers, body));
-  return reply.send(body === '' ? undefined : body);
+  return reply.send(body === '' ? undefined : Buffer.from(body));
 }
 
 function withContentType(headers: Record<string, string>, body: string): Record<string, string> {

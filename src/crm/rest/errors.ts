@@ -1,4 +1,4 @@
-import { CrmFailure, type CrmError, type FailureKind } from './failure.ts';
+import { type CrmError, CrmFailure, type FailureKind } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
 /*
@@ -36,7 +36,10 @@ const table: Row[] = [
   },
   { code: /^(FIELD_CUSTOM_VALIDATION_EXCEPTION|FIELD_FILTER_VALIDATION_EXCEPTION)$/, kind: 'rejected' },
   { code: /^(DUPLICATES_DETECTED|INVALID_EMAIL_ADDRESS|NUMBER_OUTSIDE_VALID_RANGE)$/, kind: 'rejected' },
-  { code: /^(CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY|DELETE_FAILED|CANNOT_EXECUTE_FLOW_TRIGGER)$/, kind: 'rejected' },
+  {
+    code: /^(CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY|DELETE_FAILED|CANNOT_EXECUTE_FLOW_TRIGGER)$/,
+    kind: 'rejected',
+  },
   // The org lacks an object, a field or a right that the gateway needs.
   { code: /^(INVALID_FIELD|INVALID_TYPE|MALFORMED_QUERY|INVALID_FIELD_FOR_INSERT_UPDATE)$/, kind: 'setup' },
   { code: /^INSUFFICIENT_ACCESS/, kind: 'setup' },
@@ -59,7 +62,8 @@ const uncertain: readonly FailureKind[] = ['lost', 'timeout'];
 export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
   const error = firstError(answer.body);
   const kind = error === undefined ? kindOfStatus(answer) : kindOf(error, answer.status, request);
-  const unsure = uncertain.includes(kind) || (kind === 'broken' && (answer.status >= 500 || answer.status < 400));
+  const unsure =
+    uncertain.includes(kind) || (kind === 'broken' && (answer.status >= 500 || answer.status < 400));
   return new CrmFailure(kind, `${error?.code ?? 'no error code'}, status ${answer.status}`, {
     status: answer.status,
     error,
@@ -71,7 +75,9 @@ export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
 function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKind {
   const row = table.find(
     ({ code, message, status: only }) =>
-      code.test(error.code) && (message?.test(error.message) ?? true) && (only === undefined || only === status),
+      code.test(error.code) &&
+      (message?.test(error.message) ?? true) &&
+      (only === undefined || only === status),
   );
   // Without a record in the path it is the object that does not exist.
   if (row?.kind === 'gone' && request.addressesRecord !== true) return 'setup';

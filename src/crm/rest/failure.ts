@@ -25,6 +25,10 @@ export type FailureKind =
   /** The connection was lost, or the edge answered for an instance that did not. */
   | 'lost'
   | 'timeout'
+  /** There is no access token; nothing was sent. */
+  | 'no_token'
+  /** No time was left before the deadline; nothing was sent. */
+  | 'late'
   /** An answer or an error that is not known. */
   | 'broken';
 

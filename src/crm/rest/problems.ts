@@ -13,9 +13,20 @@ interface Answer {
 
 /** Each kind of failure as callers of the service see it; nothing here comes from the CRM's own words. */
 const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference'>, Answer> = {
-  session: { code: 'crm_unavailable', detail: 'The CRM does not accept the access of the service.', retryAfter: 5 },
-  setup: { code: 'crm_error', detail: 'The CRM is not set up as the service needs it; its operator can tell more.' },
-  locked: { code: 'crm_unavailable', detail: 'Another change to the record is under way in the CRM.', retryAfter: 1 },
+  session: {
+    code: 'crm_unavailable',
+    detail: 'The CRM does not accept the access of the service.',
+    retryAfter: 5,
+  },
+  setup: {
+    code: 'crm_error',
+    detail: 'The CRM is not set up as the service needs it; its operator can tell more.',
+  },
+  locked: {
+    code: 'crm_unavailable',
+    detail: 'Another change to the record is under way in the CRM.',
+    retryAfter: 1,
+  },
   busy: { code: 'crm_unavailable', detail: 'The CRM is too busy.', retryAfter: 5 },
   quota: { code: 'crm_quota_exhausted', detail: 'The daily quota of CRM calls is used up.', retryAfter: 600 },
   gone: { code: 'not_found', detail: 'The record does not exist.' },
@@ -23,6 +34,12 @@ const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference
   unreachable: { code: 'crm_unavailable', detail: 'The CRM cannot be reached.', retryAfter: 5 },
   lost: { code: 'crm_unavailable', detail: 'The CRM did not finish its answer.', retryAfter: 5 },
   timeout: { code: 'crm_timeout', detail: 'The CRM did not answer in time.' },
+  no_token: {
+    code: 'crm_unavailable',
+    detail: 'The CRM gives the service no access at the moment.',
+    retryAfter: 5,
+  },
+  late: { code: 'crm_timeout', detail: 'No time was left for the call to the CRM.' },
   broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
 };
 
@@ -36,7 +53,8 @@ export function toProblem(failure: CrmFailure, request: CrmRequest): Problem {
   if (kind === 'rejected' || kind === 'duplicate') return rejected(facts.error, request.resource, common);
   if (kind === 'reference') return unknownReference(facts.error, request.resource, common);
   const { code, detail, retryAfter } = answers[kind];
-  const seconds = retryAfter === undefined ? undefined : Math.ceil(Math.max(1, facts.retryAfter ?? retryAfter));
+  const seconds =
+    retryAfter === undefined ? undefined : Math.ceil(Math.max(1, facts.retryAfter ?? retryAfter));
   return new Problem(code, detail, { ...common, ...(seconds === undefined ? {} : { retryAfter: seconds }) });
 }
 
@@ -72,7 +90,11 @@ function explain(error: CrmError | undefined, resource: Resource | undefined): s
 }
 
 /** The only records that ours refer to are members. */
-function unknownReference(error: CrmError | undefined, resource: Resource | undefined, facts: ProblemFacts): Problem {
+function unknownReference(
+  error: CrmError | undefined,
+  resource: Resource | undefined,
+  facts: ProblemFacts,
+): Problem {
   const lookup = resource && lookupFieldOf(resource);
   if (lookup === undefined) return rejected(error, resource, facts);
   const errors = [{ pointer: `#/${lookup}`, message: 'The CRM knows no such member.' }];

@@ -1,3 +1,4 @@
+import { Problem } from '../../base/problem.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Http } from '../http.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
@@ -75,9 +76,6 @@ function withProblems(send: Send): Send {
   };
 }
 
-/** Failures that show that the CRM does not work for us; after any other it was reached and took our token. */
-const disconnected: readonly CrmFailure['kind'][] = ['session', 'busy', 'unreachable', 'lost', 'timeout'];
-
 function withOutcome(send: Send, tell: (connected: boolean) => void): Send {
   return async (request, call) => {
     try {
@@ -85,15 +83,19 @@ function withOutcome(send: Send, tell: (connected: boolean) => void): Send {
       tell(true);
       return answer;
     } catch (error) {
-      if (error instanceof CrmFailure && error.facts.status !== undefined) tell(isConnected(error));
-      else if (error instanceof CrmFailure) tell(false);
+      // A call that waited for a slot in vain, or was held back, says nothing about the CRM.
+      if (error instanceof CrmFailure && error.kind !== 'late') tell(isConnected(error));
       throw error;
     }
   };
 }
 
-function isConnected(failure: CrmFailure): boolean {
-  return !disconnected.includes(failure.kind) && (failure.facts.status ?? 0) < 500;
+/** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */
+export function isConnected({ kind, facts }: CrmFailure): boolean {
+  const { status = 0, error } = facts;
+  if (kind === 'busy' || kind === 'broken') return status > 0 && status < 500;
+  if (kind === 'setup') return status !== 401 && error?.code !== 'API_DISABLED_FOR_ORG';
+  return !['session', 'unreachable', 'lost', 'timeout', 'no_token'].includes(kind);
 }
 
 function withQuota(send: Send, quota: Quota): Send {
@@ -107,13 +109,15 @@ function withQuota(send: Send, quota: Quota): Send {
 function withToken(send: SendWithToken, tokens: TokenProvider): Send {
   return async (request, call) => {
     for (let repeated = false; ; repeated = true) {
-      const token = await tokens.getToken(call);
+      const token = await tokens.getToken(call).catch(noToken);
       try {
         const answer = await send(request, call, token);
         tokens.accepted(token);
         return answer;
       } catch (error) {
-        if (!(error instanceof CrmFailure) || error.kind !== 'session') throw error;
+        if (!(error instanceof CrmFailure)) throw error;
+        if (error.kind !== 'session' && isConnected(error)) tokens.accepted(token);
+        if (error.kind !== 'session') throw error;
         await tokens.invalidate(token);
         if (repeated) throw error;
       }
@@ -121,7 +125,12 @@ function withToken(send: SendWithToken, tokens: TokenProvider): Send {
   };
 }
 
+/** As a failure like any other, so that health hears of it and an earlier try's unknown outcome is not lost. */
+function noToken(error: unknown): never {
+  if (!(error instanceof Problem)) throw error;
+  throw new CrmFailure('no_token', error.message, { retryAfter: error.facts.retryAfter });
+}
+
 function withSlots(send: SendWithToken, limiter: Limiter): SendWithToken {
   return (request, call, token): Promise<CrmAnswer> => limiter.run(call, () => send(request, call, token));
 }
-

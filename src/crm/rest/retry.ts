@@ -28,7 +28,8 @@ export function withRetries(send: Send, enoughMs: number): Send {
       } catch (error) {
         unknown ||= error instanceof CrmFailure && error.outcomeUnknown;
         const pauseMs = pauseAfter(error, request, tried);
-        if (pauseMs === undefined || remainingMs(call) < pauseMs + enoughMs) throw unknown ? unsure(error) : error;
+        if (pauseMs === undefined || remainingMs(call) < pauseMs + enoughMs)
+          throw unknown ? unsure(error) : error;
         await delay(pauseMs);
       }
     }
@@ -38,19 +39,30 @@ export function withRetries(send: Send, enoughMs: number): Send {
 /** Milliseconds to wait before the next try, or undefined where there must be none. */
 function pauseAfter(error: unknown, request: CrmRequest, tried: number): number | undefined {
   if (!(error instanceof CrmFailure) || tried >= tries) return undefined;
-  const repeatable = nothingDone.includes(error.kind) || (uncertain.includes(error.kind) && request.effect !== 'change');
+  const repeatable =
+    nothingDone.includes(error.kind) || (uncertain.includes(error.kind) && request.effect !== 'change');
   if (!repeatable) return undefined;
   const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (tried - 1));
   return (error.facts.retryAfter ?? 0) * 1000 + Math.random() * longest;
 }
 
+/** Failures that say nothing about what an earlier try did. */
+const tellsNothing: readonly FailureKind[] = [
+  ...nothingDone,
+  'session',
+  'quota',
+  'broken',
+  'no_token',
+  'late',
+];
+
 /** A final refusal (the record was looked at and is not valid) is certain all the same; anything passing is not. */
 function unsure(error: unknown): unknown {
   if (error instanceof CrmFailure) {
-    const passing = nothingDone.includes(error.kind) || ['session', 'quota', 'broken'].includes(error.kind);
-    if (!passing) return error;
+    if (!tellsNothing.includes(error.kind)) return error;
     return new CrmFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
   }
-  if (error instanceof Problem) return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
+  if (error instanceof Problem)
+    return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
   return error;
 }

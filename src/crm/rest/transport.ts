@@ -28,7 +28,7 @@ export function createTransport(options: TransportOptions): SendWithToken {
   return async (request, call, token) => {
     const timeoutMs = Math.min(options.timeoutMs, remainingMs(call));
     if (timeoutMs < shortestCallMs(options.timeoutMs)) {
-      throw new CrmFailure('timeout', 'no time was left for the call');
+      throw new CrmFailure('late', 'no time was left for the call');
     }
     const started = performance.now();
     let outcome = 'ok';
@@ -48,7 +48,12 @@ export function createTransport(options: TransportOptions): SendWithToken {
   };
 }
 
-async function exchange(http: Http, request: CrmRequest, token: AccessToken, timeoutMs: number): Promise<CrmAnswer> {
+async function exchange(
+  http: Http,
+  request: CrmRequest,
+  token: AccessToken,
+  timeoutMs: number,
+): Promise<CrmAnswer> {
   const { method, path, body } = request;
   const answer = await http
     .exchange({
@@ -63,13 +68,19 @@ async function exchange(http: Http, request: CrmRequest, token: AccessToken, tim
       timeoutMs,
     })
     .catch((error: unknown) => Promise.reject(asCrmFailure(error, request)));
-  return { status: answer.status, headers: answer.headers, body: parseBody(answer.body, answer.status, request) };
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    body: parseBody(answer.body, answer.status, request),
+  };
 }
 
 function asCrmFailure(error: unknown, request: CrmRequest): unknown {
   if (!(error instanceof HttpFailure)) return error;
   const outcomeUnknown = error.kind !== 'unreachable' && request.effect !== 'read';
-  return new CrmFailure(error.kind === 'unreadable' ? 'broken' : error.kind, error.message, { outcomeUnknown });
+  return new CrmFailure(error.kind === 'unreadable' ? 'broken' : error.kind, error.message, {
+    outcomeUnknown,
+  });
 }
 
 /** JSON where it is JSON, the text otherwise; a success must be JSON or empty. */

@@ -21,7 +21,9 @@ export const refreshMarginMs = 300_000;
 
 /** Same hash, same org, app and user. */
 export function hashConnection({ loginUrl, audience, clientId, username }: Connection): string {
-  return createHash('sha256').update(JSON.stringify([loginUrl, audience, clientId, username])).digest('hex');
+  return createHash('sha256')
+    .update(JSON.stringify([loginUrl, audience, clientId, username]))
+    .digest('hex');
 }
 
 /** The record as it stands in the shared cache under `crm_token:{environment}`. */
@@ -41,7 +43,8 @@ export function parseToken(record: string | undefined, connectionHash: string): 
   const accessToken = members['access_token'];
   const instanceUrl = members['instance_url'];
   const expiresAt = Date.parse(String(members['expires_at']));
-  if (!isBearerToken(accessToken) || typeof instanceUrl !== 'string' || Number.isNaN(expiresAt)) return undefined;
+  if (!isBearerToken(accessToken) || typeof instanceUrl !== 'string' || Number.isNaN(expiresAt))
+    return undefined;
   return { accessToken, instanceUrl, expiresAt };
 }
 

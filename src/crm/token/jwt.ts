@@ -101,8 +101,12 @@ class Signer implements AssertionSigner {
   }
 
   #secretsAway(): never {
-    throw new TokenFailure('secrets_unavailable', 'The secrets manager does not answer: see its own health.', {
-      permanent: false,
-    });
+    throw new TokenFailure(
+      'secrets_unavailable',
+      'The secrets manager does not answer: see its own health.',
+      {
+        permanent: false,
+      },
+    );
   }
 }

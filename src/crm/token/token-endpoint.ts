@@ -16,11 +16,18 @@ export interface TokenEndpoint {
 }
 
 /** The CRM's token endpoint, JWT bearer flow (RFC 7523 section 2.1): two form parameters, no client secret. */
-export function createTokenEndpoint(options: { http: Http; loginUrl: string; timeoutMs: number }): TokenEndpoint {
+export function createTokenEndpoint(options: {
+  http: Http;
+  loginUrl: string;
+  timeoutMs: number;
+}): TokenEndpoint {
   const url = `${options.loginUrl.replace(/\/+$/, '')}/services/oauth2/token`;
   return {
     async request(assertion) {
-      const body = new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion });
+      const body = new URLSearchParams({
+        grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+        assertion,
+      });
       const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
       const { timeoutMs } = options;
       const answer = await options.http
@@ -43,7 +50,8 @@ function readToken(answer: HttpAnswer, plainAllowed: boolean): IssuedToken {
   const accessToken = members?.['access_token'];
   const instanceUrl = readOrigin(members?.['instance_url'], plainAllowed);
   if (!isBearerToken(accessToken) || instanceUrl === undefined) {
-    const advice = 'The token endpoint answered 200 without a usable access_token and instance_url: check crm.loginUrl.';
+    const advice =
+      'The token endpoint answered 200 without a usable access_token and instance_url: check crm.loginUrl.';
     throw new TokenFailure('unusable_answer', advice, { permanent: false });
   }
   return { accessToken, instanceUrl, lifetimeSeconds: namedLifetime(members?.['expires_in'], accessToken) };
@@ -87,15 +95,17 @@ const refusals: Refusal[] = [
     error: /^invalid_grant$/,
     description: /approved/i,
     permanent: true,
-    advice: 'Nobody approved the app for the integration user: set its permitted users to pre-authorized by an '
-      + 'administrator and assign its permission set or profile to the user.',
+    advice:
+      'Nobody approved the app for the integration user: set its permitted users to pre-authorized by an ' +
+      'administrator and assign its permission set or profile to the user.',
   },
   {
     error: /^invalid_grant$/,
     description: /audience/i,
     permanent: true,
-    advice: 'The audience is wrong: set crm.audience to the login host that the org expects '
-      + '(https://login.salesforce.com, or https://test.salesforce.com for a sandbox).',
+    advice:
+      'The audience is wrong: set crm.audience to the login host that the org expects ' +
+      '(https://login.salesforce.com, or https://test.salesforce.com for a sandbox).',
   },
   {
     error: /^invalid_grant$/,
@@ -107,8 +117,9 @@ const refusals: Refusal[] = [
     error: /^invalid_grant$/,
     description: /assertion/i,
     permanent: true,
-    advice: 'The CRM does not accept the signature: the private key and the certificate of the app do not belong '
-      + 'together, or crm.username is wrong.',
+    advice:
+      'The CRM does not accept the signature: the private key and the certificate of the app do not belong ' +
+      'together, or crm.username is wrong.',
   },
   {
     error: /^invalid_grant$/,
@@ -116,30 +127,42 @@ const refusals: Refusal[] = [
     permanent: true,
     advice: 'The integration user is locked: unlock it in the org.',
   },
-  { error: /^invalid_grant$/, permanent: true, advice: 'The CRM refuses the grant: check crm.username and the app.' },
+  {
+    error: /^invalid_grant$/,
+    permanent: true,
+    advice: 'The CRM refuses the grant: check crm.username and the app.',
+  },
   {
     error: /^invalid_client/,
     permanent: true,
-    advice: 'The CRM does not know the app: crm.clientId must be its consumer key, and the app may need some minutes '
-      + 'after it was made.',
+    advice:
+      'The CRM does not know the app: crm.clientId must be its consumer key, and the app may need some minutes ' +
+      'after it was made.',
   },
   {
     error: /^invalid_app_access$/,
     permanent: true,
     advice: "The integration user may not use the app: assign the app's permission set or profile to it.",
   },
-  { error: /^inactive_user$/, permanent: true, advice: 'The integration user is not active: activate it in the org.' },
+  {
+    error: /^inactive_user$/,
+    permanent: true,
+    advice: 'The integration user is not active: activate it in the org.',
+  },
   { error: /^inactive_org$/, permanent: true, advice: 'The org is not active: ask its owner.' },
   {
     error: /^(rate_limit_exceeded|login_rate_exceeded|temporarily_unavailable|server_error)$/i,
     permanent: false,
-    advice: 'The CRM limits logins at the moment; if it lasts, look for other clients that log in as the same user.',
+    advice:
+      'The CRM limits logins at the moment; if it lasts, look for other clients that log in as the same user.',
   },
   {
-    error: /^(invalid_request|unsupported_grant_type|unsupported_response_type|unauthorized_client|invalid_scope)$/,
+    error:
+      /^(invalid_request|unsupported_grant_type|unsupported_response_type|unauthorized_client|invalid_scope)$/,
     permanent: true,
-    advice: 'The CRM does not take the JWT bearer flow here: check crm.loginUrl, and that the flow is enabled for the '
-      + 'app by a certificate.',
+    advice:
+      'The CRM does not take the JWT bearer flow here: check crm.loginUrl, and that the flow is enabled for the ' +
+      'app by a certificate.',
   },
 ];
 

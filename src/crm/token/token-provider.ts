@@ -106,7 +106,11 @@ class Provider implements TokenProvider {
     }
     metrics.crmTokenCacheMisses.inc();
     const held = this.#usableHeld();
-    if (held === undefined) return this.#waitFor(this.#acquire((token) => this.#isUsable(token)), call);
+    if (held === undefined)
+      return this.#waitFor(
+        this.#acquire((token) => this.#isUsable(token)),
+        call,
+      );
     if (lookup.state === 'missing' || this.#isDue(held)) {
       this.#acquire((token) => this.#isUsable(token)).catch(() => undefined); // Logged where it failed.
     }
@@ -275,8 +279,12 @@ class Provider implements TokenProvider {
     const isShort = lifetimeMs <= refreshMarginMs;
     this.#shortMarginMs = isShort ? lifetimeMs / 2 : undefined;
     if (isShort) {
-      const advice = "Lengthen the session timeout of the CRM's app: at 5 minutes or less, tokens are renewed all the time.";
-      log.warn({ lifetimeSeconds: lifetimeMs / 1000, advice }, 'The access token of the CRM lives very short');
+      const advice =
+        "Lengthen the session timeout of the CRM's app: at 5 minutes or less, tokens are renewed all the time.";
+      log.warn(
+        { lifetimeSeconds: lifetimeMs / 1000, advice },
+        'The access token of the CRM lives very short',
+      );
     }
     const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
     try {

@@ -1,0 +1,102 @@
+import type { SharedCache } from '../cache/shared-cache.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Records } from '../resources/records.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
+import { createHttp } from './http.ts';
+import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
+import { createSalesforceRecords } from './salesforce-records.ts';
+import { hashConnection } from './token/access-token.ts';
+import { createBackoff } from './token/backoff.ts';
+import { createAssertionSigner } from './token/jwt.ts';
+import { createRefreshTimer } from './token/refresh-timer.ts';
+import { createTokenEndpoint } from './token/token-endpoint.ts';
+import { createTokenProvider, type TokenProvider } from './token/token-provider.ts';
+
+/** The settings `crm.*` of one environment, and its name. */
+export interface CrmSettings {
+  environment: string;
+  /** Base of the token endpoint. */
+  loginUrl: string;
+  /** The JWT's `aud`. */
+  audience: string;
+  clientId: string;
+  username: string;
+  /** Name of the secret that holds the private key as PEM. */
+  privateKeySecret: string;
+  /** As `68.0`. */
+  apiVersion: string;
+  /** For tokens that name no lifetime of their own. */
+  tokenLifetimeSeconds: number;
+  /** A call. */
+  timeoutMs: number;
+  /** Calls in flight for this process. */
+  maxConcurrency: number;
+  /** Remaining daily calls below which only writes pass. */
+  quotaReserve: number;
+}
+
+export interface CrmOptions extends CrmSettings {
+  secrets: SecretsManager;
+  cache: SharedCache;
+  log: Log;
+  metrics: Metrics;
+}
+
+export interface Crm {
+  records: Records;
+  health: CrmHealth;
+  tokens: TokenProvider;
+  /** Use of the daily quota of calls, as the CRM last told. */
+  readonly usage: CrmClient['usage'];
+  /** Reads the private key, so that a missing one is told at once, and starts the check of the token. Never throws. */
+  start(): Promise<void>;
+  /** Ends the checks, waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
+  stop(): Promise<void>;
+}
+
+/** The connection to the Salesforce org: token, client, records and health, wired. Nothing is sent before it is used. */
+export function createCrm(options: CrmOptions): Crm {
+  const { environment, cache, log, metrics, secrets, privateKeySecret, timeoutMs } = options;
+  const connectionHash = hashConnection(options);
+  const now = Date.now;
+  const http = createHttp(timeoutMs);
+  const signer = createAssertionSigner({ ...options, now });
+  const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
+  const backoff = createBackoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
+  const tokens = createTokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now });
+  const client = createCrmClient({
+    ...options,
+    http,
+    tokens,
+    onOutcome: (connected) => health.noteOutcome(connected),
+  });
+  const health = new CrmHealthMonitor({ environment, connectionHash, cache, client });
+  const timer = createRefreshTimer({ refreshIfDue: () => tokens.refreshIfDue(), log });
+  let unwatch: (() => void) | undefined;
+  return {
+    records: createSalesforceRecords({ client, metrics }),
+    health,
+    tokens,
+    get usage() {
+      return client.usage;
+    },
+    async start() {
+      timer.start();
+      unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());
+      await signer.sign().catch((err) => log.error({ err }, 'The private key for the CRM cannot be used'));
+    },
+    async stop() {
+      timer.stop();
+      unwatch?.();
+      await tokens.close();
+      await http.close();
+    },
+  };
+}
+
+/** `crm/dev` of `crm/dev/private-key`. */
+function folderOf(secretName: string): string {
+  return secretName.slice(0, Math.max(0, secretName.lastIndexOf('/')));
+}

@@ -1,0 +1,33 @@
+/** Escapes that SOQL knows; any other backslash is an error (SOQL and SOSL Reference, Quoted String Escape Sequences). */
+const escapes: Record<string, string> = {
+  '\\': '\\\\',
+  "'": "\\'",
+  '"': '\\"',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\b': '\\b',
+  '\f': '\\f',
+};
+
+/** What must not stand in a literal as it is: quotes, backslashes, controls, line separators, halves of surrogates. */
+const special = /[\\'"]|\p{Cc}|\p{Zl}|\p{Zp}|\p{Cs}/gu;
+
+/** A text as a SOQL literal; whatever it holds, the literal ends where the text ends. */
+export function quoteText(text: string): string {
+  return `'${text.replace(special, escapeCharacter)}'`;
+}
+
+function escapeCharacter(character: string): string {
+  return escapes[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`;
+}
+
+const rfc3339Utc = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?Z$/;
+
+/** A moment as a SOQL dateTime literal, which stands unquoted. Throws `RangeError` for anything that is none. */
+export function formatDateTime(moment: string): string {
+  if (!rfc3339Utc.test(moment) || Number.isNaN(Date.parse(moment)))
+    throw new RangeError('not a moment in UTC');
+  // Whole seconds, the CRM's own grain, need no fraction.
+  return moment.replace('.000Z', 'Z');
+}

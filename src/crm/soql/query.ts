@@ -1,0 +1,66 @@
+import type { Field, Resource } from '../../resources/resource.ts';
+import { formatDateTime, quoteText } from './literal.ts';
+
+/** Where a page starts: after the record with this moment of creation and this External ID, as the CRM has them. */
+export interface Position {
+  createdAt: string;
+  externalId: string;
+}
+
+export interface PageQuery {
+  /** Equality, by API field name. */
+  filters: Readonly<Record<string, string | null>>;
+  after?: Position | undefined;
+  limit: number;
+}
+
+/*
+ * The only place where queries are put together. Names come from the declarations of resources, values through
+ * `quoteText` and `formatDateTime`, numbers through a check; nothing else is ever part of a query.
+ */
+
+/** The record with this External ID (two, where the CRM has it in lower and in upper case). */
+export function findQuery(resource: Resource, externalId: string): string {
+  const key = fieldOf(resource, 'id').crm.path;
+  const spellings = [externalId.toLowerCase(), externalId.toUpperCase()].map(quoteText);
+  return `${select(resource)} WHERE ${key} IN (${spellings.join(', ')}) LIMIT 2`;
+}
+
+/** A page, newest first, ties broken by External ID. */
+export function pageQuery(resource: Resource, query: PageQuery): string {
+  const key = fieldOf(resource, 'id').crm.path;
+  const created = fieldOf(resource, 'created_at').crm.path;
+  const conditions = [`${key} != null`];
+  for (const [name, value] of Object.entries(query.filters)) {
+    conditions.push(`${fieldOf(resource, name).crm.path} = ${literal(fieldOf(resource, name), value)}`);
+  }
+  if (query.after !== undefined) {
+    const at = formatDateTime(query.after.createdAt);
+    const id = quoteText(query.after.externalId);
+    conditions.push(`(${created} < ${at} OR (${created} = ${at} AND ${key} < ${id}))`);
+  }
+  const order = `ORDER BY ${created} DESC, ${key} DESC`;
+  return `${select(resource)} WHERE ${conditions.join(' AND ')} ${order} LIMIT ${wholeNumber(query.limit)}`;
+}
+
+function select(resource: Resource): string {
+  const paths = Object.values(resource.fields).map(({ crm }) => crm.path);
+  return `SELECT Id, ${paths.join(', ')} FROM ${resource.crmObject}`;
+}
+
+function fieldOf(resource: Resource, name: string): Field {
+  const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
+  if (field === undefined) throw new RangeError(`${resource.name} has no field of this name`);
+  return field;
+}
+
+function literal(field: Field, value: string | null): string {
+  if (value === null) return 'null';
+  if (field.kind === 'timestamp') return formatDateTime(value);
+  return quoteText(field.kind === 'uuid' ? value.toLowerCase() : value);
+}
+
+function wholeNumber(value: number): string {
+  if (!Number.isSafeInteger(value) || value < 1) throw new RangeError('not a whole number above 0');
+  return String(value);
+}

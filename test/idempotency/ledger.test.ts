@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { sql } from 'kysely';
+import { Problem } from '../../src/base/problem.ts';
+import { type Claim, createLedger, type Ledger, type StoredAnswer } from '../../src/idempotency/ledger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import type { Database } from '../../src/store/database.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { openPglite } from '../../src/store/pglite.ts';
+import { openPostgres } from '../../src/store/postgres.ts';
+import { recordLog } from '../support/log.ts';
+import { copyEmptyDatabase } from '../support/pglite.ts';
+import { startPostgres } from '../support/postgres.ts';
+
+const created: StoredAnswer = {
+  status: 201,
+  headers: { 'content-type': 'application/json; charset=utf-8', location: '/v1/quotes/1', etag: '"x"' },
+  body: '{"name":"Zürich 😀","n":0.10}',
+};
+
+const openers = {
+  PGlite: async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'handoff-ledger-'));
+    await copyEmptyDatabase(join(dir, 'database'));
+    const database = await openPglite(join(dir, 'database'));
+    return { database, stop: () => rm(dir, { recursive: true }) };
+  },
+  PostgreSQL: async () => {
+    const server = await startPostgres();
+    if (!server) return undefined;
+    const database = openPostgres({ url: server.url, log: recordLog().log });
+    return { database, stop: () => server.stop() };
+  },
+};
+
+for (const [name, open] of Object.entries(openers)) {
+  describe(`the ledger on ${name}`, () => {
+    let database: Database;
+    let ledger: Ledger;
+    let stop: () => Promise<unknown> = async () => {};
+    let skipped = false;
+
+    before(async () => {
+      const opened = await open();
+      skipped = opened === undefined;
+      if (!opened) return;
+      ({ database, stop } = opened);
+      await migrate(database);
+      ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
+    });
+    after(async () => {
+      await database?.close();
+      await stop();
+    });
+
+    const behaves = (what: string, body: () => Promise<void>) =>
+      test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
+
+    /** A request that nobody sent before. */
+    const newRequest = () => ({
+      consumerId: 'con_test',
+      key: randomUUID(),
+      fingerprint: Buffer.alloc(32, 1),
+      externalId: randomUUID(),
+    });
+    const succeed = async () => ({ answer: created, final: true });
+    const neverRun = async () => assert.fail('must not run');
+    const fails = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
+    const age = (key: string, change: string) =>
+      sql`update idempotency_claims set ${sql.raw(change)} where key = ${key}`.execute(database.sql);
+
+    behaves('carries a request out once and replays its answer byte for byte', async () => {
+      const request = newRequest();
+      const first = await ledger.run(request, succeed);
+      assert.deepEqual(first, { answer: created, replayed: false });
+      const repeat = await ledger.run({ ...request, externalId: randomUUID() }, neverRun);
+      assert.deepEqual(repeat, { answer: created, replayed: true });
+    });
+
+    behaves('refuses another request under the same key, finished or not', async () => {
+      const request = newRequest();
+      const other = { ...request, fingerprint: Buffer.alloc(32, 2) };
+      await ledger.run(request, async () => {
+        await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
+        return { answer: created, final: true };
+      });
+      await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
+    });
+
+    behaves('keeps the keys of different consumers apart', async () => {
+      const request = newRequest();
+      await ledger.run(request, succeed);
+      const foreign = await ledger.run({ ...request, consumerId: 'con_other' }, succeed);
+      assert.equal(foreign.replayed, false);
+    });
+
+    behaves('lets one of a hundred parallel requests run; the others wait or get its answer', async () => {
+      const request = newRequest();
+      let runs = 0;
+      const results = await Promise.allSettled(
+        Array.from({ length: 100 }, () =>
+          ledger.run(request, async () => {
+            runs += 1;
+            return { answer: created, final: true };
+          }),
+        ),
+      );
+      assert.equal(runs, 1);
+      for (const result of results) {
+        if (result.status === 'fulfilled') assert.deepEqual(result.value.answer, created);
+        else assert.ok(fails('idempotency_in_progress')(result.reason));
+      }
+    });
+
+    behaves(
+      'a failure that may pass frees the claim at once, and the repeat continues the same record',
+      async () => {
+        const request = newRequest();
+        const unavailable = new Problem('crm_unavailable', 'down');
+        await assert.rejects(
+          ledger.run(request, async () => {
+            throw unavailable;
+          }),
+          unavailable,
+        );
+        let claim: Claim | undefined;
+        await ledger.run({ ...request, externalId: randomUUID() }, async (own) => {
+          claim = own;
+          return { answer: created, final: true };
+        });
+        assert.equal(claim?.externalId, request.externalId);
+        assert.equal(claim?.continued, true);
+      },
+    );
+
+    behaves('the claim of a dead owner is taken over after its lease by exactly one repeat', async () => {
+      const request = newRequest();
+      const dead = Promise.withResolvers<never>();
+      const started = Promise.withResolvers<void>();
+      const first = ledger.run(request, () => {
+        started.resolve();
+        return dead.promise;
+      });
+      first.catch(() => {});
+      await started.promise;
+      await assert.rejects(ledger.run(request, neverRun), fails('idempotency_in_progress'));
+
+      await age(request.key, "lease_until = now() - interval '1 second'");
+      let takeOvers = 0;
+      const repeats = await Promise.allSettled(
+        Array.from({ length: 10 }, () =>
+          ledger.run(request, async (claim) => {
+            takeOvers += 1;
+            assert.equal(claim.externalId, request.externalId);
+            return { answer: created, final: true };
+          }),
+        ),
+      );
+      assert.equal(takeOvers, 1);
+      assert.ok(repeats.some((repeat) => repeat.status === 'fulfilled'));
+
+      // The old owner wakes up: it must not change what stands in the ledger.
+      dead.reject(new Problem('crm_timeout', 'late'));
+      await assert.rejects(first, fails('crm_timeout'));
+      assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+    });
+
+    behaves('an owner that was replaced can not complete', async () => {
+      const request = newRequest();
+      const slow = ledger.run(request, async () => {
+        await age(request.key, "lease_until = now() - interval '1 second'");
+        await ledger.run(request, succeed);
+        return { answer: { ...created, body: '"late"' }, final: true };
+      });
+      await assert.rejects(slow, fails('idempotency_in_progress'));
+      assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+    });
+
+    behaves('the key is free again when the retention is over, for any request', async () => {
+      const request = newRequest();
+      await ledger.run(request, succeed);
+      await age(request.key, "completed_at = now() - interval '23 hours 59 minutes'");
+      assert.equal((await ledger.run(request, neverRun)).replayed, true);
+      await age(request.key, "completed_at = now() - interval '24 hours 1 second'");
+      const other = { ...request, fingerprint: Buffer.alloc(32, 3), externalId: randomUUID() };
+      let claim: Claim | undefined;
+      await ledger.run(other, async (own) => {
+        claim = own;
+        return { answer: created, final: true };
+      });
+      assert.equal(claim?.externalId, other.externalId);
+      assert.equal(claim?.continued, false);
+    });
+  });
+}
+
+test('without its database the ledger says so, and that nothing was done', async () => {
+  const database = openPostgres({ url: 'postgres://127.0.0.1:1/none', log: recordLog().log });
+  const ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
+  const request = {
+    consumerId: 'c',
+    key: randomUUID(),
+    fingerprint: Buffer.alloc(32),
+    externalId: randomUUID(),
+  };
+  await assert.rejects(
+    ledger.run(request, async () => assert.fail('must not run')),
+    (error) => error instanceof Problem && error.code === 'store_unavailable' && !error.facts.outcomeUnknown,
+  );
+  await database.close();
+});

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { loadSettings, SettingsError } from '../../src/settings/settings.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'handoff-settings-'));
+after(() => rmSync(dir, { recursive: true }));
+
+function configFile(content: unknown): string {
+  const path = join(dir, `${crypto.randomUUID()}.json`);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+const empty = configFile({});
+
+function faultsOf(env: NodeJS.ProcessEnv, file: string = empty): readonly string[] {
+  try {
+    loadSettings(env, file);
+  } catch (error) {
+    assert.ok(error instanceof SettingsError);
+    return error.faults;
+  }
+  return [];
+}
+
+describe('settings', () => {
+  test('have the documented defaults when nothing is set', () => {
+    const settings = loadSettings({}, empty);
+    assert.equal(settings.host, '127.0.0.1');
+    assert.equal(settings.port, 8080);
+    assert.equal(settings.metricsPort, 9464);
+    assert.equal(settings.metricsHost, '127.0.0.1');
+    assert.equal(settings.secretsDir, join('.data', 'secrets'));
+    assert.equal(settings.crm, undefined);
+    assert.equal(settings.crmPrivateKeySecret, 'crm/dev/private-key');
+    assert.equal(settings.drainSeconds, 0);
+    assert.ok(Object.isFrozen(settings));
+  });
+
+  test('the environment overrides the file, and an empty variable counts as not set', () => {
+    const file = configFile({ port: 9000, host: '0.0.0.0', metricsHost: '::1' });
+    const settings = loadSettings({ PORT: '9100', HOST: '' }, file);
+    assert.equal(settings.port, 9100);
+    assert.equal(settings.host, '0.0.0.0');
+    assert.equal(settings.metricsHost, '::1');
+  });
+
+  test('one file may hold all three environments', () => {
+    const crm = (name: string) => ({
+      loginUrl: `https://${name}.example.com/`,
+      clientId: name,
+      username: `gateway@${name}.example.com`,
+    });
+    const file = configFile({
+      environment: 'staging',
+      environments: { staging: { crm: crm('staging') }, prod: { port: 1, crm: crm('prod') } },
+    });
+    const staging = loadSettings({}, file);
+    assert.equal(staging.crm?.loginUrl, 'https://staging.example.com');
+    assert.equal(staging.crm?.audience, 'https://staging.example.com');
+    assert.equal(staging.port, 8080);
+    const prod = loadSettings(
+      { HANDOFF_ENVIRONMENT: 'prod', CRM_AUDIENCE: 'https://login.example.com' },
+      file,
+    );
+    assert.equal(prod.crm?.clientId, 'prod');
+    assert.equal(prod.crm?.audience, 'https://login.example.com');
+    assert.equal(prod.crmPrivateKeySecret, 'crm/prod/private-key');
+    assert.equal(prod.port, 1);
+  });
+
+  test('every fault is named at once, with its variable', () => {
+    const file = configFile({ prot: 1, crm: { url: 'x' }, environments: { prod: { hots: 1 }, qa: {} } });
+    const faults = faultsOf(
+      { PORT: 'many', CRM_TIMEOUT_MS: '20001', CRM_CLIENT_ID: 'x', LOG_LEVEL: 'loud' },
+      file,
+    );
+    const text = faults.join('\n');
+    for (const part of [
+      /^prot: there is no such setting$/m,
+      /^crm\.url: there is no such setting$/m,
+      /^environments\.prod\.hots: there is no such setting$/m,
+      /^environments\.qa: must be one of dev, staging, prod$/m,
+      /^port \(PORT\): "many" is not a whole number from 0 to 65535$/m,
+      /^crm\.timeoutMs \(CRM_TIMEOUT_MS\): 20001 is not a whole number from 100 to 20000$/m,
+      /^logLevel \(LOG_LEVEL\): "loud" is not one of /m,
+      /^crm\.loginUrl \(CRM_LOGIN_URL\) is missing: crm\.clientId is set/m,
+      /^crm\.username \(CRM_USERNAME\) is missing/m,
+    ]) {
+      assert.match(text, part);
+    }
+    assert.equal(faults.length, 9);
+  });
+
+  test('a value that may hold a password is not repeated in the message', () => {
+    const faults = faultsOf({ DATABASE_URL: 'mysql://gateway:hunter2@db/x', REDIS_URL: 'hunter2' });
+    assert.equal(faults.length, 2);
+    assert.doesNotMatch(faults.join(), /hunter2/);
+  });
+
+  test('production needs its stores and a real CRM, and takes no credentials in the clear', () => {
+    const production = { NODE_ENV: 'production' };
+    const missing = faultsOf(production).join('\n');
+    for (const key of [
+      'environment',
+      'databaseUrl',
+      'redisUrl',
+      'crm.loginUrl',
+      'crm.clientId',
+      'crm.username',
+    ]) {
+      assert.match(missing, new RegExp(`^${key} \\(`, 'm'));
+    }
+    const complete = {
+      ...production,
+      HANDOFF_ENVIRONMENT: 'prod',
+      DATABASE_URL: 'postgres://db/handoff',
+      REDIS_URL: 'rediss://cache',
+      CRM_LOGIN_URL: 'https://login.example.com',
+      CRM_CLIENT_ID: 'id',
+      CRM_USERNAME: 'user',
+    };
+    assert.deepEqual(faultsOf(complete), []);
+    assert.equal(loadSettings(complete, empty).drainSeconds, 5);
+    assert.match(faultsOf({ ...complete, CRM_LOGIN_URL: 'http://login.example.com' }).join(), /https/);
+    assert.deepEqual(faultsOf({ ...complete, CRM_LOGIN_URL: 'http://127.0.0.1:1' }), []);
+  });
+
+  test('a setting whose feature is not there yet is told, or refused where ignoring it would be dangerous', () => {
+    assert.deepEqual(loadSettings({ MEMBER_CACHE_SECONDS: '60' }, empty).withoutEffect, [
+      'memberCacheSeconds',
+    ]);
+    assert.match(faultsOf({ TLS_CLIENT_AUTH: 'required' }).join(), /tls\.clientAuth/);
+    assert.match(faultsOf({ WORKERS: '4' }).join(), /workers/);
+    assert.deepEqual(faultsOf({ WORKERS: '1' }), []);
+  });
+
+  test('a file that is not there, no JSON or no object is refused in words', () => {
+    assert.match(faultsOf({}, join(dir, 'none.json')).join(), /none\.json can't be read/);
+    assert.match(faultsOf({}, configFile('{')).join(), /is not JSON/);
+    assert.match(faultsOf({}, configFile('[]')).join(), /must hold an object/);
+  });
+});

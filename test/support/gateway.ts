@@ -1,0 +1,109 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApp, type Started } from '../../src/app.ts';
+import type { Permission } from '../../src/consumers/consumer.ts';
+import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { createFileSecretsManager } from '../../src/secrets/file.ts';
+import { loadSettings } from '../../src/settings/settings.ts';
+import { type LogLine, recordLog } from './log.ts';
+import { Org } from './org.ts';
+import { copyEmptyDatabase } from './pglite.ts';
+import { freePort } from './ports.ts';
+
+export interface Credentials {
+  id: string;
+  apiKey: string;
+  apiSecret: string;
+}
+
+/** A whole gateway in this process, spoken to over HTTP, with a simulated org of its own. */
+export interface TestGateway {
+  url: string;
+  operationsUrl: string;
+  dataDir: string;
+  console: Credentials;
+  admin: Credentials;
+  org: Org;
+  logLines: LogLine[];
+  /** Sends a request; with the console's credentials unless `as` says otherwise (null: none). */
+  request(path: string, options?: RequestOptions): Promise<Response>;
+  /** Makes a consumer in the secrets manager, as an operator would, and waits until the gateway knows it. */
+  newConsumer(...permissions: Permission[]): Promise<Credentials>;
+  stop(): Promise<void>;
+}
+
+export interface RequestOptions {
+  method?: string;
+  as?: { apiKey: string; apiSecret: string } | null;
+  headers?: Record<string, string>;
+  /** An object is sent as JSON; a text or bytes as they are. */
+  body?: object | string | Uint8Array<ArrayBuffer>;
+}
+
+/** Starts a gateway with embedded stores unless `env` names others. */
+export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGateway> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'handoff-gateway-'));
+  if (!env.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
+  await writeFile(join(dataDir, 'config.json'), '{}');
+  const settings = loadSettings(
+    { DATA_DIR: dataDir, PORT: '0', METRICS_HOST: '127.0.0.1', ...env },
+    join(dataDir, 'config.json'),
+  );
+  const { log, lines } = recordLog();
+  const app = createApp({ ...settings, metricsPort: await freePort() }, log);
+  const started: Started = await app.start();
+  const credentials = JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'));
+  return {
+    url: started.url,
+    operationsUrl: started.operationsUrl as string,
+    dataDir,
+    ...credentials,
+    org: new Org(started.org?.url ?? '', started.org?.memberId ?? ''),
+    logLines: lines,
+    request: (path, options = {}) => send(started.url + path, options, credentials.console),
+    newConsumer: async (...permissions) => {
+      const consumer = await createConsumer(settings.secretsDir, permissions);
+      // A change of a file is seen a little later, and nothing tells when.
+      while (
+        (await send(`${started.url}/api/v1/handoff`, { body: '{', as: consumer }, consumer)).status === 401
+      ) {
+        await sleep(20);
+      }
+      return consumer;
+    },
+    stop: async () => {
+      await app.close();
+      await rm(dataDir, { recursive: true });
+    },
+  };
+}
+
+async function createConsumer(secretsDir: string, permissions: Permission[]): Promise<Credentials> {
+  const secrets = createFileSecretsManager({ dir: secretsDir });
+  const { store } = createConsumers({
+    secrets,
+    log: recordLog().log,
+    metrics: createMetrics(),
+    refreshSeconds: 30,
+  });
+  const { consumer, apiKey, apiSecret } = await store.create({ name: 'test', permissions });
+  await secrets.close();
+  return { id: consumer.id, apiKey, apiSecret };
+}
+
+async function send(url: string, options: RequestOptions, console: Credentials): Promise<Response> {
+  const { as = console, body, headers } = options;
+  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array;
+  return fetch(url, {
+    method: options.method ?? (body === undefined ? 'GET' : 'POST'),
+    headers: {
+      ...(as && { 'x-api-key': as.apiKey, 'x-api-secret': as.apiSecret }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: isRaw ? body : JSON.stringify(body) }),
+  });
+}

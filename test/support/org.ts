@@ -1,0 +1,61 @@
+/** The simulated org as a test sees it: its records, its counters, and the faults that it can be asked for. */
+export class Org {
+  readonly url: string;
+  /** External ID of a member that exists. */
+  readonly memberId: string;
+
+  constructor(url: string, memberId: string) {
+    this.url = url;
+    this.memberId = memberId;
+  }
+
+  /** Raw records of an object that have these values. */
+  async records(object: string, where: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
+    return (await this.#control('GET', `records/${object}?${new URLSearchParams(where)}`)) as never;
+  }
+
+  /** Arms a fault for the next calls that match. */
+  async arm(fault: {
+    match: object;
+    effect: object;
+    times?: number;
+    probability?: number;
+  }): Promise<ArmedFault> {
+    const { id } = (await this.#control('POST', 'faults', fault)) as { id: string };
+    return {
+      hit: async (count = 1) => void (await this.#control('GET', `faults/${id}/await?count=${count}`)),
+      release: async () => void (await this.#control('POST', `faults/${id}/release`)),
+      remove: async () => void (await this.#control('DELETE', `faults/${id}`)),
+    };
+  }
+
+  async counters(): Promise<Record<string, unknown>> {
+    return (await this.#control('GET', 'counters')) as never;
+  }
+
+  async revokeTokens(): Promise<void> {
+    await this.#control('POST', 'tokens/revoke');
+  }
+
+  /** No faults, no records but the seed, counters at 0. */
+  async reset(): Promise<void> {
+    await this.#control('POST', 'reset');
+  }
+
+  async #control(method: string, path: string, body?: object): Promise<unknown> {
+    const response = await fetch(`${this.url}/simulator/${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  }
+}
+
+export interface ArmedFault {
+  /** Resolves when it has struck so often. */
+  hit(count?: number): Promise<void>;
+  /** Lets the calls go on that it holds. */
+  release(): Promise<void>;
+  remove(): Promise<void>;
+}

@@ -1,0 +1,176 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chownSync, existsSync, globSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { freePort } from './ports.ts';
+
+export interface PostgresDatabase {
+  url: string;
+  /** Drops the database, whoever is connected to it. */
+  stop(): Promise<void>;
+}
+
+export interface PostgresServer {
+  /** URL of its database `postgres`, for a user who may make databases. */
+  url: string;
+  stop(): Promise<void>;
+}
+
+/** Where the global setup of a test run leaves the URL of a server for all test files. */
+export const sharedServerVariable = 'HANDOFF_TEST_POSTGRES_URL';
+
+/**
+ * A new, empty database for one test file: on the server of DATABASE_URL, else on the one at the usual port, else on
+ * one that is started from the installed programs. Undefined where there is none of them; with CI=true that is an
+ * error, since a suite that skips itself proves nothing.
+ */
+export async function startPostgres(): Promise<PostgresDatabase | undefined> {
+  const server = (await findPostgresServer()) ?? (await startPostgresServer());
+  if (server === undefined) return missing('none is running, and its programs are not installed');
+  const name = `handoff_test_${randomBytes(6).toString('hex')}`;
+  // Unlike the usual template, this one has no connections that would forbid the copy.
+  await run(server.url, `create database ${name} template template0`);
+  const url = new URL(server.url);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    stop: async () => {
+      await run(server.url, `drop database ${name} with (force)`);
+      await server.stop();
+    },
+  };
+}
+
+/** A server that runs already and lets us make databases. Throws when DATABASE_URL names one that does not. */
+export async function findPostgresServer(): Promise<PostgresServer | undefined> {
+  const given = process.env[sharedServerVariable] ?? process.env['DATABASE_URL'];
+  const user = process.env['PGUSER'] ?? userInfo().username;
+  const usual = [user, 'postgres'].map((name) => `postgresql://${name}@127.0.0.1:5432/postgres`);
+  for (const url of given === undefined ? usual : [given]) {
+    try {
+      await run(
+        url,
+        'do $$ begin assert (select rolcreatedb or rolsuper from pg_roles where rolname = user); end $$',
+      );
+      return { url, stop: async () => {} };
+    } catch (error) {
+      if (given !== undefined)
+        throw new Error('DATABASE_URL names no server that tests can use', { cause: error });
+    }
+  }
+  return undefined;
+}
+
+/** Starts a server of the tests' own from the installed programs, in a temporary folder and on a free port. */
+export async function startPostgresServer(): Promise<PostgresServer | undefined> {
+  const programs = findPrograms();
+  if (programs === undefined) return undefined;
+  const folder = await mkdtemp(join(tmpdir(), 'handoff-postgres-'));
+  const owner = otherUser();
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
+  const data = join(folder, 'data');
+  const initialise = [
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '--auth=trust',
+    '--no-sync',
+    '--encoding=UTF8',
+    '--locale=C',
+  ];
+  execFileSync(join(programs, 'initdb'), initialise, {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    cwd: folder,
+    ...owner,
+  });
+  const port = await freePort();
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'fsync=off',
+    'log_min_messages=fatal',
+  ];
+  const child = spawn(
+    join(programs, 'postgres'),
+    ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
+    { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder, ...owner },
+  );
+  const ended = once(child, 'exit');
+  // A test process that fails would leave it behind.
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
+  await untilReady(url, ended);
+  return {
+    url,
+    stop: async () => {
+      process.off('exit', kill);
+      // Ends at once, without waiting for clients; there is nothing to keep.
+      child.kill('SIGQUIT');
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function untilReady(url: string, ended: Promise<unknown>): Promise<void> {
+  for (;;) {
+    const tried = run(url, 'select 1').then(
+      () => 'ready',
+      () => delay(20, 'not yet'),
+    );
+    const state = await Promise.race([tried, ended.then(() => 'ended')]);
+    if (state === 'ready') return;
+    if (state === 'ended') throw new Error('PostgreSQL was started and ended at once, for the reason above');
+  }
+}
+
+/** The folder of the newest installed programs. */
+function findPrograms(): string | undefined {
+  const newestFirst = globSync('/usr/lib/postgresql/*/bin').sort((a, b) => version(b) - version(a));
+  const folders = [...newestFirst, ...(process.env['PATH'] ?? '').split(delimiter)];
+  return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
+}
+
+function version(folder: string): number {
+  return Number.parseInt(dirname(folder).split('/').at(-1) ?? '', 10) || 0;
+}
+
+/** PostgreSQL refuses to run as root: its own user does it then, or the one who owns nothing. */
+function otherUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  for (const user of ['postgres', 'nobody']) {
+    try {
+      const id = (flag: string) =>
+        Number(execFileSync('id', [flag, user], { stdio: ['ignore', 'pipe', 'ignore'] }));
+      return { uid: id('-u'), gid: id('-g') };
+    } catch {
+      // There is no such user.
+    }
+  }
+  return undefined;
+}
+
+async function run(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  // A server that ends breaks the connection after its answer too.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await client.query(statement);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function missing(reason: string): undefined {
+  if (process.env['CI'] === 'true') throw new Error(`These tests need PostgreSQL, but ${reason}`);
+  console.error(`SKIPPED: tests with a real PostgreSQL, because ${reason}`);
+  return undefined;
+}

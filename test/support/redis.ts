@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface RedisServer {
+  url: string;
+  pid: number;
+  /** Ends the process, as a crash would. */
+  stop(): Promise<void>;
+}
+
+/**
+ * URL of a Redis that tests may share: REDIS_URL, else one on the usual port. Undefined where there is none; with
+ * CI=true that is an error, since a suite that skips itself proves nothing.
+ */
+export async function findRedis(): Promise<string | undefined> {
+  const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
+  const { hostname, port } = new URL(url);
+  if (await accepts(Number(port || 6379), hostname)) return url;
+  return missing(`no Redis answers on ${hostname}:${port || 6379}`);
+}
+
+/**
+ * Starts a Redis of the test's own, in memory only, on the given or a free port. Undefined where `redis-server` is
+ * not installed; with CI=true that is an error.
+ */
+export async function startRedis(
+  options: { port?: number; password?: string } = {},
+): Promise<RedisServer | undefined> {
+  const port = options.port ?? (await freePort());
+  const folder = await mkdtemp(join(tmpdir(), 'handoff-redis-'));
+  const secret = options.password === undefined ? [] : ['--requirepass', options.password];
+  const child = spawn(
+    'redis-server',
+    [
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+      '--dir',
+      folder,
+      ...secret,
+    ],
+    { stdio: 'ignore' },
+  );
+  const started = await Promise.race([
+    once(child, 'spawn').then(() => true),
+    once(child, 'error').then(() => false),
+  ]);
+  if (!started) return missing('redis-server is not installed');
+  while (!(await accepts(port))) await delay(10);
+  const user = options.password === undefined ? '' : `:${options.password}@`;
+  return {
+    url: `redis://${user}127.0.0.1:${port}`,
+    pid: child.pid as number,
+    stop: () => end(child, folder),
+  };
+}
+
+async function end(child: ChildProcess, folder: string): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+  await rm(folder, { recursive: true, force: true });
+}
+
+function missing(reason: string): undefined {
+  if (process.env['CI'] === 'true') throw new Error(`These tests need Redis, but ${reason}`);
+  console.error(`SKIPPED: tests with a real Redis, because ${reason}`);
+  return undefined;
+}
+
+async function accepts(port: number, host = '127.0.0.1'): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, host, () => answer(true));
+    const answer = (yes: boolean) => {
+      socket.destroy();
+      resolve(yes);
+    };
+    socket.on('error', () => answer(false));
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
