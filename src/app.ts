@@ -202,8 +202,15 @@ function buildServer(context: Context, { secrets, cache, database, consumers, cr
     trustProxies: settings.trustProxies,
     isStopping: () => stopping.aborted,
   });
-  opened.defer(() => server.close());
+  opened.defer(() => closeServer(server, settings.shutdownSeconds));
   return server;
+}
+
+/** Lets requests in flight finish; connections that are still open near the end are cut, so that all else is saved. */
+async function closeServer(server: FastifyInstance, shutdownSeconds: number): Promise<void> {
+  const cut = setTimeout(() => server.server.closeAllConnections(), shutdownSeconds * 900);
+  await server.close();
+  clearTimeout(cut);
 }
 
 /** A probe of something that says nothing of itself but that it answers. */

@@ -66,6 +66,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   readJsonBodies(app);
   app.addHook('onRequest', async (request, reply) => {
     setCommonHeaders(request, reply);
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    // Also on what was asked before the stop began: a connection left open would outlive the service.
     if (options.isStopping()) reply.header('connection', 'close');
   });
   observeRequests(app, options);

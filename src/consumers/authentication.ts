@@ -43,14 +43,16 @@ export function createAuthentication({ directory, pepper, clock }: Authenticatio
   return ({ apiKey, apiSecret }) => {
     if (!apiKey) return missing;
     if (apiKey.length > maxCredentialLength) return unknownKey;
-    const entry = directory.find(apiKey);
-    const known = entry?.wrongSecret ?? directory.findGone(apiKey);
-    if (!apiSecret) return known === undefined ? missing : { ...missing, consumerId: known.consumerId };
+    const known = directory.find(apiKey)?.wrongSecret ?? directory.findGone(apiKey);
+    if (!apiSecret) return withoutSecret(known);
     if (apiSecret.length > maxCredentialLength) return known ?? unknownKey;
-    if (known !== undefined) return check(apiKey, apiSecret);
-    const lookUp = directory.lookUp(apiKey);
+    const lookUp = known === undefined ? directory.lookUp(apiKey) : undefined;
     return lookUp === undefined ? check(apiKey, apiSecret) : lookUp.then(() => check(apiKey, apiSecret));
   };
+}
+
+function withoutSecret(known: Refused | undefined): Refused {
+  return known === undefined ? missing : { ...missing, consumerId: known.consumerId };
 }
 
 function isSecretRight(entry: IndexEntry | undefined, apiSecret: string, pepper: Pepper): boolean {

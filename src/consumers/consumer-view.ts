@@ -29,11 +29,11 @@ export function viewOfConsumer(consumer: Consumer): ConsumerView {
     rotatedAt,
     expiresAt: active?.expiresAt ?? null,
     certificateFingerprints,
-    credentials: consumer.credentials.map(({ apiKey, state, createdAt, expiresAt }) => ({
-      apiKey,
-      state,
-      createdAt,
-      expiresAt,
+    credentials: consumer.credentials.map((pair) => ({
+      apiKey: pair.apiKey,
+      state: pair.state,
+      createdAt: pair.createdAt,
+      expiresAt: pair.expiresAt,
     })),
   };
 }

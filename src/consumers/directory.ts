@@ -127,8 +127,10 @@ export class ConsumerDirectory {
 
   /** Reads everything anew in a refresh that begins after this call; never fails: `status` shows the outcome. */
   refresh(): Promise<void> {
+    // Asked first: it is there for a moment when nothing runs any more, and two refreshes must not run at once.
+    if (this.#next !== undefined) return this.#next;
     if (this.#running === undefined) return this.#startRefresh();
-    this.#next ??= this.#running.then(() => {
+    this.#next = this.#running.then(() => {
       this.#next = undefined;
       return this.#startRefresh();
     });

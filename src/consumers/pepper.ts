@@ -23,7 +23,8 @@ const line = /^([1-9]\d{0,8}):([A-Za-z0-9+/]{43}=)$/;
  * The key of that name, made now if there is none. Of two processes that make it at once, the slower takes the key
  * of the faster. It is never made anew while a consumer exists: a service that lost its key would refuse every
  * consumer, or every cursor, and look healthy. The secret has a line `<version>:<32 bytes in base64>` for each
- * version, the current one first. Throws `KeyUnusable`, `SecretsUnavailable`.
+ * version, the current one first; a new version is added as the last line and moved to the front once every replica
+ * has refreshed, or some would refuse what others have hashed with it. Throws `KeyUnusable`, `SecretsUnavailable`.
  */
 export async function loadOrCreateKey(secrets: SecretsManager, name: string): Promise<KeySet> {
   const found = await secrets.read(name);
@@ -52,7 +53,7 @@ async function readAgain(secrets: SecretsManager, name: string, consumers: numbe
 }
 
 /** Throws `KeyUnusable`. */
-export function parseKeySet(name: string, secret: Secret): KeySet {
+function parseKeySet(name: string, secret: Secret): KeySet {
   const keys = new Map<number, KeyObject>();
   let current: KeySet['current'] | undefined;
   for (const text of secret.value.trim().split(/\s*\n\s*/)) {

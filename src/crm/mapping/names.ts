@@ -16,17 +16,21 @@ export function lookupFieldOf(resource: Resource): string | undefined {
   return Object.entries(resource.fields).find(([, { crm }]) => crm.lookupColumn !== undefined)?.[0];
 }
 
-/**
- * A text that somebody wrote in the CRM, fit to leave the service: columns as the API names them, no native id, no
- * control characters, bounded. Native ids have 15 or 18 letters and digits, and at least one digit.
- */
-export function scrub(text: string, resource: Resource | undefined): string {
-  const named = text
+/** A text of the CRM in one bounded line without native ids: 15 or 18 letters and digits, at least one digit. */
+export function withoutIds(text: string): string {
+  return text
     .slice(0, 4 * longestMessage)
     .replace(/\p{Cc}+/gu, ' ')
     .replace(/(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?:[A-Za-z0-9]{15}|[A-Za-z0-9]{18})(?![A-Za-z0-9])/g, '(id)')
-    .replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));
-  return named.replace(/\s+/g, ' ').trim().slice(0, longestMessage);
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, longestMessage);
+}
+
+/** A text that somebody wrote in the CRM, fit to leave the service: no native id, and columns as the API names them. */
+export function scrub(text: string, resource: Resource | undefined): string {
+  const named = withoutIds(text).replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));
+  return named.slice(0, longestMessage);
 }
 
 function apiNameOf(word: string, resource: Resource | undefined): string {

@@ -1,4 +1,5 @@
-import { type CrmError, CrmFailure, type FailureKind } from './failure.ts';
+import { withoutIds } from '../mapping/names.ts';
+import { type CrmError, CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
 /*
@@ -55,21 +56,25 @@ const byStatus: Record<number, FailureKind> = {
   504: 'lost',
 };
 
-/** Kinds after which nobody knows whether a write took effect. */
-const uncertain: readonly FailureKind[] = ['lost', 'timeout'];
-
 /** The failure that an answer without success stands for. */
 export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
   const error = firstError(answer.body);
   const kind = error === undefined ? kindOfStatus(answer) : kindOf(error, answer.status, request);
   const unsure =
-    uncertain.includes(kind) || (kind === 'broken' && (answer.status >= 500 || answer.status < 400));
-  return new CrmFailure(kind, `${error?.code ?? 'no error code'}, status ${answer.status}`, {
+    uncertainKinds.includes(kind) || (kind === 'broken' && (answer.status >= 500 || answer.status < 400));
+  return new CrmFailure(kind, describe(kind, error, answer.status), {
     status: answer.status,
     error,
     retryAfter: retryAfter(answer),
     outcomeUnknown: unsure && request.effect !== 'read',
   });
+}
+
+/** For the log. What is wrong with the org can be mended only by who reads it; other texts may quote what people wrote. */
+function describe(kind: FailureKind, error: CrmError | undefined, status: number): string {
+  const code = `${error?.code ?? 'no error code'}, status ${status}`;
+  const isQuotable = kind === 'setup' && error?.code !== 'MALFORMED_QUERY';
+  return isQuotable ? `${code}: ${withoutIds(error?.message ?? '')}` : code;
 }
 
 function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKind {

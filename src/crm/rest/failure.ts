@@ -32,6 +32,9 @@ export type FailureKind =
   /** An answer or an error that is not known. */
   | 'broken';
 
+/** Kinds after which nobody knows whether a write took effect. */
+export const uncertainKinds: readonly FailureKind[] = ['lost', 'timeout'];
+
 export interface CrmError {
   code: string;
   /** The CRM's own words: may hold native ids and values. */

@@ -36,7 +36,7 @@ export function createQuota(options: { reserve: number; metrics: Metrics }): Quo
       options.metrics.crmApiLimit.set(found.limit);
     },
     admit(request) {
-      if (request.effect !== 'read' || usage === undefined) return;
+      if (options.reserve === 0 || request.effect !== 'read' || usage === undefined) return;
       if (usage.limit - usage.used >= options.reserve) return;
       if (performance.now() >= lookAgainAt) {
         lookAgainAt = performance.now() + lookAgainMs;

@@ -1,8 +1,8 @@
 import { Problem } from '../../base/problem.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Http } from '../http.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import { CrmFailure } from './failure.ts';
+import type { Http } from './http.ts';
 import { createLimiter, type Limiter } from './limiter.ts';
 import { toProblem } from './problems.ts';
 import { type ApiUsage, createQuota, type Quota } from './quota.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { remainingMs } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
-import { CrmFailure, type FailureKind } from './failure.ts';
+import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
 
 /** The first try included. */
@@ -12,8 +12,6 @@ const longestPauseMs = 5000;
 
 /** After these the CRM has done nothing: whatever it was, it may be sent again. */
 const nothingDone: readonly FailureKind[] = ['locked', 'busy', 'unreachable'];
-/** After these nobody knows: only what makes no difference the second time is sent again. */
-const uncertain: readonly FailureKind[] = ['lost', 'timeout'];
 
 /**
  * Repeats what is safe to repeat, with exponential pauses and full jitter, while a further call can still end before
@@ -40,7 +38,7 @@ export function withRetries(send: Send, enoughMs: number): Send {
 function pauseAfter(error: unknown, request: CrmRequest, tried: number): number | undefined {
   if (!(error instanceof CrmFailure) || tried >= tries) return undefined;
   const repeatable =
-    nothingDone.includes(error.kind) || (uncertain.includes(error.kind) && request.effect !== 'change');
+    nothingDone.includes(error.kind) || (uncertainKinds.includes(error.kind) && request.effect !== 'change');
   if (!repeatable) return undefined;
   const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (tried - 1));
   return (error.facts.retryAfter ?? 0) * 1000 + Math.random() * longest;

@@ -52,7 +52,8 @@ export function createHttp(timeoutMs: number): Http {
     // HTTP/1.1 alone: how the CRM's edge shares one HTTP/2 connection between calls is not documented.
     allowH2: false,
     pipelining: 1,
-    keepAliveTimeout: 30_000,
+    // Where the host names no time of its own: short, since a change on a connection that the host is closing is lost.
+    keepAliveTimeout: 10_000,
   });
   return {
     exchange: (options) => exchange(agent, options),

@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Credentials } from './gateway.ts';
+import { Org } from './org.ts';
+import { copyEmptyDatabase } from './pglite.ts';
+
+const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+/** A gateway as a process of its own, to be killed and started again. */
+export interface GatewayProcess {
+  url: string;
+  org: Org;
+  output: string[];
+  signal(name: NodeJS.Signals): void;
+  /** Resolves to exit code and signal when the process has ended. */
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+/** The folder that several runs of one gateway share. */
+export interface Installation {
+  dataDir: string;
+  start(env?: NodeJS.ProcessEnv): Promise<GatewayProcess>;
+  credentials(): Promise<{ console: Credentials; admin: Credentials }>;
+  /** Kills what still runs and deletes everything. */
+  remove(): Promise<void>;
+}
+
+export async function createInstallation(common: NodeJS.ProcessEnv = {}): Promise<Installation> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'handoff-installation-'));
+  if (!common.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
+  await writeFile(join(dataDir, 'config.json'), '{}');
+  const running = new Set<ChildProcess>();
+  return {
+    dataDir,
+    async start(env = {}) {
+      const child = spawn(process.execPath, [program, '--config', join(dataDir, 'config.json')], {
+        env: { ...ownEnvironment(), DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', ...common, ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      running.add(child);
+      const ended = once(child, 'exit').then(([code, signal]) => {
+        running.delete(child);
+        return { code, signal };
+      });
+      return { ...(await untilReady(child)), signal: (name) => child.kill(name), ended };
+    },
+    credentials: async () => JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8')),
+    async remove() {
+      for (const child of running) {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+      await rm(dataDir, { recursive: true });
+    },
+  };
+}
+
+/** What the machine needs, without settings that a developer may have in the shell. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR } = process.env;
+  return { PATH, HOME, ...(TMPDIR && { TMPDIR }) };
+}
+
+async function untilReady(child: ChildProcess): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output'>> {
+  const output: string[] = [];
+  const ready = Promise.withResolvers<string>();
+  let orgUrl = '';
+  const banner = Promise.withResolvers<Org>();
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => output.push(text));
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+    output.push(line);
+    const url = /"url":"([^"]+)".*"msg":"ready"/.exec(line)?.[1];
+    if (url) ready.resolve(url);
+    const org = /simulated at (\S+)/.exec(line)?.[1];
+    if (org) orgUrl = org;
+    const member = /"member_id":"([^"]+)"/.exec(line)?.[1];
+    if (member) banner.resolve(new Org(orgUrl, member));
+  });
+  child.once('exit', () => {
+    const error = new Error(`the gateway ended before it was ready:\n${output.join('\n')}`);
+    ready.reject(error);
+    banner.reject(error);
+  });
+  banner.promise.catch(() => {});
+  const url = await ready.promise;
+  return { url, org: await banner.promise, output };
+}
