@@ -85,7 +85,9 @@ export function createCrm(options: CrmOptions): Crm {
     async start() {
       timer.start();
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());
-      await signer.sign().catch((err) => log.error({ err }, 'The private key for the CRM cannot be used'));
+      await signer
+        .sign()
+        .catch((err: unknown) => log.error({ err }, 'The private key for the CRM cannot be used'));
     },
     async stop() {
       timer.stop();

@@ -69,18 +69,12 @@ class SalesforceRecords implements Records {
     for (let queries = 0; queries < maxQueries; queries++) {
       const soql = pageQuery(resource, { filters: query.filters, after, limit });
       const { rows, complete } = await this.#query(soql, resource, call);
-      const before = found.length;
-      for (const row of rows) {
-        const record = this.#toRecord(resource, row);
-        // A key in upper case sorts otherwise than its cursor, which is in lower case: it must not come twice.
-        if (record === undefined || record.values['id'] === query.after?.id) continue;
-        found.push(record);
-        if (found.length === query.limit) return found;
-      }
+      const records = this.#toPage(resource, rows, query);
+      found.push(...records);
+      if (found.length >= query.limit) return found.slice(0, query.limit);
       if (complete && rows.length < limit) return found;
       after = positionOf(resource, rows.at(-1));
-      const wasted = rows.length > found.length - before;
-      limit = Math.max(query.limit - found.length, wasted ? biggerPage : 1);
+      limit = Math.max(query.limit - found.length, records.length < rows.length ? biggerPage : 1);
     }
     throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');
   }
@@ -123,6 +117,17 @@ class SalesforceRecords implements Records {
       | undefined;
     if (!Array.isArray(body?.records)) throw unusable(false);
     return { rows: body.records as CrmRow[], complete: body.done !== false };
+  }
+
+  /**
+   * The rows that the API has. A key in upper case sorts otherwise than its cursor, which is in lower case: the record
+   * that ended the page before must not come again.
+   */
+  #toPage(resource: Resource, rows: CrmRow[], query: ListQuery): StoredRecord[] {
+    const records = rows.map((row) => this.#toRecord(resource, row));
+    return records.filter(
+      (record) => record !== undefined && record.values['id'] !== query.after?.id,
+    ) as StoredRecord[];
   }
 
   /** Undefined for a record that the API does not have: one without a UUID as External ID. */

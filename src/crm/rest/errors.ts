@@ -78,17 +78,18 @@ function describe(kind: FailureKind, error: CrmError | undefined, status: number
 }
 
 function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKind {
-  const row = table.find(
-    ({ code, message, status: only }) =>
-      code.test(error.code) &&
-      (message?.test(error.message) ?? true) &&
-      (only === undefined || only === status),
-  );
+  const row = table.find((each) => fits(each, error, status));
+  if (row === undefined) return status === 401 ? 'broken' : (byStatus[status] ?? 'broken');
   // Without a record in the path it is the object that does not exist.
-  if (row?.kind === 'gone' && request.addressesRecord !== true) return 'setup';
+  if (row.kind === 'gone' && request.addressesRecord !== true) return 'setup';
   // Without a reference in the body it is the record itself that is not there.
-  if (row?.kind === 'reference' && request.addressesRecord === true && !hasReference(request)) return 'gone';
-  return row?.kind ?? (status === 401 ? 'broken' : (byStatus[status] ?? 'broken'));
+  if (row.kind === 'reference' && request.addressesRecord === true && !hasReference(request)) return 'gone';
+  return row.kind;
+}
+
+function fits({ code, message, status: only }: Row, error: CrmError, status: number): boolean {
+  const saysSo = message === undefined || message.test(error.message);
+  return code.test(error.code) && saysSo && (only === undefined || only === status);
 }
 
 function hasReference({ body = {} }: CrmRequest): boolean {

@@ -114,6 +114,6 @@ function asFailure(error: unknown): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (beforeSending.test(code)) return new HttpFailure('unreachable', code);
-  if (/_TIMEOUT$/.test(code)) return new HttpFailure('timeout', code);
+  if (code.endsWith('_TIMEOUT')) return new HttpFailure('timeout', code);
   return new HttpFailure('lost', code || 'the connection was lost');
 }

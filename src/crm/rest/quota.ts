@@ -49,7 +49,7 @@ export function createQuota(options: { reserve: number; metrics: Metrics }): Quo
 }
 
 /** `api-usage=10018/100000`, with more parts after a semicolon (REST Developer Guide, Limit Info Header). */
-export function parseLimitInfo(value: string | undefined): ApiUsage | undefined {
+function parseLimitInfo(value: string | undefined): ApiUsage | undefined {
   const parts = /(?:^|[;\s])api-usage=(\d{1,15})\/(\d{1,15})/.exec(value ?? '');
   return parts === null ? undefined : { used: Number(parts[1]), limit: Number(parts[2]) };
 }

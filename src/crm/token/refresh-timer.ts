@@ -1,7 +1,7 @@
 import type { Log } from '../../observability/log.ts';
 
 /** How often the token's expiry is checked. */
-export const checkIntervalMs = 60_000;
+const checkIntervalMs = 60_000;
 
 /** First wait after a failed refresh; doubled for each further one, up to the interval. */
 const firstRetryMs = 1000;
@@ -17,7 +17,7 @@ export function createRefreshTimer(options: { refreshIfDue: () => Promise<void>;
   let failures = 0;
 
   const schedule = (waitMs: number) => {
-    timer = setTimeout(check, waitMs);
+    timer = setTimeout(() => void check(), waitMs);
     timer.unref();
   };
 

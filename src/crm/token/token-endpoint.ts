@@ -168,13 +168,20 @@ const refusals: Refusal[] = [
 
 function refusal(answer: HttpAnswer): TokenFailure {
   const members = parseObject(answer.body);
-  const error = typeof members?.['error'] === 'string' ? members['error'].slice(0, 60) : undefined;
-  if (error === undefined || !/^\w+$/.test(error)) return noErrorBody(answer.status);
-  const description = String(members?.['error_description'] ?? '');
+  const error = text(members?.['error']).slice(0, 60);
+  if (!/^\w+$/.test(error)) return noErrorBody(answer.status);
+  const description = text(members?.['error_description']);
   const known = refusals.find((row) => row.error.test(error) && (row.description?.test(description) ?? true));
-  const advice = known?.advice ?? `The CRM gives an error that is not known here; status ${answer.status}.`;
+  const { advice, permanent } = known ?? {
+    advice: `An error that is not known here; status ${answer.status}.`,
+    permanent: true,
+  };
   const passing = answer.status >= 500 || answer.status === 429;
-  return new TokenFailure(error, advice, { permanent: (known?.permanent ?? true) && !passing });
+  return new TokenFailure(error, advice, { permanent: permanent && !passing });
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /** Edges and proxies answer in HTML, or not as OAuth has it; that may pass. */

@@ -1,0 +1,3 @@
+import { runWithNode24 } from './run-with-node-24.js';
+
+await runWithNode24('src/main.ts');

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { findViolations } from './check.ts';
+import { mayImport, packageHomes } from './rules.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+describe('the architecture', () => {
+  test('is kept by every import', () => {
+    assert.deepEqual(findViolations(root), []);
+  });
+
+  test('is described by rows that exist', () => {
+    const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      dependencies: Record<string, string>;
+    };
+    const paths = [...Object.keys(mayImport), ...Object.values(mayImport).flat()];
+    assert.deepEqual(
+      paths.filter((path) => !existsSync(join(root, path))),
+      [],
+    );
+    assert.deepEqual(
+      Object.keys(packageHomes).filter((name) => !(name in dependencies)),
+      [],
+    );
+  });
+
+  test('allows no ring between folders', () => {
+    const isAllowedBack = (a: string, b: string) =>
+      mayImport[b]?.some((path) => path === a || path.startsWith(`${a}/`));
+    for (const [area, allowed] of Object.entries(mayImport)) {
+      for (const other of allowed)
+        assert.ok(!isAllowedBack(area, other), `${area} and ${other} allow each other`);
+    }
+  });
+});
+
+describe('a planted violation is found', () => {
+  const trees: string[] = [];
+  after(() => {
+    for (const tree of trees) rmSync(tree, { recursive: true });
+  });
+
+  const violationsIn = (files: Record<string, string>): string[] => {
+    const tree = mkdtempSync(join(tmpdir(), 'handoff-architecture-'));
+    trees.push(tree);
+    for (const [file, code] of Object.entries(files)) {
+      mkdirSync(dirname(join(tree, file)), { recursive: true });
+      writeFileSync(join(tree, file), code);
+    }
+    return findViolations(tree);
+  };
+
+  const forbidden: Record<string, [file: string, code: string, imported: string]> = {
+    'from below to the HTTP face': ['src/handoff/x.ts', "import '../api/server.ts';", 'src/api/server.ts'],
+    'of a type alone': [
+      'src/resources/x.ts',
+      "import type { App } from '../app.ts';\nexport type X = App;",
+      'src/app.ts',
+    ],
+    'of a type in place': [
+      'src/resources/x.ts',
+      "export type X = import('../crm/crm.ts').Crm;",
+      'src/crm/crm.ts',
+    ],
+    'by passing on': [
+      'src/base/x.ts',
+      "export * from '../observability/log.ts';",
+      'src/observability/log.ts',
+    ],
+    'of an adapter in place of its port': [
+      'src/consumers/x.ts',
+      "import '../secrets/file.ts';",
+      'src/secrets/file.ts',
+    ],
+    'of the settings by a domain folder': [
+      'src/crm/x.ts',
+      "import '../settings/settings.ts';",
+      'src/settings/settings.ts',
+    ],
+    'of the service by a simulator': [
+      'simulators/salesforce/x.ts',
+      "import '../../src/base/uuid.ts';",
+      'src/base/uuid.ts',
+    ],
+    'of a simulator by the service, when it runs': [
+      'src/app.ts',
+      "await import('../simulators/salesforce/main.ts');",
+      'simulators/salesforce/main.ts',
+    ],
+    'of a worker by its URL': [
+      'src/store/x.ts',
+      "new URL('../crm/worker.ts', import.meta.url);",
+      'src/crm/worker.ts',
+    ],
+    'of a package outside its home': ['src/handoff/x.ts', "import { Pool } from 'pg';", 'pg'],
+    'of a package by resolving it': [
+      'src/crm/x.ts',
+      "import.meta.resolve('ioredis/built/index.js');",
+      'ioredis',
+    ],
+    'of a package that has no home': ['src/base/x.ts', "import 'left-pad';", 'left-pad'],
+    'by a folder that has no rule': ['src/novel/x.ts', "import '../base/uuid.ts';", 'src/base/uuid.ts'],
+  };
+  for (const [what, [file, code, imported]] of Object.entries(forbidden)) {
+    test(`an import ${what}`, () => {
+      assert.deepEqual(violationsIn({ [file]: code }), [`${file} may not import ${imported}`]);
+    });
+  }
+
+  test('an import that is computed', () => {
+    const found = violationsIn({ 'src/cli/x.ts': 'await import(process.argv[2]);' });
+    assert.match(found.join(), /^src\/cli\/x\.ts computes the name of an import/);
+  });
+
+  test('folders that import each other in a ring', () => {
+    const found = violationsIn({
+      'src/crm/rest/a.ts': "import type { B } from '../soql/b.ts';\nexport type A = B;",
+      'src/crm/soql/b.ts': "export { c as B } from '../token/c.ts';",
+      'src/crm/token/c.ts': "export const c = () => import('../rest/d.ts');",
+      'src/crm/crm.ts': "import './rest/a.ts';",
+    });
+    const ring = 'src/crm/rest → src/crm/soql → src/crm/token → src/crm/rest';
+    assert.deepEqual(found, [`the folders import each other in a ring: ${ring}`]);
+  });
+
+  test('and nothing is found where every rule is kept', () => {
+    const found = violationsIn({
+      'src/main.ts': "import './cli/run.ts';",
+      'src/cli/run.ts': "import { Command } from 'commander';\nimport '../app.ts';",
+      'src/consumers/x.ts':
+        "import { randomUUID } from 'node:crypto';\nimport '../secrets/secrets-manager.ts';",
+    });
+    assert.deepEqual(found, []);
+  });
+});

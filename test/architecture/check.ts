@@ -1,0 +1,72 @@
+import { type Import, readImports } from './imports.ts';
+import { mayImport, packageHomes } from './rules.ts';
+
+/** What breaks the rules in the tree, one sentence each. */
+export function findViolations(root: string): string[] {
+  const imports = readImports(root, ['src', 'simulators', 'salesforce']);
+  return [...imports.flatMap(checkImport), ...findRings(imports)];
+}
+
+function checkImport({ from, to, isPackage }: Import): string[] {
+  if (to === undefined) return [`${from} computes the name of an import: nobody can follow it`];
+  const isRight = isPackage ? isPackageAllowed(from, to) : isFileAllowed(from, to);
+  return isRight ? [] : [`${from} may not import ${to}`];
+}
+
+function isPackageAllowed(from: string, name: string): boolean {
+  // The checks of the Salesforce package are tools for developers.
+  if (isIn(from, 'salesforce')) return true;
+  return packageHomes[name]?.some((home) => isIn(from, home)) ?? false;
+}
+
+function isFileAllowed(from: string, to: string): boolean {
+  const area = areaOf(from);
+  if (area === undefined) return false;
+  return isIn(to, area) || (mayImport[area] ?? []).some((allowed) => isIn(to, allowed));
+}
+
+/** The row of the table that a file falls under. */
+function areaOf(file: string): string | undefined {
+  return Object.keys(mayImport).find((area) => isIn(file, area));
+}
+
+function isIn(file: string, area: string): boolean {
+  return file === area || file.startsWith(`${area}/`);
+}
+
+/** Folders that lie side by side and import each other in a ring, at any depth. */
+export function findRings(imports: readonly Import[]): string[] {
+  const edges = new Map<string, Set<string>>();
+  for (const { from, to, isPackage } of imports) {
+    const pair = to === undefined || isPackage ? undefined : siblingFolders(from, to);
+    if (pair !== undefined) edges.set(pair[0], (edges.get(pair[0]) ?? new Set()).add(pair[1]));
+  }
+  const rings = [...edges.keys()].flatMap((start) => {
+    const path = pathBackTo(start, edges);
+    // Every member finds the ring: the one whose name comes first reports it.
+    return path === undefined || path.some((folder) => folder < start) ? [] : [[...path, start].join(' → ')];
+  });
+  return rings.map((ring) => `the folders import each other in a ring: ${ring}`);
+}
+
+/** The two folders in which the paths part; undefined where one of the files lies right at that point. */
+function siblingFolders(from: string, to: string): [string, string] | undefined {
+  const [a, b] = [from.split('/'), to.split('/')];
+  const depth = a.findIndex((part, i) => part !== b[i]) + 1;
+  if (depth === 0 || a.length <= depth || b.length <= depth) return undefined;
+  return [a.slice(0, depth).join('/'), b.slice(0, depth).join('/')];
+}
+
+/** The shortest way from the folder back to itself, beginning with it. */
+function pathBackTo(start: string, edges: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
+  const visited = new Set<string>();
+  const paths = [[start]];
+  for (const path of paths) {
+    for (const next of edges.get(path.at(-1) ?? '') ?? []) {
+      if (next === start) return path;
+      if (!visited.has(next)) paths.push([...path, next]);
+      visited.add(next);
+    }
+  }
+  return undefined;
+}

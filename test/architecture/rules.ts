@@ -1,0 +1,84 @@
+/**
+ * Who may import whom, one way only; type imports and dynamic imports count as imports. A folder may always import
+ * from itself, Node's own modules, and packages as the second table says.
+ *
+ *     main → cli → app → api, crm and the adapters → domain folders → ports → observability → base
+ *
+ * A name stands for the folder and all in it, or for one file: where a file is named, the rest of its folder is out
+ * of reach. That is how domain folders see the port of the secrets manager, the cache and the database, and never
+ * one of their adapters.
+ */
+export const mayImport: Record<string, readonly string[]> = {
+  // The programs, and the composition root: the only one that knows every adapter and every setting.
+  'src/main.ts': ['src/cli'],
+  'src/cli': ['src/app.ts', 'src/embedded', 'src/version.ts', 'src/settings', ...allBelowApp()],
+  'src/app.ts': ['src/embedded', 'src/version.ts', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/version.ts': [],
+
+  // What stands in for other people's systems when none is configured; nothing else in src knows the simulators.
+  'src/embedded': ['simulators', 'src/settings', 'src/secrets/secrets-manager.ts', 'src/base'],
+  'src/settings': ['src/base'],
+
+  // The HTTP face.
+  'src/api': [
+    'src/handoff',
+    'src/resources',
+    'src/consumers',
+    'src/idempotency',
+    'src/observability',
+    'src/version.ts',
+    'src/base',
+  ],
+
+  // The domain.
+  'src/handoff': ['src/resources', 'src/observability', 'src/base'],
+  'src/consumers': ['src/secrets/secrets-manager.ts', 'src/observability', 'src/base'],
+  'src/idempotency': ['src/store/database.ts', 'src/observability', 'src/base'],
+  'src/resources': ['src/base'],
+
+  // The CRM, which implements the records of resources/.
+  'src/crm': [
+    'src/resources',
+    'src/cache/shared-cache.ts',
+    'src/secrets/secrets-manager.ts',
+    'src/observability',
+    'src/base',
+  ],
+
+  // Ports, each with its adapters.
+  'src/secrets': ['src/observability', 'src/base'],
+  'src/cache': ['src/observability', 'src/base'],
+  'src/store': ['src/observability', 'src/base'],
+
+  'src/observability': ['src/base'],
+  'src/base': [],
+
+  // Outside the service. The simulators are what it is tested against: shared code would prove nothing.
+  simulators: [],
+  salesforce: [],
+};
+
+/** Where each package may be imported in src and simulators; one that is not named here may not be imported there. */
+export const packageHomes: Record<string, readonly string[]> = {
+  commander: ['src/cli'],
+  fastify: ['src/api'],
+  '@scalar/fastify-api-reference': ['src/api/openapi'],
+  undici: ['src/crm'],
+  jose: ['src/crm', 'simulators/salesforce'],
+  ioredis: ['src/cache/redis.ts', 'src/cache/redis-subscriber.ts'],
+  pg: ['src/store'],
+  '@electric-sql/pglite': ['src/store'],
+  // Each module writes the queries for its own tables.
+  kysely: ['src/store', 'src/idempotency'],
+  pino: ['src/observability'],
+  'prom-client': ['src/observability'],
+  typebox: ['src'],
+  '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
+  'fast-xml-parser': ['simulators/salesforce'],
+};
+
+function allBelowApp(): string[] {
+  const domain = ['src/handoff', 'src/consumers', 'src/idempotency', 'src/resources'];
+  const ports = ['src/secrets', 'src/cache', 'src/store'];
+  return [...domain, ...ports, 'src/observability', 'src/base'];
+}

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, it } from 'node:test';
+import type { SharedCache } from '../../src/cache/shared-cache.ts';
+
+export interface CacheUnderTest {
+  cache: SharedCache;
+  /** Lets this time pass for the cache: a moved clock, or a real wait. */
+  elapse(ms: number): Promise<void>;
+}
+
+/** What every shared cache promises. Keys are random, so that it can run on a server that others use too. */
+export function sharedCacheConformance(name: string, underTest: () => CacheUnderTest): void {
+  describe(`${name} keeps the promises of the shared cache`, () => {
+    describe('values', () => values(underTest));
+    describe('counters', () => counters(underTest));
+    describe('locks', () => locks(underTest));
+    describe('announcements', () => announcements(underTest));
+  });
+}
+
+const newKey = () => `conformance:${randomUUID()}`;
+
+function values(underTest: () => CacheUnderTest): void {
+  it('returns what was set, whatever it holds, and undefined for the rest', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    assert.equal(await cache.get(key), undefined);
+    for (const value of ['', '{"a":1}', 'ünï\u0000cødé 🧭', 'x'.repeat(100_000)]) {
+      await cache.set(key, value, 60_000);
+      assert.equal(await cache.get(key), value);
+    }
+  });
+
+  it('forgets a value after its lifetime, and a new value has a new lifetime', async () => {
+    const { cache, elapse } = underTest();
+    const key = newKey();
+    await cache.set(key, 'short', 100);
+    await cache.set(key, 'long', 60_000);
+    await elapse(150);
+    assert.equal(await cache.get(key), 'long');
+    await cache.set(key, 'short', 100);
+    await elapse(150);
+    assert.equal(await cache.get(key), undefined);
+  });
+
+  it('takes lifetimes that are no whole milliseconds', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    await cache.set(key, 'value', 59_999.5);
+    assert.equal(await cache.get(key), 'value');
+  });
+
+  it('deletes only the value that the caller means', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    assert.equal(await cache.deleteIfEqual(key, 'old'), false);
+    await cache.set(key, 'new', 60_000);
+    assert.equal(await cache.deleteIfEqual(key, 'old'), false);
+    assert.equal(await cache.get(key), 'new');
+    assert.equal(await cache.deleteIfEqual(key, 'new'), true);
+    assert.equal(await cache.get(key), undefined);
+  });
+}
+
+function counters(underTest: () => CacheUnderTest): void {
+  it('adds up, also in parallel, and shows the sum as a value', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    const sums = await Promise.all(Array.from({ length: 20 }, () => cache.increment(key, 2, 60_000)));
+    assert.deepEqual(
+      sums.toSorted((a, b) => a - b),
+      Array.from({ length: 20 }, (_, index) => 2 * (index + 1)),
+    );
+    assert.equal(await cache.increment(key, -15, 60_000), 25);
+    assert.equal(await cache.get(key), '25');
+  });
+
+  it('counts the lifetime from the first addition', async () => {
+    const { cache, elapse } = underTest();
+    const key = newKey();
+    await cache.increment(key, 1, 200);
+    await elapse(120);
+    assert.equal(await cache.increment(key, 1, 60_000), 2);
+    await elapse(120);
+    assert.equal(await cache.increment(key, 1, 60_000), 1);
+  });
+}
+
+function locks(underTest: () => CacheUnderTest): void {
+  it('gives the lock to exactly one of many', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    const got = await Promise.all(Array.from({ length: 20 }, () => cache.acquireLock(key, 60_000)));
+    assert.equal(got.filter((lock) => lock !== undefined).length, 1);
+  });
+
+  it('gives it again after release, with a larger fence', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    const first = await cache.acquireLock(key, 60_000);
+    assert.ok(first);
+    assert.equal(await first.isHeld(), true);
+    await first.release();
+    assert.equal(await first.isHeld(), false);
+    const second = await cache.acquireLock(key, 60_000);
+    assert.ok(second);
+    assert.ok(second.fence > first.fence);
+  });
+
+  it('gives it to another when its time is over, and the former holder knows and takes nothing back', async () => {
+    const { cache, elapse } = underTest();
+    const key = newKey();
+    const late = await cache.acquireLock(key, 100);
+    assert.ok(late);
+    await elapse(150);
+    assert.equal(await late.isHeld(), false);
+    const next = await cache.acquireLock(key, 60_000);
+    assert.ok(next);
+    await late.release();
+    assert.equal(await late.isHeld(), false);
+    assert.equal(await next.isHeld(), true);
+    assert.equal(await cache.acquireLock(key, 60_000), undefined);
+  });
+
+  it('keeps locks of different names apart', async () => {
+    const { cache } = underTest();
+    assert.ok(await cache.acquireLock(newKey(), 60_000));
+    assert.ok(await cache.acquireLock(newKey(), 60_000));
+  });
+}
+
+function announcements(underTest: () => CacheUnderTest): void {
+  it('tells each subscriber of the channel once, in order, and nobody who has left', async () => {
+    const { cache } = underTest();
+    const [channel, other] = [newKey(), newKey()];
+    const heard: string[][] = [[], [], []];
+    const last = Promise.withResolvers<void>();
+    const stops = [
+      await subscribed(cache, channel, (message) => heard[0]?.push(message)),
+      await subscribed(cache, channel, (message) =>
+        message === 'last' ? last.resolve() : heard[1]?.push(message),
+      ),
+      await subscribed(cache, other, (message) => heard[2]?.push(message)),
+    ];
+    await cache.publish(channel, 'one');
+    await cache.publish(channel, 'two');
+    await cache.publish(channel, 'last');
+    await last.promise;
+    assert.deepEqual(heard, [['one', 'two', 'last'], ['one', 'two'], []]);
+    for (const stop of stops) stop();
+    await cache.publish(channel, 'three');
+    const again = Promise.withResolvers<void>();
+    const stop = await subscribed(cache, channel, () => again.resolve());
+    await cache.publish(channel, 'four');
+    await again.promise;
+    stop();
+    assert.deepEqual(heard, [['one', 'two', 'last'], ['one', 'two'], []]);
+  });
+}
+
+/** Subscribes and waits until announcements arrive: a server confirms a subscription after a moment. */
+async function subscribed(
+  cache: SharedCache,
+  channel: string,
+  tell: (message: string) => void,
+): Promise<() => void> {
+  const probe = `probe ${randomUUID()}`;
+  let arrived = false;
+  const stop = cache.subscribe(channel, (message) => {
+    if (message === probe) arrived = true;
+    else if (!message.startsWith('probe ')) tell(message);
+  });
+  while (!arrived) {
+    await cache.publish(channel, probe);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return stop;
+}

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { Problem } from '../../src/base/problem.ts';
+import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
+import { aCall, type Bench, hasCode, quoteFor, startBench, total } from './bench.ts';
+
+let bench: Bench;
+before(async () => {
+  bench = await startBench({ timeoutMs: 300 });
+});
+afterEach(() => bench.org.heal());
+after(() => bench.stop());
+
+const create = (id = randomUUID(), budgetMs?: number) =>
+  bench.crm.records.create(quote, id, quoteFor(bench.memberId), aCall(budgetMs));
+const find = (id = randomUUID(), budgetMs?: number) => bench.crm.records.find(quote, id, aCall(budgetMs));
+const apiError = (status: number, errorCode: string, message = 'x') => ({
+  kind: 'error',
+  status,
+  errorCode,
+  message,
+});
+/** Faults of the data API only: the token endpoint has tests of its own. */
+const onData = { path: '/services/data/' };
+
+describe('what each error means', () => {
+  const table: [object, string, object?][] = [
+    [apiError(400, 'INVALID_FIELD', "No such column 'X__c' on sobject of type Quote__c"), 'crm_error'],
+    [apiError(400, 'INVALID_TYPE'), 'crm_error'],
+    [apiError(404, 'NOT_FOUND', 'The requested resource does not exist'), 'crm_error'],
+    [apiError(403, 'API_DISABLED_FOR_ORG'), 'crm_error'],
+    [apiError(403, 'INSUFFICIENT_ACCESS_OR_READONLY'), 'crm_error'],
+    [apiError(400, 'SOMETHING_NEW'), 'crm_error'],
+    [apiError(400, 'ENTITY_IS_LOCKED'), 'conflict'],
+    [
+      apiError(403, 'REQUEST_LIMIT_EXCEEDED', 'TotalRequests Limit exceeded.'),
+      'crm_quota_exhausted',
+      { retryAfter: 600 },
+    ],
+    [apiError(500, 'UNKNOWN_EXCEPTION'), 'crm_error', { outcomeUnknown: true }],
+    [{ kind: 'error', status: 400, errorCode: '', message: '<html>', contentType: 'text/html' }, 'crm_error'],
+    [
+      { kind: 'error', status: 302, errorCode: '', message: 'moved', contentType: 'text/html' },
+      'crm_error',
+      { outcomeUnknown: true },
+    ],
+    [
+      { kind: 'error', status: 200, errorCode: '', message: '<html>', contentType: 'text/html' },
+      'crm_error',
+      { outcomeUnknown: true },
+    ],
+    [
+      { kind: 'error', status: 201, errorCode: '', message: '{"id":7}', contentType: 'application/json' },
+      'crm_error',
+      { outcomeUnknown: true },
+    ],
+  ];
+  for (const [effect, code, facts] of table) {
+    const { status, errorCode } = effect as { status: number; errorCode: string };
+    it(`${status} ${errorCode || 'without a code'} is ${code}, sent once`, async () => {
+      const calls = await bench.org.calls('create');
+      await bench.org.fault(effect, onData);
+      await assert.rejects(create(), hasCode(code as Problem['code'], facts));
+      assert.equal(await bench.org.calls('create'), calls + 1);
+    });
+  }
+});
+
+describe('validation', () => {
+  const rejected = async (effect: object) => {
+    await bench.org.fault(effect, onData, 1);
+    const error = await create().catch((problem: Problem) => problem);
+    assert.ok(error instanceof Problem);
+    assert.equal(error.code, 'crm_rejected');
+    assert.doesNotMatch(JSON.stringify([error.message, error.facts.errors]), /__c|__r|a0Q8d000001abCD/);
+    return error;
+  };
+
+  it('passes the words of a validation rule on, scrubbed', async () => {
+    const message =
+      'Name__c of a0Q8d000001abCDEAY is bad for Quote__c: see Member__r.External_Id__c and Other__c';
+    const error = await rejected(apiError(400, 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message));
+    const words = 'name of (id) is bad for quote: see member_id and (field)';
+    assert.deepEqual(error.facts.errors, [{ pointer: '#', message: words }]);
+  });
+
+  it('passes nothing on of what triggers and other errors say', async () => {
+    for (const code of [
+      'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY',
+      'DUPLICATE_VALUE',
+      'STRING_TOO_LONG',
+      'DUPLICATES_DETECTED',
+    ]) {
+      const error = await rejected(
+        apiError(400, code, 'QuoteTrigger: duplicate value found: a0Q8d000001abCD'),
+      );
+      assert.doesNotMatch(error.message, /QuoteTrigger/);
+    }
+  });
+
+  it('names the field as the API does', async () => {
+    const tooLong = bench.crm.records.create(
+      quote,
+      randomUUID(),
+      quoteFor(bench.memberId, { name: 'x'.repeat(300) }),
+      aCall(),
+    );
+    await assert.rejects(tooLong, (error: Problem) => {
+      assert.equal(error.code, 'crm_rejected');
+      assert.deepEqual(error.facts.errors, [
+        { pointer: '#/name', message: 'is longer than 255 characters.' },
+      ]);
+      return true;
+    });
+    const { trip_id, member_id, source, details } = quoteFor(bench.memberId);
+    const values = { trip_id, member_id, source, details } as Record<string, string>;
+    await assert.rejects(bench.crm.records.create(quote, randomUUID(), values, aCall()), (error: Problem) => {
+      assert.deepEqual(error.facts.errors, [{ pointer: '#/name', message: 'is required.' }]);
+      return true;
+    });
+  });
+});
+
+describe('repeats', () => {
+  const passing: [string, object][] = [
+    ['a locked row', apiError(400, 'UNABLE_TO_LOCK_ROW', 'unable to obtain exclusive access')],
+    ['a busy server', apiError(503, 'SERVER_UNAVAILABLE', 'Server too busy')],
+    ['an edge that is down', { kind: 'down' }],
+    ['too many long calls', { kind: 'concurrentLimit' }],
+  ];
+  for (const [name, effect] of passing) {
+    it(`${name} delays every kind of call and fails none`, async () => {
+      const { records } = bench.crm;
+      const id = randomUUID();
+      await bench.org.fault(effect, onData, 2);
+      const ref = await create(id);
+      await bench.org.fault(effect, onData, 1);
+      await records.update(quote, ref, { name: 'changed' }, aCall());
+      await bench.org.fault(effect, onData, 1);
+      assert.equal((await find(id))?.values['name'], 'changed');
+      await bench.org.fault(effect, onData, 1);
+      await records.remove(quote, ref, aCall());
+      assert.equal(await find(id), undefined);
+    });
+
+    it(`${name} that lasts is answered with 503, outcome known`, async () => {
+      await bench.org.fault(effect, onData);
+      await assert.rejects(create(), (error: Problem) => {
+        assert.ok((error.facts.retryAfter ?? 0) >= 1);
+        return hasCode('crm_unavailable')(error);
+      });
+    });
+  }
+
+  for (const kind of ['loseAnswer', 'reset', 'hang']) {
+    it(`one record after ${kind}, and the caller sees nothing`, async () => {
+      const id = randomUUID();
+      await bench.org.fault({ kind }, { operation: 'create' }, 1);
+      const { nativeId } = await create(id);
+      const made = (await bench.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id);
+      assert.deepEqual(
+        made.map((row) => row['Id']),
+        [nativeId],
+      );
+    });
+
+    it(`a change after ${kind} is not sent again, and says that its outcome is unknown`, async () => {
+      const ref = await create();
+      const calls = await bench.org.calls('update');
+      await bench.org.fault({ kind }, { operation: 'update' });
+      const update = bench.crm.records.update(quote, ref, { name: 'changed' }, aCall());
+      await assert.rejects(
+        update,
+        hasCode(kind === 'hang' ? 'crm_timeout' : 'crm_unavailable', { outcomeUnknown: true }),
+      );
+      assert.equal(await bench.org.calls('update'), calls + 1);
+    });
+  }
+
+  it('a create whose answers are all lost says that its outcome is unknown, whatever came last', async () => {
+    await bench.org.fault({ kind: 'loseAnswer' }, { operation: 'create' }, 1);
+    await bench.org.fault({ kind: 'dailyLimit' }, { operation: 'create' });
+    await assert.rejects(create(), hasCode('crm_quota_exhausted', { outcomeUnknown: true }));
+  });
+
+  it('a lost answer with a token that was revoked meanwhile makes one record', async () => {
+    const id = randomUUID();
+    const fault = await bench.org.fault({ kind: 'lateAnswer', ms: 1000 }, { operation: 'create' }, 1);
+    const creation = create(id);
+    await bench.org.struck(fault);
+    await bench.org.revokeTokens();
+    await creation;
+    assert.equal(
+      (await bench.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id).length,
+      1,
+    );
+  });
+});
+
+describe('time', () => {
+  it('a CRM that hangs is crm_timeout before the deadline', async () => {
+    await bench.org.fault({ kind: 'hang' }, onData);
+    const call = aCall(1500);
+    await assert.rejects(bench.crm.records.find(quote, randomUUID(), call), hasCode('crm_timeout'));
+    assert.ok(performance.now() < call.deadline + 50);
+    assert.ok(call.crmMs >= 290);
+  });
+
+  it('starts no call without time for it', async () => {
+    const calls = await bench.org.calls('query');
+    await assert.rejects(find(undefined, 200), hasCode('crm_timeout'));
+    assert.equal(await bench.org.calls('query'), calls);
+  });
+
+  it('an org that cannot be reached is crm_unavailable, outcome known', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.on('listening', resolve));
+    const { port } = server.address() as { port: number };
+    await new Promise((resolve) => server.close(resolve));
+    const url = `http://127.0.0.1:${port}`;
+    const { cache } = bench;
+    const replica = bench.addReplica({ environment: 'prod' });
+    await replica.crm.tokens.getToken(aCall());
+    const record = JSON.parse((await cache.get('crm_token:prod')) as string);
+    await cache.set('crm_token:prod', JSON.stringify({ ...record, instance_url: url }), 60_000);
+    const creation = replica.crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall());
+    await assert.rejects(creation, hasCode('crm_unavailable'));
+  });
+});
+
+describe('limits', () => {
+  it('the daily limit is answered at once: no repeat, no new token', async () => {
+    const before = await bench.org.counters();
+    await bench.org.fault({ kind: 'dailyLimit' }, onData);
+    await assert.rejects(create(), hasCode('crm_quota_exhausted'));
+    const { calls, tokensIssued } = await bench.org.counters();
+    assert.equal(calls['create'], (before.calls['create'] ?? 0) + 1);
+    assert.equal(tokensIssued, before.tokensIssued);
+  });
+
+  it('shows the use of the quota', async () => {
+    await find();
+    const used = await total(bench.metrics, 'handoff_crm_api_usage');
+    assert.equal(bench.crm.usage?.used, used);
+    assert.ok(used > 0);
+    assert.equal(await total(bench.metrics, 'handoff_crm_api_limit'), 100_000);
+    assert.ok((await total(bench.metrics, 'handoff_crm_call_duration_seconds')) > 0);
+  });
+
+  it('keeps the reserve of the quota for writes', async () => {
+    const replica = bench.addReplica({ quotaReserve: 100_000 });
+    const { records } = replica.crm;
+    await records.create(booking, randomUUID(), quoteFor(bench.memberId), aCall());
+    await assert.rejects(
+      records.find(booking, randomUUID(), aCall()),
+      hasCode('crm_quota_exhausted', { retryAfter: 60 }),
+    );
+    await records.create(booking, randomUUID(), quoteFor(bench.memberId), aCall());
+  });
+
+  it('keeps to its number of calls in flight; who waits too long is told so', async () => {
+    const replica = bench.addReplica({ maxConcurrency: 2 });
+    const { records } = replica.crm;
+    const fault = await bench.org.fault(
+      { kind: 'hold', stage: 'before' },
+      { operation: 'query', object: 'Booking__c' },
+    );
+    const held = [1, 2].map(() =>
+      records.find(booking, randomUUID(), aCall(310)).catch((error: Problem) => error.code),
+    );
+    await bench.org.struck(fault, 2);
+    await assert.rejects(
+      records.find(quote, randomUUID(), aCall(100)),
+      hasCode('crm_unavailable', { retryAfter: 1 }),
+    );
+    await bench.org.release(fault);
+    await bench.org.heal();
+    await Promise.all(held);
+    await bench.org.configure({ latencyMs: 5 });
+    await bench.org.resetCounters();
+    await Promise.all(Array.from({ length: 60 }, () => records.find(quote, randomUUID(), aCall())));
+    await bench.org.configure({ latencyMs: 0 });
+    assert.equal((await bench.org.counters()).highestConcurrency, 2);
+  });
+});

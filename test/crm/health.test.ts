@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, it, mock } from 'node:test';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench } from './bench.ts';
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await startBench({ timeoutMs: 300 }, { userName: 'Gateway Integration' });
+});
+afterEach(async () => {
+  mock.timers.reset();
+  await bench.stop();
+});
+
+const down = { connected: false, user: null };
+
+function assertConnected(state: Awaited<ReturnType<Replica['crm']['health']['check']>>): void {
+  assert.equal(state.connected, true);
+  assert.match(String(state.user?.Id), /^005[A-Za-z0-9]{15}$/);
+  assert.equal(state.user?.Name, 'Gateway Integration');
+}
+
+it('names the integration user, with one probe for all callers and all replicas', async () => {
+  const other = bench.addReplica();
+  const states = await Promise.all(Array.from({ length: 50 }, () => bench.crm.health.check()));
+  for (const state of states) assertConnected(state);
+  assertConnected(await other.crm.health.check());
+  assert.equal(await bench.org.calls('userinfo'), 1);
+});
+
+it('hears from calls that the CRM is lost, and that it is back', async () => {
+  const { crm, org, memberId } = bench;
+  assertConnected(await crm.health.check());
+  await org.fault({ kind: 'down' });
+  await assert.rejects(crm.records.find(quote, randomUUID(), aCall()), hasCode('crm_unavailable'));
+  assert.deepEqual(await crm.health.check(), down);
+  await org.heal();
+  await crm.records.create(quote, randomUUID(), quoteFor(memberId), aCall());
+  assertConnected(await crm.health.check());
+  assert.equal(await org.calls('userinfo'), 1);
+});
+
+it('takes a refusal of a record for a sign that the CRM is there', async () => {
+  const { crm } = bench;
+  const creation = crm.records.create(quote, randomUUID(), quoteFor(randomUUID()), aCall());
+  await assert.rejects(creation, hasCode('member_not_found'));
+  assertConnected(await crm.health.check());
+});
+
+it('is not connected while there is no token, without asking for it more often than the back-off allows', async () => {
+  await bench.org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'user is locked' });
+  for (let round = 0; round < 5; round++) assert.deepEqual(await bench.crm.health.check(), down);
+  assert.equal(await bench.org.calls('token'), 1);
+  assert.equal(await bench.org.calls('userinfo'), 0);
+});
+
+it('probes every 2 s while not connected and every 30 s while connected', async () => {
+  const { crm, org } = bench;
+  await crm.tokens.getToken(aCall());
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  await org.fault({ kind: 'down' }, { operation: 'userinfo' });
+  const probed = async (afterMs: number) => {
+    mock.timers.tick(afterMs);
+    const before = await org.calls('userinfo');
+    await crm.health.check();
+    await crm.health.check();
+    return (await org.calls('userinfo')) - before;
+  };
+  assert.equal(await probed(0), 1);
+  assert.equal(await probed(1900), 0);
+  assert.equal(await probed(100), 1);
+  await org.heal();
+  assert.equal(await probed(2000), 1);
+  assert.equal(await probed(29_900), 0);
+  assert.equal(await probed(100), 1);
+});
+
+it('gets through while all slots are taken', async () => {
+  const replica = bench.addReplica({ maxConcurrency: 1, timeoutMs: 10_000 });
+  const fault = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'query' });
+  const held = replica.crm.records.find(quote, randomUUID(), aCall());
+  await bench.org.struck(fault);
+  assertConnected(await replica.crm.health.check());
+  await bench.org.release(fault);
+  await held;
+});
+
+it('replaces a token that userinfo refuses', async () => {
+  await bench.crm.tokens.getToken(aCall());
+  await bench.org.revokeTokens();
+  assertConnected(await bench.crm.health.check());
+  assert.equal(await bench.org.calls('token'), 2);
+});
+
+it('asks the identity URL where userinfo is not for the app', async () => {
+  const refusal = {
+    kind: 'error',
+    status: 403,
+    errorCode: '',
+    message: 'Missing_OAuth_Scope',
+    contentType: 'text/html',
+  };
+  await bench.org.fault(refusal, { operation: 'userinfo' });
+  assertConnected(await bench.crm.health.check());
+});
+
+it('gives up on a CRM that hangs', async () => {
+  await bench.org.fault({ kind: 'hang' });
+  assert.deepEqual(await bench.crm.health.check(), down);
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { apiFieldOf, scrub } from '../../src/crm/mapping/names.ts';
+import { fromCrmRow, toCrmFields } from '../../src/crm/mapping/records.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { member } from '../../src/resources/members.ts';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { total } from './bench.ts';
+
+const metrics = createMetrics();
+const unreadable = () => total(metrics, 'handoff_crm_unreadable_fields_total');
+const row = {
+  attributes: { type: 'Quote__c', url: '/services/data/v68.0/sobjects/Quote__c/a00000000000001AAA' },
+  Id: 'a00000000000001AAA',
+  External_Id__c: '6F0B2A3C-1111-4222-8333-444455556666',
+  Trip_Id__c: '7f0b2a3c-1111-4222-8333-444455556666',
+  Member__r: { attributes: { type: 'Contact' }, External_Id__c: '8f0b2a3c-1111-4222-8333-444455556666' },
+  Name__c: 'Hotel',
+  Source__c: 'hotels',
+  Details__c: '{"a": 12345678901234567890}',
+  Status__c: 'created',
+  CreatedDate: '2012-07-12T17:49:01.000+0000',
+  LastModifiedDate: '2012-07-12T17:49:02.000+0000',
+};
+
+describe('from the CRM', () => {
+  it('shows a record in the API’s words', () => {
+    assert.deepEqual(fromCrmRow(quote, row, metrics), {
+      id: '6f0b2a3c-1111-4222-8333-444455556666',
+      trip_id: '7f0b2a3c-1111-4222-8333-444455556666',
+      member_id: '8f0b2a3c-1111-4222-8333-444455556666',
+      name: 'Hotel',
+      source: 'hotels',
+      details: '{"a": 12345678901234567890}',
+      status: 'created',
+      created_at: '2012-07-12T17:49:01.000Z',
+      updated_at: '2012-07-12T17:49:02.000Z',
+    });
+  });
+
+  it('shows null for what is empty, and counts nothing', async () => {
+    const before = await unreadable();
+    const values = fromCrmRow(quote, { ...row, Member__r: null, Status__c: null, Name__c: '' }, metrics);
+    assert.deepEqual([values['member_id'], values['status'], values['name']], [null, null, null]);
+    assert.equal(await unreadable(), before);
+  });
+
+  it('shows null for what is not of its type, and counts it', async () => {
+    const odd: Record<string, unknown[]> = {
+      Details__c: ['', '[]', '"x"', 'null', '{', '{"a":1}x', 7, {}],
+      Trip_Id__c: ['trip', 7, '7f0b2a3c-1111-4222-8333-44445555666'],
+      CreatedDate: ['2012-07-12', '2012-07-12T17:49:01.000+0100', '2012-99-12T17:49:01.000+0000', 7],
+      Name__c: [7, true, {}],
+    };
+    for (const [column, contents] of Object.entries(odd)) {
+      const field = apiFieldOf(quote, column) as string;
+      for (const content of contents) {
+        const before = await unreadable();
+        assert.equal(fromCrmRow(quote, { ...row, [column]: content }, metrics)[field], null);
+        assert.equal(await unreadable(), before + (content === '' ? 0 : 1), `${column}: ${String(content)}`);
+      }
+    }
+  });
+
+  it('never fails, whatever a row holds', () => {
+    const columns = fc.constantFrom(...Object.keys(row), '__proto__');
+    fc.assert(
+      fc.property(fc.dictionary(columns, fc.anything()), (wild) => void fromCrmRow(quote, wild, metrics)),
+    );
+  });
+});
+
+describe('to the CRM', () => {
+  it('puts a lookup under its relationship, by External ID, and empties it by its column', () => {
+    const upper = '8F0B2A3C-1111-4222-8333-444455556666';
+    assert.deepEqual(toCrmFields(quote, { id: upper, member_id: upper, name: 'X', details: '{}' }), {
+      External_Id__c: upper.toLowerCase(),
+      Member__r: { External_Id__c: upper.toLowerCase() },
+      Name__c: 'X',
+      Details__c: '{}',
+    });
+    assert.deepEqual(toCrmFields(quote, { member_id: null, status: null }), {
+      Member__c: null,
+      Status__c: null,
+    });
+  });
+
+  it('takes no field that the CRM sets, or that is not declared', () => {
+    assert.throws(() => toCrmFields(quote, { created_at: '2012-07-12T17:49:01.000Z' }), RangeError);
+    assert.throws(() => toCrmFields(quote, { colour: 'red' }), RangeError);
+  });
+});
+
+describe('names in errors', () => {
+  it('knows a column in any case, and a lookup by both its names', () => {
+    assert.equal(apiFieldOf(quote, 'NAME__C'), 'name');
+    assert.equal(apiFieldOf(quote, 'Member__c'), 'member_id');
+    assert.equal(apiFieldOf(quote, 'Member__r.External_Id__c'), 'member_id');
+    assert.equal(apiFieldOf(quote, 'Other__c'), undefined);
+  });
+
+  it('lets no native id and no column through, and leaves words alone', () => {
+    assert.equal(
+      scrub(
+        'Recommendations for a0Q8d000001abCDEAY, (003000000000001) and x_001A0000001BcDe: FirstName',
+        member,
+      ),
+      'Recommendations for (id), ((id)) and x_(id): first_name',
+    );
+    const id = fc.stringMatching(/^a0[A-Za-z0-9]{13}([A-Za-z0-9]{3})?$/);
+    fc.assert(
+      fc.property(fc.string(), id, fc.string(), (before, native, after) => {
+        assert.ok(!scrub(`${before} ${native} ${after}`, quote).includes(native));
+      }),
+    );
+  });
+
+  it('is bounded and one line', () => {
+    assert.ok(scrub('word '.repeat(1000), quote).length <= 300);
+    assert.equal(scrub('a\r\n\tb', undefined), 'a b');
+  });
+});

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import { after, before, describe, it, mock } from 'node:test';
+import { jwtVerify, SignJWT } from 'jose';
+import { createMemoryCache } from '../../src/cache/memory.ts';
+import { createHttp, type Http } from '../../src/crm/rest/http.ts';
+import { hashConnection } from '../../src/crm/token/access-token.ts';
+import { createBackoff } from '../../src/crm/token/backoff.ts';
+import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
+import { createRefreshTimer } from '../../src/crm/token/refresh-timer.ts';
+import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
+import { TokenFailure } from '../../src/crm/token/token-failure.ts';
+import { recordLog } from '../support/log.ts';
+import { keySecret, keys, TestSecrets } from './bench.ts';
+
+const connection = {
+  loginUrl: 'https://login.example',
+  audience: 'https://audience.example',
+  clientId: 'client-id',
+  username: 'gateway@example.com',
+};
+
+it('the assertion says who asks whom, for three minutes, signed with RSA-SHA256', async () => {
+  const secrets = new TestSecrets();
+  secrets.put(keySecret, keys.privateKey);
+  const now = Date.now();
+  const signer = createAssertionSigner({
+    ...connection,
+    secrets,
+    privateKeySecret: keySecret,
+    now: () => now,
+  });
+  const { payload, protectedHeader } = await jwtVerify(await signer.sign(), createPublicKey(keys.publicKey));
+  const exp = Math.floor(now / 1000) + 180;
+  assert.deepEqual(payload, {
+    iss: 'client-id',
+    sub: 'gateway@example.com',
+    aud: 'https://audience.example',
+    exp,
+  });
+  assert.deepEqual(protectedHeader, { alg: 'RS256' });
+});
+
+it('the hash of a connection tells each of its parts', () => {
+  const hashes = [
+    connection,
+    { ...connection, loginUrl: 'x' },
+    { ...connection, audience: 'x' },
+    { ...connection, clientId: 'x' },
+    { ...connection, username: 'x' },
+  ].map(hashConnection);
+  assert.equal(new Set(hashes).size, 5);
+});
+
+describe('the token endpoint', () => {
+  let answer: { status: number; type: string; body: string };
+  let asked: { url: string | undefined; method: string | undefined; type: string | undefined; body: string };
+  let server: Server;
+  let http: Http;
+  let loginUrl: string;
+  before(async () => {
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const body = Buffer.concat(chunks).toString();
+        asked = { url: request.url, method: request.method, type: request.headers['content-type'], body };
+        response
+          .writeHead(answer.status, { 'content-type': answer.type, location: '/elsewhere' })
+          .end(answer.body);
+      });
+    }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    loginUrl = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    http = createHttp(1000);
+  });
+  after(async () => {
+    await http.close();
+    server.close();
+  });
+
+  const request = (body: unknown, status = 200, type = 'application/json') => {
+    answer = { status, type, body: typeof body === 'string' ? body : JSON.stringify(body) };
+    return createTokenEndpoint({ http, loginUrl: `${loginUrl}/`, timeoutMs: 1000 }).request('the.assertion');
+  };
+  const good = () => ({ access_token: '00Dxx!AQ.opaque', instance_url: `${loginUrl}/some/path` });
+
+  it('sends the two parameters of the flow as a form', async () => {
+    assert.deepEqual(await request(good()), {
+      accessToken: '00Dxx!AQ.opaque',
+      instanceUrl: loginUrl,
+      lifetimeSeconds: undefined,
+    });
+    assert.deepEqual(asked, {
+      url: '/services/oauth2/token',
+      method: 'POST',
+      type: 'application/x-www-form-urlencoded',
+      body: 'grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=the.assertion',
+    });
+  });
+
+  it('takes the lifetime from the answer, or from a token in JWT format by that token’s own clock', async () => {
+    for (const expires_in of [900, '900']) {
+      assert.equal((await request({ ...good(), expires_in })).lifetimeSeconds, 900);
+    }
+    const jwt = (iat: number) =>
+      new SignJWT()
+        .setProtectedHeader({ alg: 'RS256' })
+        .setIssuedAt(iat)
+        .setExpirationTime(iat + 600);
+    const token = await jwt(1_000_000).sign(createPrivateKey(keys.privateKey));
+    assert.equal((await request({ ...good(), access_token: token })).lifetimeSeconds, 600);
+    assert.equal((await request({ ...good(), expires_in: 'soon' })).lifetimeSeconds, undefined);
+  });
+
+  const permanent: [string, string, RegExp][] = [
+    ['invalid_grant', "user hasn't approved this consumer", /approved/],
+    ['invalid_grant', 'audience is invalid', /crm\.audience/],
+    ['invalid_grant', 'Audience validation failed', /crm\.audience/],
+    ['invalid_grant', 'invalid assertion', /certificate/],
+    ['invalid_grant', 'expired authorization code', /clock/],
+    ['invalid_grant', 'user is locked', /locked/],
+    ['invalid_grant', '', /crm\.username/],
+    ['invalid_client_id', 'client identifier invalid', /crm\.clientId/],
+    ['invalid_client_credentials', '', /crm\.clientId/],
+    ['invalid_app_access', 'user is not admin approved to access this app', /permission set/],
+    ['inactive_user', '', /activate/],
+    ['inactive_org', '', /org/],
+    ['unsupported_grant_type', 'grant type not supported', /JWT bearer flow/],
+    ['invalid_request', '', /JWT bearer flow/],
+    ['something_new', 'x', /not known/],
+  ];
+  for (const [error, error_description, advice] of permanent) {
+    it(`${error} (${error_description}) is for the operator to mend`, async () => {
+      await assert.rejects(request({ error, error_description }, 400), (failure: TokenFailure) => {
+        assert.ok(failure instanceof TokenFailure);
+        assert.deepEqual([failure.permanent, failure.reason], [true, error]);
+        assert.match(failure.advice, advice);
+        return true;
+      });
+    });
+  }
+
+  const passing: [string, unknown, number, string?][] = [
+    ['a limit on logins', { error: 'rate_limit_exceeded' }, 400],
+    ['an error of the server', { error: 'invalid_grant' }, 500],
+    ['an edge that answers in HTML', '<html>', 503, 'text/html'],
+    ['a proxy that answers in HTML', '<html>', 403, 'text/html'],
+    ['a redirect, which is not followed', '', 302],
+    ['an answer without a token', { instance_url: 'https://x.example' }, 200],
+    ['a token that no header can carry', { access_token: 'a b', instance_url: 'https://x.example' }, 200],
+    ['an instance that is no URL', { access_token: 'a', instance_url: 'javascript' }, 200],
+    ['an instance of another kind', { access_token: 'a', instance_url: 'file:///etc' }, 200],
+    ['no JSON at all', 'access_token=a', 200],
+  ];
+  for (const [name, body, status, type] of passing) {
+    it(`${name} may pass`, async () => {
+      await assert.rejects(request(body, status, type), { name: 'TokenFailure', permanent: false });
+    });
+  }
+
+  it('an error says nothing of what was sent or what came', async () => {
+    const body = { error: 'x'.repeat(500), error_description: 'the.assertion' };
+    await assert.rejects(request(body, 400), ({ message }: Error) => {
+      assert.doesNotMatch(message, /the\.assertion|x{100}/);
+      return true;
+    });
+  });
+});
+
+describe('the back-off', () => {
+  it('doubles from about a second to five minutes, is shared, and forgets after a quiet minute', async () => {
+    let now = 1_000_000;
+    const cache = createMemoryCache({ now: () => now });
+    const make = (connectionHash = 'same') =>
+      createBackoff({ cache, key: 'b', connectionHash, now: () => now });
+    const [one, two] = [make(), make()];
+    for (let failures = 1; failures <= 12; failures++) {
+      const waitMs = await (failures % 2 === 0 ? one : two).failed('v1', false);
+      const middle = Math.min(300_000, 1000 * 2 ** (failures - 1));
+      assert.ok(
+        waitMs >= Math.max(1000, 0.75 * middle) && waitMs <= Math.min(300_000, 1.25 * middle),
+        `${waitMs}`,
+      );
+      assert.equal((await one.current())?.until, now + waitMs);
+      assert.equal((await two.current())?.failures, failures);
+      assert.equal(await make('changed settings').current(), undefined);
+      now += waitMs;
+      assert.equal(await one.current(), undefined);
+    }
+    now += 60_000;
+    assert.ok((await one.failed('v1', false)) <= 1250);
+    assert.equal(await one.failed('v1', true), 300_000);
+  });
+
+  it('lets the first refused token go free', async () => {
+    const backoff = createBackoff({
+      cache: createMemoryCache(),
+      key: 'b',
+      connectionHash: 'c',
+      now: Date.now,
+    });
+    assert.equal(await backoff.refused('v1'), 0);
+    assert.equal(await backoff.current(), undefined);
+    assert.ok((await backoff.refused('v1')) >= 750);
+    await backoff.end('failed');
+    assert.ok(await backoff.current());
+    await backoff.end('refused');
+    assert.equal(await backoff.current(), undefined);
+  });
+});
+
+it('the check of the token comes every 60,000 ms, sooner after a failure, and never after the stop', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    let checks = 0;
+    let failing = false;
+    const refreshIfDue = async () => {
+      checks += 1;
+      if (failing) throw new Error('failed');
+    };
+    const timer = createRefreshTimer({ refreshIfDue, log: recordLog().log });
+    const pass = async (ms: number) => {
+      mock.timers.tick(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    timer.start();
+    await pass(59_999);
+    assert.equal(checks, 0);
+    await pass(1);
+    assert.equal(checks, 1);
+    failing = true;
+    await pass(60_000);
+    assert.equal(checks, 2);
+    await pass(1500);
+    assert.equal(checks, 3);
+    await pass(2500);
+    assert.equal(checks, 4);
+    failing = false;
+    await pass(60_000);
+    assert.equal(checks, 5);
+    await pass(59_999);
+    assert.equal(checks, 5);
+    timer.stop();
+    await pass(120_000);
+    assert.equal(checks, 5);
+  } finally {
+    mock.timers.reset();
+  }
+});

@@ -1,0 +1,302 @@
+import assert from 'node:assert/strict';
+import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, it } from 'node:test';
+import { createMemoryCache } from '../../src/cache/memory.ts';
+import { CacheUnavailable, type SharedCache } from '../../src/cache/shared-cache.ts';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
+import {
+  aCall,
+  type Bench,
+  hasCode,
+  keySecret,
+  keys,
+  quoteFor,
+  type Replica,
+  startBench,
+  total,
+} from './bench.ts';
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await startBench();
+});
+afterEach(() => bench.stop());
+
+const create = ({ crm }: Replica, budgetMs?: number) =>
+  crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall(budgetMs));
+
+it('asks once for a token, however many calls come first, on however many replicas', async () => {
+  const other = bench.addReplica();
+  const call = (_: unknown, index: number) => create(index % 2 === 0 ? bench : other);
+  await Promise.all(Array.from({ length: 200 }, call));
+  assert.equal(await bench.org.calls('token'), 1);
+  assert.equal((await bench.org.records('Quote__c')).length, 200);
+});
+
+it('keeps the record in the shared cache, until five minutes before the token ends', async () => {
+  const lifetimes: number[] = [];
+  const { cache } = bench;
+  const watched: SharedCache = Object.assign(Object.create(cache) as SharedCache, {
+    get: (key: string) => cache.get(key),
+    set: (key: string, value: string, ttlMs: number) => {
+      if (key === 'crm_token:prod') lifetimes.push(ttlMs);
+      return cache.set(key, value, ttlMs);
+    },
+    acquireLock: (key: string, ttlMs: number) => cache.acquireLock(key, ttlMs),
+    deleteIfEqual: (key: string, value: string) => cache.deleteIfEqual(key, value),
+  });
+  const replica = bench.addReplica({ environment: 'prod', cache: watched });
+  const started = Date.now();
+  await create(replica);
+  await create(replica);
+  const record = JSON.parse((await cache.get('crm_token:prod')) as string);
+  assert.deepEqual(Object.keys(record), ['access_token', 'instance_url', 'expires_at', 'connection_hash']);
+  assert.equal(record.instance_url, bench.org.url);
+  assert.match(record.connection_hash, /^[0-9a-f]{64}$/);
+  const expiresAt = Date.parse(record.expires_at);
+  assert.equal(new Date(expiresAt).toISOString(), record.expires_at);
+  assert.ok(expiresAt >= started + 7_200_000 && expiresAt <= Date.now() + 7_200_000);
+  assert.equal(lifetimes.length, 1);
+  const [ttlMs = 0] = lifetimes;
+  assert.ok(ttlMs <= 6_900_000 && ttlMs >= 6_900_000 - (Date.now() - started));
+  assert.equal(await total(replica.metrics, 'handoff_crm_token_cache_misses_total'), 1);
+  assert.equal(await total(replica.metrics, 'handoff_crm_token_cache_hits_total'), 1);
+});
+
+it('does not use a token of another org, app or user', async () => {
+  await create(bench);
+  const other = bench.addReplica({ audience: 'https://login.salesforce.com' });
+  await create(other);
+  assert.equal(await bench.org.calls('token'), 2);
+});
+
+it('replaces a token that the CRM has revoked, and the caller sees nothing of it', async () => {
+  await create(bench);
+  await bench.org.revokeTokens();
+  await Promise.all(Array.from({ length: 30 }, () => create(bench)));
+  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal((await bench.org.records('Quote__c')).length, 31);
+});
+
+it('replaces a revoked token over and over, as long as each one worked', async () => {
+  for (let round = 0; round < 4; round++) {
+    await create(bench);
+    await bench.org.revokeTokens();
+  }
+  await create(bench);
+  assert.equal(await bench.org.calls('token'), 5);
+});
+
+it('leaves a newer token alone when an old one is refused late', async () => {
+  const old = await bench.crm.tokens.getToken(aCall());
+  await bench.org.revokeTokens();
+  await create(bench);
+  const record = await bench.cache.get('crm_token:dev');
+  await bench.crm.tokens.invalidate(old);
+  assert.equal(await bench.cache.get('crm_token:dev'), record);
+});
+
+it('stops asking for tokens when new ones are refused again and again', async () => {
+  const other = bench.addReplica();
+  const message = 'Session expired or invalid';
+  await bench.org.fault(
+    { kind: 'error', status: 401, errorCode: 'INVALID_SESSION_ID', message },
+    { operation: 'create' },
+  );
+  for (let round = 0; round < 20; round++) {
+    await assert.rejects(create(round % 2 === 0 ? bench : other), hasCode('crm_unavailable'));
+  }
+  assert.ok((await bench.org.calls('token')) <= 3);
+});
+
+it('does not loop where the user may not use the REST API', async () => {
+  const message = 'This session is not valid for use with the REST API';
+  await bench.org.fault(
+    { kind: 'error', status: 401, errorCode: 'INVALID_SESSION_ID', message },
+    { operation: 'create' },
+  );
+  for (let round = 0; round < 5; round++) await assert.rejects(create(bench), hasCode('crm_error'));
+  assert.equal(await bench.org.calls('token'), 1);
+  assert.equal(await bench.org.calls('create'), 5);
+});
+
+it('after a failure that only an operator can mend, answers 503 at once on all replicas, and tells what to mend', async () => {
+  const other = bench.addReplica();
+  const description = "user hasn't approved this consumer";
+  await bench.org.fault({ kind: 'tokenError', error: 'invalid_grant', description });
+  await assert.rejects(create(bench), hasCode('crm_unavailable', { retryAfter: 300 }));
+  await Promise.all(
+    Array.from({ length: 50 }, () =>
+      assert.rejects(create(other), hasCode('crm_unavailable', { retryAfter: 300 })),
+    ),
+  );
+  assert.equal(await bench.org.calls('token'), 1);
+  const line = bench.lines.find(({ level }) => level === 'error');
+  assert.deepEqual(line?.facts['reason'], 'invalid_grant');
+  assert.match(String(line?.facts['advice']), /approved the app/);
+});
+
+it('tries again after a passing failure, when its time is over', async () => {
+  const fault = await bench.org.fault({ kind: 'down' }, { operation: 'token' }, 1);
+  await assert.rejects(create(bench), hasCode('crm_unavailable'));
+  await assert.rejects(create(bench), hasCode('crm_unavailable'));
+  await bench.org.struck(fault);
+  assert.equal(await bench.org.calls('token'), 1);
+  for (;;) {
+    const made = await create(bench).then(
+      () => true,
+      () => new Promise<false>((resolve) => setTimeout(() => resolve(false), 50)),
+    );
+    if (made) break;
+  }
+  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await bench.cache.get('crm_token_backoff:dev'), undefined);
+});
+
+it('picks up another private key without a restart, and ends the back-off for it', async () => {
+  await bench.crm.start();
+  const wrong = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  bench.secrets.put(keySecret, wrong.export({ type: 'pkcs8', format: 'pem' }).toString());
+  await assert.rejects(create(bench), hasCode('crm_unavailable', { retryAfter: 300 }));
+  const other = bench.addReplica();
+  await assert.rejects(create(other), hasCode('crm_unavailable', { retryAfter: 300 }));
+  // The same key as the org knows, in the older form.
+  const pem = createPrivateKey(keys.privateKey).export({ type: 'pkcs1', format: 'pem' }).toString();
+  bench.secrets.put(keySecret, pem);
+  await bench.crm.tokens.noticeKeyChange();
+  await create(other);
+  await create(bench);
+});
+
+it('without a usable key it says so, and works as soon as there is one', async () => {
+  for (const pem of [
+    'not a key',
+    generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      .privateKey.export({ type: 'pkcs8', format: 'pem' })
+      .toString(),
+  ]) {
+    bench.secrets.put(keySecret, pem);
+    await bench.crm.tokens.noticeKeyChange();
+    await assert.rejects(create(bench), hasCode('crm_unavailable'));
+  }
+  assert.ok(bench.lines.some(({ facts }) => facts['reason'] === 'private_key'));
+  bench.secrets.put(keySecret, keys.privateKey);
+  await bench.crm.tokens.noticeKeyChange();
+  await create(bench);
+});
+
+it('goes on with the key that it has read when the secrets manager is away', async () => {
+  await create(bench);
+  bench.secrets.failure = new SecretsUnavailable('away');
+  await bench.org.revokeTokens();
+  await create(bench);
+  const fresh = bench.addReplica({ environment: 'staging' });
+  await assert.rejects(create(fresh), hasCode('crm_unavailable'));
+});
+
+it('works on what it holds, and acquires for itself, while the cache is away', async () => {
+  const away: SharedCache = new Proxy({} as SharedCache, {
+    get: () => () => Promise.reject(new CacheUnavailable('away')),
+  });
+  const replica = bench.addReplica({ cache: away });
+  await Promise.all(Array.from({ length: 20 }, () => create(replica)));
+  await bench.org.revokeTokens();
+  await Promise.all(Array.from({ length: 20 }, () => create(replica)));
+  assert.equal(await bench.org.calls('token'), 2);
+  await replica.crm.tokens.refreshIfDue();
+  assert.equal(await bench.org.calls('token'), 2);
+});
+
+it('uses the token that it holds while another is acquired, after the cache has lost it', async () => {
+  await create(bench);
+  const record = (await bench.cache.get('crm_token:dev')) as string;
+  await bench.cache.deleteIfEqual('crm_token:dev', record);
+  const fault = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' });
+  await create(bench);
+  await bench.org.struck(fault);
+  await bench.org.release(fault);
+  await bench.org.heal();
+  await bench.crm.stop();
+  assert.notEqual(await bench.cache.get('crm_token:dev'), undefined);
+});
+
+it('a holder that has lost the lock uses its token but does not store it', async () => {
+  let now = 0;
+  const cache = createMemoryCache({ now: () => now });
+  const [slow, fast] = [bench.addReplica({ cache }), bench.addReplica({ cache })];
+  const fault = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' }, 1);
+  const held = create(slow);
+  await bench.org.struck(fault);
+  now += 10_000 + 5000;
+  await create(fast);
+  const record = await cache.get('crm_token:dev');
+  assert.ok(record);
+  await bench.org.release(fault);
+  await held;
+  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await cache.get('crm_token:dev'), record);
+});
+
+it('refreshes under five minutes, and where there is none, but not before', async () => {
+  const { tokens } = bench.crm;
+  await tokens.refreshIfDue();
+  assert.equal(await bench.org.calls('token'), 1);
+  await tokens.refreshIfDue();
+  assert.equal(await bench.org.calls('token'), 1);
+  const record = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  const soon = new Date(Date.now() + 299_000).toISOString();
+  await bench.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at: soon }), 60_000);
+  await tokens.refreshIfDue();
+  assert.equal(await bench.org.calls('token'), 2);
+});
+
+it('says when a refresh fails', async () => {
+  await bench.org.fault({ kind: 'tokenError', error: 'inactive_user', description: '' });
+  await assert.rejects(bench.crm.tokens.refreshIfDue(), hasCode('crm_unavailable', { retryAfter: 300 }));
+});
+
+it('takes what stands in the cache for a miss where it is no record', async () => {
+  for (const junk of ['', 'x', '[]', '{}', '{"access_token":"a b"}', 'null']) {
+    await bench.cache.set('crm_token:dev', junk, 60_000);
+    await create(bench);
+  }
+  assert.equal((await bench.org.records('Quote__c')).length, 6);
+});
+
+it('writes neither tokens nor assertions nor keys to the log', async () => {
+  await bench.crm.start();
+  await create(bench);
+  const { access_token: token } = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  await bench.org.revokeTokens();
+  await create(bench);
+  await bench.org.revokeTokens();
+  await bench.org.fault(
+    { kind: 'error', status: 400, errorCode: 'x', message: 'x', contentType: 'text/html' },
+    { operation: 'token' },
+    1,
+  );
+  await assert.rejects(create(bench), hasCode('crm_unavailable'));
+  bench.secrets.put(keySecret, `${keys.privateKey.slice(0, 200)}\n-----END PRIVATE KEY-----`);
+  await bench.crm.tokens.noticeKeyChange();
+  await assert.rejects(create(bench), hasCode('crm_unavailable'));
+  const text = JSON.stringify(bench.lines);
+  assert.ok(bench.lines.length >= 4);
+  assert.ok(!text.includes(token));
+  assert.doesNotMatch(text, /eyJ|PRIVATE KEY-----|assertion=/);
+  assert.ok(!text.includes(keys.privateKey.slice(100, 140)));
+});
+
+it('lives by the lifetime that a token names; of five minutes or less it keeps half, and warns', async () => {
+  const org = await startBench({}, { tokenFormat: 'jwt', tokenLifetimeSeconds: 240 });
+  try {
+    await org.crm.tokens.refreshIfDue();
+    const record = JSON.parse((await org.cache.get('crm_token:dev')) as string);
+    assert.ok(Date.parse(record.expires_at) <= Date.now() + 240_000);
+    assert.ok(org.lines.some(({ level, facts }) => level === 'warn' && facts['lifetimeSeconds'] === 240));
+    await org.crm.tokens.refreshIfDue();
+    assert.equal(await org.org.calls('token'), 1);
+  } finally {
+    await org.stop();
+  }
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it, mock } from 'node:test';
+import { decodeJwt } from 'jose';
+import { assertion, keys, publicPem, requestToken, startOrg, type TestOrg } from './org.ts';
+
+const otherKeys = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const otherPem = otherKeys.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+const now = (): number => Math.floor(Date.now() / 1000);
+
+describe('token endpoint', () => {
+  let org: TestOrg;
+  before(async () => {
+    org = await startOrg();
+  });
+  after(() => org.close());
+
+  const refused = async (
+    jwt: string | Promise<string>,
+    error: string,
+    description: string,
+  ): Promise<void> => {
+    const answer = await requestToken(org.url, await jwt);
+    assert.equal(answer.status, 400);
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    assert.deepEqual(answer.body, { error, error_description: description });
+  };
+
+  it('answers a valid assertion without a lifetime', async () => {
+    const answer = await requestToken(org.url, await assertion(org.url));
+    assert.equal(answer.status, 200);
+    assert.deepEqual(Object.keys(answer.body).sort(), [
+      'access_token',
+      'id',
+      'instance_url',
+      'scope',
+      'token_type',
+    ]);
+    assert.match(answer.body.access_token, /^00D\w{12}!AR/);
+    assert.equal(answer.body.instance_url, org.url);
+    assert.match(answer.body.id, /\/id\/00D\w{15}\/005\w{15}$/);
+  });
+
+  it('accepts the login hosts as audience too', async () => {
+    for (const audience of ['https://login.salesforce.com', 'https://test.salesforce.com']) {
+      assert.equal((await requestToken(org.url, await assertion(audience))).status, 200);
+    }
+  });
+
+  it('names each cause of a refusal', async () => {
+    await refused('no-jwt', 'invalid_grant', 'invalid assertion');
+    await refused(assertion(org.url, {}, otherKeys.privateKey), 'invalid_grant', 'invalid assertion');
+    await refused(assertion('https://elsewhere.example'), 'invalid_grant', 'audience is invalid');
+    await refused(assertion(org.url, { exp: now() - 1 }), 'invalid_grant', 'expired authorization code');
+    await refused(assertion(org.url, { iss: 'nobody' }), 'invalid_client_id', 'client identifier invalid');
+    await refused(
+      assertion(org.url, { sub: 'x@y.example' }),
+      'invalid_grant',
+      "user hasn't approved this consumer",
+    );
+  });
+
+  it('refuses another grant type', async () => {
+    const answer = await requestToken(org.url, await assertion(org.url), 'password');
+    assert.equal(answer.body.error, 'unsupported_grant_type');
+  });
+
+  it('takes an expiry far ahead unless strict', async () => {
+    assert.equal(
+      (await requestToken(org.url, await assertion(org.url, { exp: now() + 86_400 }))).status,
+      200,
+    );
+    const strict = await startOrg({ strict: true });
+    try {
+      const answer = await requestToken(strict.url, await assertion(strict.url, { exp: now() + 86_400 }));
+      assert.equal(answer.body.error_description, 'invalid assertion');
+    } finally {
+      await strict.close();
+    }
+  });
+
+  it('can be armed with the causes that it does not have by itself', async () => {
+    const causes = [
+      ['invalid_app_access', 'user is not admin approved to access this app'],
+      ['invalid_grant', 'user is locked'],
+      ['inactive_user', 'user is inactive'],
+      ['rate_limit_exceeded', 'login rate exceeded'],
+    ] as const;
+    for (const [error, description] of causes) {
+      await org.control('POST', '/faults', { effect: { kind: 'tokenError', error, description }, times: 1 });
+      await refused(assertion(org.url), error, description);
+    }
+    await org.control('POST', '/faults', {
+      match: { operation: 'token' },
+      effect: { kind: 'down' },
+      times: 1,
+    });
+    const down = await requestToken(org.url, await assertion(org.url));
+    assert.equal(down.status, 503);
+    assert.match(down.headers.get('content-type') ?? '', /text\/html/);
+    assert.equal((await requestToken(org.url, await assertion(org.url))).status, 200);
+  });
+});
+
+describe('keys', () => {
+  it('accepts each of several keys, so that one can replace another', async () => {
+    const org = await startOrg({ publicKey: [otherPem, publicPem] });
+    try {
+      for (const key of [keys.privateKey, otherKeys.privateKey]) {
+        assert.equal((await requestToken(org.url, await assertion(org.url, {}, key))).status, 200);
+      }
+    } finally {
+      await org.close();
+    }
+  });
+
+  it('accepts an X.509 certificate beside a key, and refuses text that is neither', async () => {
+    const certificate = readFileSync(new URL('./fixtures/certificate.pem', import.meta.url), 'utf8');
+    const org = await startOrg({ publicKey: [certificate, publicPem] });
+    await org.close();
+    await assert.rejects(startOrg({ publicKey: 'secret text' }), (error: Error) => {
+      assert.match(error.message, /public key 1/);
+      assert.doesNotMatch(error.message, /secret text/);
+      return true;
+    });
+  });
+});
+
+describe('sessions', () => {
+  it('ends after an idle window, and only use in its second half extends it', async () => {
+    mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    const org = await startOrg({ tokenLifetimeSeconds: 100 });
+    const statusAfter = async (seconds: number): Promise<number> => {
+      mock.timers.setTime(Date.now() + seconds * 1000);
+      return (await org.data('GET', '/limits')).status;
+    };
+    try {
+      assert.equal(await statusAfter(40), 200, 'first half: not extended');
+      assert.equal(await statusAfter(20), 200, 'second half: extended by a whole window');
+      assert.equal(await statusAfter(99), 200);
+      mock.timers.setTime(Date.now() + 101_000);
+      const expired = await org.data('GET', '/limits');
+      assert.equal(expired.status, 401);
+      assert.deepEqual(expired.body, [
+        { message: 'Session expired or invalid', errorCode: 'INVALID_SESSION_ID' },
+      ]);
+      await org.login();
+      assert.equal(await statusAfter(40), 200);
+      assert.equal(await statusAfter(61), 401, 'use in the first half alone does not keep it alive');
+    } finally {
+      mock.timers.reset();
+      await org.close();
+    }
+  });
+
+  it('issues JWT access tokens that carry their own end', async () => {
+    const org = await startOrg({ tokenFormat: 'jwt', tokenLifetimeSeconds: 600 });
+    try {
+      const { exp = 0 } = decodeJwt(org.token);
+      assert.ok(Math.abs(exp - now() - 600) < 5);
+      assert.equal((await org.data('GET', '/limits')).status, 200);
+    } finally {
+      await org.close();
+    }
+  });
+
+  it('revokes one token by its holder and all of them by control', async () => {
+    const org = await startOrg();
+    const revoke = (token: string) =>
+      fetch(`${org.url}/services/oauth2/revoke`, { method: 'POST', body: new URLSearchParams({ token }) });
+    try {
+      assert.equal((await revoke(org.token)).status, 200);
+      assert.equal((await revoke(org.token)).status, 400);
+      assert.equal((await org.data('GET', '/limits')).status, 401);
+      await org.login();
+      assert.deepEqual((await org.control('POST', '/tokens/revoke')).body, { revoked: 1 });
+      assert.equal((await org.data('GET', '/limits')).status, 401);
+      assert.equal((await org.call('GET', '/services/oauth2/userinfo')).body, 'Bad_OAuth_Token');
+    } finally {
+      await org.close();
+    }
+  });
+});
+
+describe('who am I', () => {
+  it('tells the user by userinfo, by the identity URL and by a query', async () => {
+    const org = await startOrg();
+    try {
+      const info = await org.call('GET', '/services/oauth2/userinfo');
+      assert.equal(info.body.name, 'Gateway Integration');
+      assert.match(info.body.user_id, /^005\w{15}$/);
+      const resources = await org.data('GET', '');
+      const identity = await org.call('GET', new URL(resources.body.identity).pathname);
+      assert.equal(identity.body.display_name, 'Gateway Integration');
+      assert.equal(identity.body.user_id, info.body.user_id);
+      assert.match(identity.body.urls.rest, /\/services\/data\/v\{version\}\/$/);
+      const user = await org.query(`SELECT Id, Name, Username FROM User WHERE Id = '${info.body.user_id}'`);
+      assert.equal(user.body.records[0].Name, 'Gateway Integration');
+    } finally {
+      await org.close();
+    }
+  });
+});

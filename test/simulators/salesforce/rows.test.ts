@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { type Answer, startOrg, type TestOrg } from './org.ts';
+
+let org: TestOrg;
+before(async () => {
+  org = await startOrg();
+});
+after(() => org.close());
+beforeEach(() => org.control('POST', '/reset'));
+
+const QUOTE = { Name__c: 'A week in Lisbon', Source__c: 'flights' };
+
+async function create(object: string, body: object): Promise<string> {
+  const answer = await org.data('POST', `/sobjects/${object}`, body);
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return answer.body.id;
+}
+
+function isError(answer: Answer, status: number, errorCode: string, message?: RegExp): void {
+  assert.equal(answer.status, status, JSON.stringify(answer.body));
+  assert.ok(Array.isArray(answer.body));
+  assert.equal(answer.body[0].errorCode, errorCode);
+  if (message !== undefined) assert.match(answer.body[0].message, message);
+}
+
+describe('a record by its id', () => {
+  it('is created, read, updated and deleted', async () => {
+    const created = await org.data('POST', '/sobjects/Quote__c', { ...QUOTE, Trip_Id__c: 't' });
+    assert.equal(created.status, 201);
+    assert.match(created.body.id, /^[a-zA-Z0-9]{18}$/);
+    assert.deepEqual({ ...created.body, id: '' }, { id: '', success: true, errors: [] });
+    const path = `/sobjects/Quote__c/${created.body.id}`;
+    assert.equal(created.headers.get('location'), `/services/data/v62.0${path}`);
+
+    const read = await org.data('GET', path);
+    assert.deepEqual(read.body.attributes, { type: 'Quote__c', url: `/services/data/v62.0${path}` });
+    assert.equal(read.body.Status__c, 'created');
+    assert.equal(read.body.Details__c, null);
+    assert.match(read.body.Name, /^Q-\d{8}$/);
+    assert.match(read.body.CreatedDate, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000\+0000$/);
+
+    const updated = await org.data('PATCH', path, { Trip_Id__c: null, name__c: 'Porto' });
+    assert.equal(updated.status, 204);
+    assert.equal(updated.body, '');
+    const some = await org.data('GET', `${path}?fields=Trip_Id__c,Name__c`);
+    assert.deepEqual(Object.keys(some.body), ['attributes', 'Trip_Id__c', 'Name__c', 'Id']);
+    assert.equal(some.body.Trip_Id__c, null);
+    assert.equal(some.body.Name__c, 'Porto');
+
+    assert.equal((await org.data('POST', `${path}?_HttpMethod=PATCH`, { Name__c: 'Faro' })).status, 204);
+    assert.equal((await org.data('DELETE', path)).status, 204);
+    isError(await org.data('GET', path), 404, 'ENTITY_IS_DELETED', /^entity is deleted$/);
+    isError(await org.data('DELETE', path), 404, 'ENTITY_IS_DELETED');
+  });
+
+  it('is found by 15 characters, and by 18 whose case was lost', async () => {
+    const id = await create('Quote__c', QUOTE);
+    for (const form of [id.slice(0, 15), id, id.toLowerCase(), id.toUpperCase()]) {
+      assert.equal((await org.data('GET', `/sobjects/Quote__c/${form}`)).body.Id, id, form);
+    }
+    isError(
+      await org.data('GET', '/sobjects/Quote__c/123'),
+      400,
+      'MALFORMED_ID',
+      /id value of incorrect type: 123/,
+    );
+    const contact = await create('Contact', { LastName: 'Okafor' });
+    isError(await org.data('GET', `/sobjects/Quote__c/${contact}`), 400, 'MALFORMED_ID');
+  });
+
+  it('that never was is 404, by another code when it is written', async () => {
+    const id = await create('Quote__c', QUOTE);
+    const unknown = `${id.slice(0, 9)}zzzzzz`;
+    isError(await org.data('GET', `/sobjects/Quote__c/${unknown}`), 404, 'NOT_FOUND');
+    isError(
+      await org.data('PATCH', `/sobjects/Quote__c/${unknown}`, QUOTE),
+      404,
+      'INVALID_CROSS_REFERENCE_KEY',
+    );
+    isError(await org.data('DELETE', `/sobjects/Quote__c/${unknown}`), 404, 'INVALID_CROSS_REFERENCE_KEY');
+    isError(await org.data('GET', '/sobjects/Nothing__c/a'), 404, 'NOT_FOUND');
+  });
+
+  it('has the case checksum of the published example', async () => {
+    const { caseChecksum } = await import('../../../simulators/salesforce/org/ids.ts');
+    assert.equal(caseChecksum('001A0000006Vm9r'), 'IAC');
+    assert.equal(caseChecksum('003000000000001'), 'AAA');
+  });
+});
+
+describe('a record is refused', () => {
+  const refuses = async (
+    body: unknown,
+    errorCode: string,
+    message?: RegExp,
+    object = 'Quote__c',
+  ): Promise<Answer> => {
+    const answer = await org.data('POST', `/sobjects/${object}`, body);
+    isError(answer, 400, errorCode, message);
+    return answer;
+  };
+
+  it('without its required fields', async () => {
+    const answer = await refuses({ Name__c: '' }, 'REQUIRED_FIELD_MISSING', /\[Name__c, Source__c\]/);
+    assert.deepEqual(answer.body[0].fields, ['Name__c', 'Source__c']);
+    await refuses({ FirstName: 'Ada' }, 'REQUIRED_FIELD_MISSING', /LastName/, 'Contact');
+    const id = await create('Quote__c', QUOTE);
+    const cleared = await org.data('PATCH', `/sobjects/Quote__c/${id}`, { Name__c: null });
+    isError(cleared, 400, 'REQUIRED_FIELD_MISSING');
+  });
+
+  it('with fields that are unknown, read only or the id', async () => {
+    await refuses(
+      { ...QUOTE, foo: 1 },
+      'INVALID_FIELD',
+      /^No such column 'foo' on sobject of type Quote__c$/,
+    );
+    await refuses({ ...QUOTE, Name: 'Q-1' }, 'INVALID_FIELD_FOR_INSERT_UPDATE', /fields: Name\./);
+    await refuses({ ...QUOTE, CreatedDate: '2026-01-01T00:00:00Z' }, 'INVALID_FIELD_FOR_INSERT_UPDATE');
+    await refuses(
+      { ...QUOTE, Id: 'x' },
+      'INVALID_FIELD',
+      /^The Id field should not be specified in the sobject data\.$/,
+    );
+    isError(await org.data('GET', '/sobjects/Quote__c/x?fields=foo'), 400, 'MALFORMED_ID');
+  });
+
+  it('when text is too long, counted in UTF-16 code units', async () => {
+    await create('Quote__c', { ...QUOTE, Name__c: '🏝'.repeat(127) });
+    await refuses(
+      { ...QUOTE, Name__c: '🏝'.repeat(128) },
+      'STRING_TOO_LONG',
+      /^Name: data value too large: .*\(max length=255\)$/u,
+    );
+    await create('Quote__c', { ...QUOTE, Details__c: 'x'.repeat(131_072) });
+    await refuses({ ...QUOTE, Details__c: 'x'.repeat(131_073) }, 'STRING_TOO_LONG');
+  });
+
+  it('when a value has another type than its field', async () => {
+    const sample = (body: object, code: string) => refuses(body, code, undefined, 'Sample__c');
+    await refuses(
+      { ...QUOTE, Name__c: 5 },
+      'JSON_PARSER_ERROR',
+      /Cannot deserialize instance of string from VALUE_NUMBER_INT value 5/,
+    );
+    await refuses({ ...QUOTE, Details__c: {} }, 'JSON_PARSER_ERROR');
+    await sample({ Active__c: 'yes' }, 'JSON_PARSER_ERROR');
+    await sample({ Amount__c: 'many' }, 'JSON_PARSER_ERROR');
+    await sample({ Amount__c: 1_000_000 }, 'NUMBER_OUTSIDE_VALID_RANGE');
+    await sample({ Day__c: '2026-02-30' }, 'JSON_PARSER_ERROR');
+    await sample({ Moment__c: '2026-02-01' }, 'JSON_PARSER_ERROR');
+    await sample({ Email__c: 'nobody' }, 'INVALID_EMAIL_ADDRESS');
+    await sample({ Kind__c: 'odd' }, 'INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST');
+    await create('Quote__c', { ...QUOTE, Status__c: 'any status: this picklist is not restricted' });
+  });
+
+  it('when the body is missing or no JSON object', async () => {
+    for (const body of ['', '{', '[]', '"text"', '5']) {
+      isError(await org.data('POST', '/sobjects/Quote__c', body), 400, 'JSON_PARSER_ERROR');
+    }
+  });
+
+  it('when a unique value is taken, naming the holder', async () => {
+    const id = await create('Quote__c', { ...QUOTE, External_Id__c: 'k' });
+    const message = new RegExp(
+      `^duplicate value found: External_Id__c duplicates value on record with id: ${id.slice(0, 15)}$`,
+    );
+    await refuses({ ...QUOTE, External_Id__c: 'k' }, 'DUPLICATE_VALUE', message);
+    await create('Quote__c', { ...QUOTE, External_Id__c: 'K' });
+    await create('Sample__c', { Folded__c: 'k' });
+    await refuses({ Folded__c: 'K' }, 'DUPLICATE_VALUE', undefined, 'Sample__c');
+    await create('Sample__c', { Code__c: 'same' });
+    await create('Sample__c', { Code__c: 'same' });
+  });
+});
+
+describe('values', () => {
+  it('come back in the forms of the API', async () => {
+    const body = {
+      Amount__c: '12.345',
+      Day__c: '2026-02-03',
+      Moment__c: '2026-02-03T04:05:06.789+02:00',
+      Email__c: '',
+    };
+    const id = await create('Sample__c', body);
+    const { body: row } = await org.data('GET', `/sobjects/Sample__c/${id}`);
+    assert.equal(row.Amount__c, 12.35);
+    assert.equal(row.Day__c, '2026-02-03');
+    assert.equal(row.Moment__c, '2026-02-03T02:05:06.000+0000');
+    assert.equal(row.Email__c, null);
+    assert.equal(row.Active__c, true);
+    assert.equal(row.Kind__c, 'plain');
+  });
+
+  it('keep text as it is', async () => {
+    const Details__c = '{"a":12345678901234567890,"b":"é🏝\\u0000 \\"","c":{}}';
+    const id = await create('Quote__c', { ...QUOTE, Details__c });
+    assert.equal((await org.data('GET', `/sobjects/Quote__c/${id}`)).body.Details__c, Details__c);
+  });
+});
+
+describe('lookups', () => {
+  it('take an id or the external id of the parent', async () => {
+    const member = await create('Contact', { LastName: 'Okafor', External_Id__c: 'm1' });
+    const other = await create('Contact', { LastName: 'Chen', External_Id__c: 'm2' });
+    const id = await create('Quote__c', { ...QUOTE, Member__r: { External_Id__c: 'm1' } });
+    const read = async () =>
+      (await org.data('GET', `/sobjects/Quote__c/${id}?fields=Member__c`)).body.Member__c;
+    assert.equal(await read(), member);
+    await org.data('PATCH', `/sobjects/Quote__c/${id}`, { Member__r: { External_Id__c: 'm2' } });
+    assert.equal(await read(), other);
+    await org.data('PATCH', `/sobjects/Quote__c/${id}`, { Member__c: member.slice(0, 15) });
+    assert.equal(await read(), member);
+    assert.equal((await org.data('DELETE', `/sobjects/Contact/${member}`)).status, 204);
+    assert.equal(await read(), null);
+  });
+
+  it('refuse a parent that is not there', async () => {
+    const post = (body: object) => org.data('POST', '/sobjects/Quote__c', { ...QUOTE, ...body });
+    const missing = /^Foreign key external ID: gone not found for field External_Id__c in entity Contact$/;
+    isError(await post({ Member__r: { External_Id__c: 'gone' } }), 400, 'INVALID_FIELD', missing);
+    isError(await post({ Member__r: { Name: 'x' } }), 400, 'INVALID_FIELD');
+    isError(await post({ Member__r: 'x' }), 400, 'JSON_PARSER_ERROR');
+    isError(await post({ Owner__r: { Name: 'x' } }), 400, 'INVALID_FIELD');
+    isError(await post({ Member__c: 'x' }), 400, 'MALFORMED_ID');
+    isError(await post({ Member__c: '003000000000009' }), 400, 'INVALID_CROSS_REFERENCE_KEY');
+    const id = await create('Contact', { LastName: 'Chen', External_Id__c: 'm' });
+    isError(await post({ Member__c: id, Member__r: { External_Id__c: 'm' } }), 400, 'INVALID_FIELD', /both/);
+  });
+});
