@@ -29,13 +29,13 @@ async function fill(count: number) {
     metrics: createMetrics(),
     refreshSeconds: 3600,
   };
-  const { directory, authenticate, pepper } = createConsumers(options);
-  const keys = await pepper.load();
+  const { directory, authenticate, keys } = createConsumers(options);
+  const { pepper } = await keys.load();
   const at = new Date().toISOString();
   const pairs = Array.from({ length: count }, () => {
     const id = makeConsumerId();
     const pair = makeCredentialPair(id);
-    const credentials = [activeCredential(pair, keys, at)];
+    const credentials = [activeCredential(pair, pepper, at)];
     const permissions = [{ resource: 'quotes' as const, actions: ['read' as const] }];
     const dates = { createdAt: at, updatedAt: at, rotatedAt: null };
     directory.put(

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { createOperationsServer } from './api/operations-server.ts';
+import { createCursorCodec } from './api/pipeline/cursor.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer } from './api/server.ts';
 import { makeFolder } from './base/durable-file.ts';
@@ -10,6 +11,7 @@ import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
 import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
+import type { KeySets } from './consumers/keys.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
 import { createLedger } from './idempotency/ledger.ts';
@@ -192,8 +194,9 @@ function buildServer(context: Context, { secrets, cache, database, consumers, cr
     },
     ['crm', 'database'],
   );
+  const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
   const server = createServer({
-    routes: allRoutes({ records: crm.records, health, version }),
+    routes: allRoutes({ records: crm.records, cursors, health, version }),
     authenticate: consumers.authenticate,
     attempts: consumers.attempts,
     ledger: createLedger({ database, metrics, retentionHours: settings.idempotencyRetentionHours }),

@@ -99,10 +99,20 @@ export function handoffRoute({ records }: { records: Records }): Route {
         },
         externalId,
         call,
-      );
+      ).catch(inTermsOfHandOff);
       return json(201, confirmed, { location: `/v1/${resource.collection}/${externalId}` });
     },
   });
+}
+
+/** The CRM names fields of the record; in the hand-off's body some of them stand below `result`. */
+function inTermsOfHandOff(error: unknown): never {
+  if (!(error instanceof Problem) || !error.facts.errors) throw error;
+  const errors = error.facts.errors.map((fault) => {
+    if (!('pointer' in fault)) return fault;
+    return { ...fault, pointer: fault.pointer.replace(/^#\/(name|source|details)\b/, '#/result/$1') };
+  });
+  throw new Problem(error.code, error.message, { ...error.facts, errors });
 }
 
 function permissionByType(body: unknown): RequiredPermission {

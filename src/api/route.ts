@@ -30,7 +30,7 @@ type Part<S extends RequestSchemas, K extends keyof RequestSchemas> = S[K] exten
   : undefined;
 
 /** What a handler gets: everything checked, nothing of the HTTP framework. */
-export interface Input<S extends RequestSchemas = RequestSchemas> {
+export interface Input<S extends RequestSchemas = RequestSchemas, K extends KeyRule = KeyRule> {
   params: Part<S, 'params'>;
   query: Part<S, 'query'>;
   body: Part<S, 'body'>;
@@ -39,8 +39,10 @@ export interface Input<S extends RequestSchemas = RequestSchemas> {
   headers: IncomingHttpHeaders;
   call: Call;
   /** Present when the request runs under an Idempotency-Key. */
-  claim: Claim | undefined;
+  claim: K extends 'required' ? Claim : Claim | undefined;
 }
+
+export type KeyRule = 'required' | 'optional' | 'ignored';
 
 export interface Answer {
   status: number;
@@ -57,7 +59,7 @@ export interface DocumentedAnswer {
   headers?: Record<string, string>;
 }
 
-export interface RouteDefinition<S extends RequestSchemas> {
+export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
   path: string;
@@ -66,21 +68,30 @@ export interface RouteDefinition<S extends RequestSchemas> {
   summary: string;
   description?: string;
   permission: Permission;
+  /** The precondition that it honours, for the documentation. */
+  conditional?: 'If-Match' | 'If-None-Match';
   /** Whether an Idempotency-Key is needed, honoured when sent, or of no meaning here. */
-  idempotencyKey: 'required' | 'optional' | 'ignored';
+  idempotencyKey: K;
   request: S;
   requestExample?: unknown;
   answers: Record<number, DocumentedAnswer>;
   /** Codes that it can answer with, beyond those that follow from permission, body and key. */
   problems: ProblemCode[];
-  handle(input: Input<S>): Promise<Answer>;
+  handle(input: Input<S, K>): Promise<Answer>;
+  /**
+   * The answer of a creation that was never finished, if its record exists; for the job that clears the ledger.
+   * Routes whose unfinished requests leave nothing to look for have none.
+   */
+  settle?(externalId: string, call: Call): Promise<Answer | undefined>;
 }
 
 /** A route whose schemas are no longer in its type, so that all of them fit one list. */
-export type Route = RouteDefinition<RequestSchemas>;
+export type Route = RouteDefinition<RequestSchemas, KeyRule>;
 
 /** Checks a route's handler against its schemas, and forgets them for the list. */
-export function defineRoute<const S extends RequestSchemas>(route: RouteDefinition<S>): Route {
+export function defineRoute<const S extends RequestSchemas, const K extends KeyRule>(
+  route: RouteDefinition<S, K>,
+): Route {
   return route as unknown as Route;
 }
 

@@ -13,10 +13,11 @@ import type { Ledger } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { authenticationHooks } from './pipeline/authentication.ts';
-import { readJsonBodies } from './pipeline/body.ts';
+import { forgetTypeOfEmptyBody, readJsonBodies, refuseBody, requireBody } from './pipeline/body.ts';
 import { formats } from './pipeline/formats.ts';
 import { fromFramework, maxBodyBytes } from './pipeline/framework-errors.ts';
 import { problemAnswer, toProblem } from './pipeline/problem-answer.ts';
+import { parseQuery } from './pipeline/query.ts';
 import { requestIdOf } from './pipeline/request-id.ts';
 import { observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
@@ -49,7 +50,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     trustProxy: options.trustProxies.length > 0 ? [...options.trustProxies] : false,
-    routerOptions: { maxParamLength: 200 },
+    routerOptions: { maxParamLength: 200, querystringParser: parseQuery },
     ajv: {
       customOptions: {
         allErrors: true,
@@ -97,18 +98,14 @@ function register(app: FastifyInstance, route: Route, { authenticate, ledger }: 
       // Without a declared query, every query parameter is one too many.
       querystring: query ?? Type.Object({}, { additionalProperties: false }),
     },
-    ...(onRequest && { onRequest }),
-    preValidation: [...(preValidation ? [preValidation] : []), requireBody(route), readIdempotencyKey(route)],
+    onRequest: [...(body ? [] : [forgetTypeOfEmptyBody]), ...(onRequest ? [onRequest] : [])],
+    preValidation: [
+      body ? requireBody : refuseBody,
+      ...(preValidation ? [preValidation] : []),
+      readIdempotencyKey(route),
+    ],
     handler: runRoute(route, ledger),
   });
-}
-
-function requireBody(route: Route) {
-  return async (request: FastifyRequest) => {
-    if (route.request.body && request.body === undefined) {
-      throw new Problem('malformed_json', 'The body is missing.');
-    }
-  };
 }
 
 /** A known path answers OPTIONS with what it allows, and every other method with 405 and the same. */

@@ -2,7 +2,7 @@ import { createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 import { hashSecret, maxCredentialLength } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Accepted, IndexEntry, Refused } from './directory-index.ts';
-import type { Pepper } from './pepper.ts';
+import type { Keys } from './keys.ts';
 
 /** What a caller presents; undefined or empty: the header was not sent. */
 export interface PresentedCredentials {
@@ -27,15 +27,15 @@ const dummyHash = randomBytes(32);
 
 export interface AuthenticationOptions {
   directory: ConsumerDirectory;
-  pepper: Pepper;
+  keys: Keys;
   /** Milliseconds since 1970. */
   clock: () => number;
 }
 
-export function createAuthentication({ directory, pepper, clock }: AuthenticationOptions): Authenticate {
+export function createAuthentication({ directory, keys, clock }: AuthenticationOptions): Authenticate {
   const check = (apiKey: string, apiSecret: string): Authentication => {
     const entry = directory.find(apiKey);
-    const isRight = isSecretRight(entry, apiSecret, pepper);
+    const isRight = isSecretRight(entry, apiSecret, keys);
     if (entry === undefined) return directory.findGone(apiKey) ?? unknownKey;
     if (!isRight) return entry.wrongSecret;
     return clock() < entry.expiresAt ? entry.accepted : entry.expired;
@@ -55,8 +55,8 @@ function withoutSecret(known: Refused | undefined): Refused {
   return known === undefined ? missing : { ...missing, consumerId: known.consumerId };
 }
 
-function isSecretRight(entry: IndexEntry | undefined, apiSecret: string, pepper: Pepper): boolean {
-  const key = entry === undefined ? undefined : pepper.keys?.get(entry.pepperVersion);
+function isSecretRight(entry: IndexEntry | undefined, apiSecret: string, keys: Keys): boolean {
+  const key = entry === undefined ? undefined : keys.loaded?.pepper.get(entry.pepperVersion);
   const hash = hashSecret(apiSecret, key ?? dummyPepper);
   return timingSafeEqual(hash, entry?.hash ?? dummyHash) && key !== undefined;
 }

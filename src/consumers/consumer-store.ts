@@ -10,7 +10,7 @@ import {
   type StoredCredential,
 } from './consumer.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
-import type { KeySet, Pepper } from './pepper.ts';
+import type { KeySet, Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
 
 export interface NewConsumer {
@@ -44,13 +44,13 @@ export interface ConsumerStore {
 
 export interface ConsumerStoreOptions {
   secrets: SecretsManager;
-  pepper: Pepper;
+  keys: Keys;
   log: Log;
   /** Milliseconds since 1970. */
   clock: () => number;
 }
 
-export function createConsumerStore({ secrets, pepper, log, clock }: ConsumerStoreOptions): ConsumerStore {
+export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStoreOptions): ConsumerStore {
   const save = (consumer: Consumer, version: string | null) =>
     secrets.write(consumerSecretName(consumer.id), `${JSON.stringify(consumer, null, 2)}\n`, version);
   const find = async (id: string) => {
@@ -63,10 +63,10 @@ export function createConsumerStore({ secrets, pepper, log, clock }: ConsumerSto
     save,
     create: async ({ name, permissions }) => {
       const checked = { name: checkConsumerName(name), permissions: checkPermissions(permissions) };
-      const keys = await pepper.load();
+      const { pepper } = await keys.load();
       const id = makeConsumerId();
       const pair = makeCredentialPair(id);
-      const consumer = newConsumer({ id, ...checked }, pair, keys, clock());
+      const consumer = newConsumer({ id, ...checked }, pair, pepper, clock());
       return { consumer, ...pair, version: await save(consumer, null) };
     },
     list: async () => {

@@ -5,7 +5,7 @@ import { type AttemptRecorder, createAttemptLog } from './attempts.ts';
 import { type Authenticate, createAuthentication } from './authentication.ts';
 import { type ConsumerStore, createConsumerStore } from './consumer-store.ts';
 import { ConsumerDirectory } from './directory.ts';
-import { createPepper, type Pepper } from './pepper.ts';
+import { createKeys, type Keys } from './keys.ts';
 
 export interface ConsumersOptions {
   secrets: SecretsManager;
@@ -22,9 +22,9 @@ export interface Consumers {
   authenticate: Authenticate;
   attempts: AttemptRecorder;
   store: ConsumerStore;
-  pepper: Pepper;
+  keys: Keys;
   /**
-   * Loads pepper and consumers and keeps them up to date. Throws `SecretsUnavailable` (worth another try) and
+   * Loads keys and consumers and keeps them up to date. Throws `SecretsUnavailable` (worth another try) and
    * `KeyUnusable` (needs a person). The store works without it.
    */
   start(): Promise<void>;
@@ -33,14 +33,14 @@ export interface Consumers {
 
 export function createConsumers(options: ConsumersOptions): Consumers {
   const { secrets, log, metrics, refreshSeconds, clock = Date.now } = options;
-  const pepper = createPepper(secrets);
-  const directory = new ConsumerDirectory({ secrets, pepper, log, refreshSeconds, clock });
+  const keys = createKeys(secrets);
+  const directory = new ConsumerDirectory({ secrets, keys, log, refreshSeconds, clock });
   return {
     directory,
-    authenticate: createAuthentication({ directory, pepper, clock }),
+    authenticate: createAuthentication({ directory, keys, clock }),
     attempts: createAttemptLog(log, metrics),
-    store: createConsumerStore({ secrets, pepper, log, clock }),
-    pepper,
+    store: createConsumerStore({ secrets, keys, log, clock }),
+    keys,
     start: () => directory.start(),
     stop: () => directory.stop(),
   };

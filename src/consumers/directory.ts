@@ -9,12 +9,12 @@ import {
 } from './consumer.ts';
 import { consumerIdOf } from './credentials.ts';
 import { DirectoryIndex, type IndexEntry, type Refused } from './directory-index.ts';
+import { type Keys, keysFolder } from './keys.ts';
 import { createMissedKeys } from './missed-keys.ts';
-import { type Pepper, pepperName } from './pepper.ts';
 
 export interface DirectoryOptions {
   secrets: SecretsManager;
-  pepper: Pepper;
+  keys: Keys;
   log: Log;
   /** Seconds between two refreshes. */
   refreshSeconds: number;
@@ -68,13 +68,12 @@ export class ConsumerDirectory {
 
   /** Loads everything and keeps it up to date until `stop`. Throws `SecretsUnavailable`, `KeyUnusable`. */
   async start(): Promise<void> {
-    await this.#options.pepper.load();
+    await this.#options.keys.load();
     await this.#load();
     if (!this.#connected && this.#index.size === 0) throw new SecretsUnavailable('No consumer could be read');
     this.#started = true;
     const refresh = () => void this.refresh();
-    const pepperFolder = pepperName.slice(0, pepperName.lastIndexOf('/'));
-    this.#unwatch = [consumersFolder, pepperFolder].map((folder) =>
+    this.#unwatch = [consumersFolder, keysFolder].map((folder) =>
       this.#options.secrets.watch(folder, refresh),
     );
     // A change between loading and watching would go unseen until the next refresh.
@@ -149,11 +148,11 @@ export class ConsumerDirectory {
   }
 
   async #refreshOnce(): Promise<void> {
-    const { log, pepper } = this.#options;
+    const { log, keys } = this.#options;
     try {
-      await pepper.refresh();
+      await keys.refresh();
     } catch (err) {
-      log.error({ err }, 'the pepper could not be read again; the one that is loaded stays in use');
+      log.error({ err }, 'the keys could not be read again; those that are loaded stay in use');
     }
     try {
       await this.#load();
@@ -230,10 +229,12 @@ export class ConsumerDirectory {
 
   /** One broken record must neither stop the service nor take the others with it. */
   #parse(name: string, value: string): Consumer | undefined {
-    const { log, pepper } = this.#options;
+    const { log, keys } = this.#options;
     try {
       const consumer = parseConsumer(name, value);
-      const unknown = consumer.credentials.find(({ pepperVersion }) => !pepper.keys?.get(pepperVersion));
+      const unknown = consumer.credentials.find(
+        ({ pepperVersion }) => !keys.loaded?.pepper.get(pepperVersion),
+      );
       if (unknown !== undefined) {
         const facts = { secret: name, pepperVersion: unknown.pepperVersion };
         log.error(

@@ -22,7 +22,7 @@ const credentialFiles = Compile(credentialsSchema);
 
 export interface FirstStartOptions {
   secrets: SecretsManager;
-  consumers: Pick<Consumers, 'pepper' | 'store'>;
+  consumers: Pick<Consumers, 'keys' | 'store'>;
   /** Folder of the file secrets manager; the lock lives here, since services may share it and not their dataDir. */
   secretsDir: string;
   dataDir: string;
@@ -97,7 +97,8 @@ async function createIfMissing(
   const permissions = resourcesOf[name].map((resource): Permission => {
     return { resource, actions: ['read', 'write', 'delete'] };
   });
-  const consumer = newConsumer({ id, name, permissions }, pair, await consumers.pepper.load(), clock());
+  const { pepper } = await consumers.keys.load();
+  const consumer = newConsumer({ id, name, permissions }, pair, pepper, clock());
   try {
     await consumers.store.save(consumer, null);
   } catch (error) {

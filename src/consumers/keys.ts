@@ -3,7 +3,11 @@ import { type Secret, type SecretsManager, VersionConflict } from '../secrets/se
 import { consumersFolder } from './consumer.ts';
 
 /** Name of the secret that holds the pepper of the consumers' secrets. */
-export const pepperName = 'pepper/consumers';
+export const pepperName = 'keys/pepper';
+/** Name of the secret that holds the key of the cursors that lists give out. */
+const cursorKeyName = 'keys/cursor';
+/** Folder of both. */
+export const keysFolder = 'keys';
 
 /** A key in several versions, of which the first is used for new work and all are good for what exists. */
 export interface KeySet {
@@ -72,27 +76,36 @@ function parseKeySet(name: string, secret: Secret): KeySet {
   return { current, get: (version) => keys.get(version) };
 }
 
-/** The pepper as it was last read. */
-export interface Pepper {
-  /** Undefined until it was read once. */
-  readonly keys: KeySet | undefined;
-  /** Reads it once. Throws `KeyUnusable`, `SecretsUnavailable`. */
-  load(): Promise<KeySet>;
-  /** Reads it again; what was read before stays valid if that fails. Throws as `load`. */
-  refresh(): Promise<KeySet>;
+/** The keys of an installation: what its consumers' secrets are hashed with, and what protects its cursors. */
+export interface KeySets {
+  readonly pepper: KeySet;
+  readonly cursor: KeySet;
 }
 
-export function createPepper(secrets: SecretsManager): Pepper {
-  let keys: KeySet | undefined;
+/** The keys as they were last read. */
+export interface Keys {
+  /** Undefined until they were read once. */
+  readonly loaded: KeySets | undefined;
+  /** Reads them once. Throws `KeyUnusable`, `SecretsUnavailable`. */
+  load(): Promise<KeySets>;
+  /** Reads them again; what was read before stays valid if that fails. Throws as `load`. */
+  refresh(): Promise<KeySets>;
+}
+
+export function createKeys(secrets: SecretsManager): Keys {
+  let loaded: KeySets | undefined;
   const refresh = async () => {
-    keys = await loadOrCreateKey(secrets, pepperName);
-    return keys;
+    // In this order, and before any consumer is made: so none of them is missing once a consumer exists.
+    const cursor = await loadOrCreateKey(secrets, cursorKeyName);
+    const pepper = await loadOrCreateKey(secrets, pepperName);
+    loaded = { pepper, cursor };
+    return loaded;
   };
   return {
-    get keys() {
-      return keys;
+    get loaded() {
+      return loaded;
     },
-    load: async () => keys ?? refresh(),
+    load: async () => loaded ?? refresh(),
     refresh,
   };
 }

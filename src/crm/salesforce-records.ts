@@ -12,8 +12,6 @@ import { findQuery, type Position, pageQuery } from './soql/query.ts';
 
 /** Queries and further parts of answers at most for one list; a page of 200 with full details needs some. */
 const maxQueries = 40;
-/** Rows asked for once rows without a UUID have cost a page its length. */
-const biggerPage = 200;
 
 /** The records of the CRM's objects. Gathering of reads and writes from parallel requests would stand in front. */
 export function createSalesforceRecords(options: { client: CrmClient; metrics: Metrics }): Records {
@@ -66,15 +64,18 @@ class SalesforceRecords implements Records {
       externalId: query.after.id,
     };
     let { limit } = query;
+    let shaped = false;
     for (let queries = 0; queries < maxQueries; queries++) {
-      const soql = pageQuery(resource, { filters: query.filters, after, limit });
+      const soql = pageQuery(resource, { filters: query.filters, after, limit, shaped });
       const { rows, complete } = await this.#query(soql, resource, call);
       const records = this.#toPage(resource, rows, query);
       found.push(...records);
       if (found.length >= query.limit) return found.slice(0, query.limit);
       if (complete && rows.length < limit) return found;
       after = positionOf(resource, rows.at(-1));
-      limit = Math.max(query.limit - found.length, records.length < rows.length ? biggerPage : 1);
+      limit = query.limit - found.length;
+      // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
+      shaped ||= records.length < rows.length;
     }
     throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');
   }

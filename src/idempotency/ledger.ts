@@ -47,6 +47,10 @@ export interface Claim {
   readonly externalId: string;
   /** An earlier owner may have got as far as the CRM. */
   readonly continued: boolean;
+  /** Entity tag of the record from before the first write, if an owner got that far. */
+  readonly before: string | undefined;
+  /** Stores the tag before the write, so that whoever continues can tell our change from another. */
+  rememberBefore(entityTag: string): Promise<void>;
   /** To be called just before each call that writes. Throws `idempotency_in_progress` once replaced. */
   confirmOwnership(): Promise<void>;
 }
@@ -70,6 +74,7 @@ export interface Ledger {
 
 interface ClaimRow {
   external_id: string;
+  entity_tag_before: string | null;
   fence: string;
   continued: boolean;
 }
@@ -107,10 +112,13 @@ export function createLedger({ database, metrics, retentionHours }: LedgerOption
         fingerprint = excluded.fingerprint,
         external_id = case when c.completed_at is null then c.external_id else excluded.external_id end,
         created_at = case when c.completed_at is null then c.created_at else excluded.created_at end,
+        entity_tag_before = case when c.completed_at is null then c.entity_tag_before end,
         completed_at = null, response_status = null, response_headers = null, response_body = null
       where c.completed_at <= now() - ${retention}
         or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
-      returning external_id, fence::text, created_at <> last_attempt_at as continued`.execute(db);
+      returning external_id, entity_tag_before, fence::text, created_at <> last_attempt_at as continued`.execute(
+      db,
+    );
     return rows[0];
   }
 
@@ -136,6 +144,14 @@ export function createLedger({ database, metrics, retentionHours }: LedgerOption
       update idempotency_claims set lease_until = now(), last_attempt_at = now()
       where consumer_id = ${request.consumerId} and key = ${request.key} and fence = ${fence}::bigint
         and completed_at is null`.execute(db);
+  }
+
+  async function remember(request: KeyedRequest, fence: string, entityTag: string): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      update idempotency_claims set entity_tag_before = ${entityTag}
+      where consumer_id = ${request.consumerId} and key = ${request.key} and fence = ${fence}::bigint
+        and completed_at is null`.execute(db);
+    return numAffectedRows === 1n;
   }
 
   async function owns(request: KeyedRequest, fence: string): Promise<boolean> {
@@ -177,6 +193,10 @@ export function createLedger({ database, metrics, retentionHours }: LedgerOption
       const claim: Claim = {
         externalId: row.external_id,
         continued: row.continued,
+        before: row.entity_tag_before ?? undefined,
+        async rememberBefore(entityTag) {
+          if (!(await orUnavailable(() => remember(request, row.fence, entityTag)))) throw inProgress();
+        },
         async confirmOwnership() {
           if (performance.now() - claimedAt < certainMs) return;
           if (!(await orUnavailable(() => owns(request, row.fence)))) throw inProgress();

@@ -3,7 +3,7 @@ import { type Resource, text, timestamp, uuid } from './resource.ts';
 /** Members are the CRM's contacts; the service reads them and never writes them. */
 export const member = {
   name: 'member',
-  collection: 'members',
+  collection: 'members' as const,
   crmObject: 'Contact',
   fields: {
     id: uuid('External_Id__c', { description: 'External ID of the member.' }),

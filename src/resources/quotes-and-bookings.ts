@@ -34,13 +34,13 @@ const fields = {
 
 export const quote = {
   name: 'quote',
-  collection: 'quotes',
+  collection: 'quotes' as const,
   crmObject: 'Quote__c',
   fields,
 } satisfies Resource;
 export const booking = {
   name: 'booking',
-  collection: 'bookings',
+  collection: 'bookings' as const,
   crmObject: 'Booking__c',
   fields,
 } satisfies Resource;

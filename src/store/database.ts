@@ -7,6 +7,7 @@ export interface Tables {
     key: string;
     fingerprint: Uint8Array;
     external_id: string;
+    entity_tag_before: string | null;
     fence: Generated<string>;
     lease_until: Date;
     created_at: Date;

@@ -35,7 +35,7 @@ function isIn(file: string, area: string): boolean {
 }
 
 /** Folders that lie side by side and import each other in a ring, at any depth. */
-export function findRings(imports: readonly Import[]): string[] {
+function findRings(imports: readonly Import[]): string[] {
   const edges = new Map<string, Set<string>>();
   for (const { from, to, isPackage } of imports) {
     const pair = to === undefined || isPackage ? undefined : siblingFolders(from, to);

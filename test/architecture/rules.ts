@@ -65,6 +65,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   '@scalar/fastify-api-reference': ['src/api/openapi'],
   undici: ['src/crm'],
   jose: ['src/crm', 'simulators/salesforce'],
+  '@aws-sdk/client-secrets-manager': ['src/secrets/aws.ts'],
   ioredis: ['src/cache/redis.ts', 'src/cache/redis-subscriber.ts'],
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],

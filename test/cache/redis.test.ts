@@ -63,6 +63,20 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
     }
   });
 
+  it('can be made while Redis is away', async () => {
+    await server.stop();
+    const cache = createRedisCache({ url: server.url, log: recordLog().log });
+    try {
+      await assert.rejects(cache.get('key'), CacheUnavailable);
+      const stop = cache.subscribe('news', () => undefined);
+      server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
+      await answers(cache);
+      stop();
+    } finally {
+      await cache.close();
+    }
+  });
+
   it('fails at once when Redis takes commands but never answers', async () => {
     const cache = createRedisCache({ url: server.url, log: recordLog().log });
     try {

@@ -79,10 +79,10 @@ function counters(underTest: () => CacheUnderTest): void {
   it('counts the lifetime from the first addition', async () => {
     const { cache, elapse } = underTest();
     const key = newKey();
-    await cache.increment(key, 1, 200);
-    await elapse(120);
+    await cache.increment(key, 1, 1000);
+    await elapse(200);
     assert.equal(await cache.increment(key, 1, 60_000), 2);
-    await elapse(120);
+    await elapse(900);
     assert.equal(await cache.increment(key, 1, 60_000), 1);
   });
 }

@@ -83,7 +83,7 @@ describe('handoff consumer', () => {
       [['create', '--name', 'x'.repeat(101), '--allow', 'quotes:read'], /name must have 1 to 100 characters/],
       [['create', '--name', 'a\u001b[2Jb', '--allow', 'quotes:read'], /no control characters/],
       [['create', ...name, '--allow', 'quotes:read', '--what'], /unknown option '--what'/],
-      [['show', '../pepper/consumers'], /is not the id of a consumer/],
+      [['show', '../keys/pepper'], /is not the id of a consumer/],
       [['show'], /missing required argument 'id'/],
     ];
     const outcomes = await Promise.all(cases.map(([args]) => run(...args)));

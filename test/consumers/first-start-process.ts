@@ -8,7 +8,7 @@ import { createFileSecretsManager } from '../../src/secrets/file.ts';
 const [secretsDir = '', dataDir = '', dieAt = '0'] = process.argv.slice(2);
 const secrets = createFileSecretsManager({ dir: secretsDir });
 const log = createLog('silent');
-const { pepper, store } = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
+const { keys, store } = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
 let saves = 0;
 const dying: typeof store = {
   ...store,
@@ -19,4 +19,4 @@ const dying: typeof store = {
     return saved;
   },
 };
-await makeFirstConsumers({ secrets, consumers: { pepper, store: dying }, secretsDir, dataDir });
+await makeFirstConsumers({ secrets, consumers: { keys, store: dying }, secretsDir, dataDir });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { KeyUnusable, loadOrCreateKey, pepperName } from '../../src/consumers/pepper.ts';
+import { KeyUnusable, loadOrCreateKey, pepperName } from '../../src/consumers/keys.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
 
 describe('pepper and other keys that are made once', () => {
@@ -26,7 +26,7 @@ describe('pepper and other keys that are made once', () => {
     await store.secrets.delete(pepperName, version);
     const again = createTestConsumers(store.secrets).consumers;
     await assert.rejects(again.start(), (error: Error) => {
-      assert.match(error.message, /pepper\/consumers is missing .* 1 consumer.* Restore pepper\/consumers/);
+      assert.match(error.message, /keys\/pepper is missing .* 1 consumer.* Restore keys\/pepper/);
       return error instanceof KeyUnusable;
     });
     await assert.rejects(again.store.create({ name: 'other', permissions: readQuotes }), KeyUnusable);
@@ -44,7 +44,7 @@ describe('pepper and other keys that are made once', () => {
       },
     };
     const keys = await loadOrCreateKey(secrets, pepperName);
-    assert.ok(keys.current.key.equals((await consumers.pepper.load()).current.key));
+    assert.ok(keys.current.key.equals((await consumers.keys.load()).pepper.current.key));
   });
 
   it('may have two versions, and the first line is for new work', async () => {

@@ -6,7 +6,7 @@ import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench } from '
 
 let bench: Bench;
 beforeEach(async () => {
-  bench = await startBench({ timeoutMs: 300 }, { userName: 'Gateway Integration' });
+  bench = await startBench({ timeoutMs: 1000 }, { userName: 'Gateway Integration' });
 });
 afterEach(async () => {
   mock.timers.reset();

@@ -190,7 +190,7 @@ describe('lists', () => {
   });
 
   it('gives up in words, and with no wrong page, where nearly all records are strangers', async () => {
-    const strangers = Array.from({ length: 100 }, (_, index) => row(`STRANGER-${index}`, index));
+    const strangers = Array.from({ length: 100 }, (_, index) => row(`${randomUUID().slice(0, -1)}x`, index));
     await bench.org.insert(
       'Quote__c',
       strangers.map((fields) => ({ ...fields, CreatedDate: moments[0] })),

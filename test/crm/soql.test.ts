@@ -70,6 +70,10 @@ describe('a query', () => {
         "WHERE External_Id__c IN ('ab12', 'AB12') LIMIT 2",
     );
     assert.match(pageQuery(quote, { filters: { status: null }, limit: 1 }), /AND Status__c = null ORDER BY/);
+    assert.match(
+      pageQuery(quote, { filters: {}, limit: 1, shaped: true }),
+      /WHERE External_Id__c LIKE '[_]{8}-/,
+    );
     for (const name of ['Id', 'nope', 'constructor', '__proto__', 'name = 1 OR name']) {
       assert.throws(
         () => pageQuery(quote, { filters: Object.fromEntries([[name, 'x']]), limit: 1 }),

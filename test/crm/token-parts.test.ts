@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { after, before, describe, it, mock } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
 import { createMemoryCache } from '../../src/cache/memory.ts';
-import { createHttp, type Http } from '../../src/crm/rest/http.ts';
+import { createHttp, type Http } from '../../src/crm/http/http.ts';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
 import { createBackoff } from '../../src/crm/token/backoff.ts';
 import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
@@ -203,7 +203,7 @@ describe('the back-off', () => {
     });
     assert.equal(await backoff.refused('v1'), 0);
     assert.equal(await backoff.current(), undefined);
-    assert.ok((await backoff.refused('v1')) >= 750);
+    assert.ok((await backoff.refused('v1')) >= 1000);
     await backoff.end('failed');
     assert.ok(await backoff.current());
     await backoff.end('refused');

@@ -1,20 +1,33 @@
-import {
-  findPostgresServer,
-  type PostgresServer,
-  sharedServerVariable,
-  startPostgresServer,
-} from './postgres.ts';
+import { findPostgresServer, sharedServerVariable, startPostgresServer } from './postgres.ts';
+import { findRunningRedis, sharedRedisVariable, startRedis } from './redis.ts';
 
-let started: PostgresServer | undefined;
+interface Server {
+  url: string;
+  stop(): Promise<void>;
+}
 
-/** Once before all test files: where no PostgreSQL runs, one is started for all of them. */
+const started: Server[] = [];
+
+/** Once before all test files: of PostgreSQL and Redis, what does not run is started for all of them. */
 export async function globalSetup(): Promise<void> {
-  if ((await findPostgresServer()) !== undefined) return;
-  started = await startPostgresServer();
-  if (started !== undefined) process.env[sharedServerVariable] = started.url;
+  await provide(sharedServerVariable, findPostgresServer, startPostgresServer);
+  await provide(sharedRedisVariable, findRunningRedis, startRedis);
 }
 
 /** Once after all test files. */
 export async function globalTeardown(): Promise<void> {
-  await started?.stop();
+  for (const server of started) await server.stop();
+}
+
+async function provide(
+  variable: string,
+  find: () => Promise<unknown>,
+  start: () => Promise<Server | undefined>,
+): Promise<void> {
+  if ((await find()) !== undefined) return;
+  const server = await start();
+  if (server === undefined) return;
+  started.push(server);
+  // The processes of the test files inherit it.
+  process.env[variable] = server.url;
 }

@@ -14,6 +14,16 @@ export class Org {
     return (await this.#control('GET', `records/${object}?${new URLSearchParams(where)}`)) as never;
   }
 
+  /** Writes raw records, system fields included. */
+  async insert(object: string, records: Record<string, unknown>[]): Promise<string[]> {
+    return ((await this.#control('POST', `records/${object}`, records)) as { ids: string[] }).ids;
+  }
+
+  /** Deletes all records of an object. */
+  async clear(object: string): Promise<void> {
+    await this.#control('DELETE', `records/${object}`);
+  }
+
   /** Arms a fault for the next calls that match. */
   async arm(fault: {
     match: object;

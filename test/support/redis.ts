@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from './ports.ts';
 
 export interface RedisServer {
   url: string;
@@ -13,15 +14,23 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
+/** Where the global setup of a test run leaves the URL of a Redis for all test files. */
+export const sharedRedisVariable = 'HANDOFF_TEST_REDIS_URL';
+
 /**
  * URL of a Redis that tests may share: REDIS_URL, else one on the usual port. Undefined where there is none; with
  * CI=true that is an error, since a suite that skips itself proves nothing.
  */
 export async function findRedis(): Promise<string | undefined> {
-  const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
+  const url = await findRunningRedis();
+  return url ?? missing('none answers at REDIS_URL or, without it, on 127.0.0.1:6379');
+}
+
+/** The same, and undefined where there is none. */
+export async function findRunningRedis(): Promise<string | undefined> {
+  const url = process.env[sharedRedisVariable] ?? process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
   const { hostname, port } = new URL(url);
-  if (await accepts(Number(port || 6379), hostname)) return url;
-  return missing(`no Redis answers on ${hostname}:${port || 6379}`);
+  return (await accepts(Number(port || 6379), hostname)) ? url : undefined;
 }
 
 /**
@@ -89,13 +98,4 @@ async function accepts(port: number, host = '127.0.0.1'): Promise<boolean> {
     };
     socket.on('error', () => answer(false));
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -51,8 +51,6 @@ export function recordAttempt(request: FastifyRequest, endpoint: string, attempt
 }
 
 function requireByBody(request: FastifyRequest, permission: Extract<Permission, { byBody: unknown }>): void {
-  // Without a body there is no type either; say what is missing rather than which permission.
-  if (request.body === undefined) throw new Problem('malformed_json', 'The body is missing.');
   requireOneOf(request, [permission.byBody(request.body)]);
 }
 

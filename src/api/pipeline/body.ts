@@ -24,9 +24,28 @@ export function readJsonBodies(app: FastifyInstance): void {
     async (request: FastifyRequest, body: Buffer) => {
       Object.defineProperty(request, 'bodyBytes', { value: body });
       request.bodyText = decode(body);
-      return parse(request.bodyText);
+      return body.length === 0 ? undefined : parse(request.bodyText);
     },
   );
+}
+
+/** For routes that take no body: an empty one may have any content type. */
+export async function forgetTypeOfEmptyBody({ headers }: FastifyRequest): Promise<void> {
+  const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+  if (isEmpty) delete headers['content-type'];
+}
+
+/** What a route can't use is refused, not ignored: whoever sends it expects something of it. */
+export async function refuseBody({ body }: FastifyRequest): Promise<void> {
+  if (body === undefined) return;
+  throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
+    errors: [{ pointer: '#', message: 'is not known; leave it out' }],
+  });
+}
+
+/** Throws `malformed_json` where a body is needed and there is none. */
+export async function requireBody({ body }: FastifyRequest): Promise<void> {
+  if (body === undefined) throw new Problem('malformed_json', 'The body is missing.');
 }
 
 function decode(body: Buffer): string {

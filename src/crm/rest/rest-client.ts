@@ -1,8 +1,9 @@
 import { Problem } from '../../base/problem.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import type { Http } from '../http/http.ts';
+import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import { CrmFailure } from './failure.ts';
-import type { Http } from './http.ts';
 import { createLimiter, type Limiter } from './limiter.ts';
 import { toProblem } from './problems.ts';
 import { type ApiUsage, createQuota, type Quota } from './quota.ts';
@@ -54,12 +55,13 @@ export function createCrmClient(options: ClientOptions): CrmClient {
   const quota = createQuota({ reserve: options.quotaReserve, metrics });
   const transport = createTransport({ http, timeoutMs, quota, metrics });
   const limited = withSlots(transport, createLimiter(options.maxConcurrency));
-  const authorised = withToken(limited, tokens);
+  const authorised = withToken(limited, tokens, (token) => tokens.accepted(token));
   const retried = withRetries(withQuota(authorised, quota), shortestCallMs(timeoutMs));
   return {
     dataPath: `/services/data/v${apiVersion}`,
     send: withProblems(withOutcome(retried, options.onOutcome)),
-    probe: withToken(transport, tokens),
+    // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
+    probe: withToken(transport, tokens, () => undefined),
     get usage() {
       return quota.usage;
     },
@@ -106,17 +108,17 @@ function withQuota(send: Send, quota: Quota): Send {
 }
 
 /** A refused token is dropped and the call repeated once with another: whatever it was, nothing was done. */
-function withToken(send: SendWithToken, tokens: TokenProvider): Send {
+function withToken(send: SendWithToken, tokens: TokenProvider, accepted: (token: AccessToken) => void): Send {
   return async (request, call) => {
     for (let repeated = false; ; repeated = true) {
       const token = await tokens.getToken(call).catch(noToken);
       try {
         const answer = await send(request, call, token);
-        tokens.accepted(token);
+        accepted(token);
         return answer;
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;
-        if (error.kind !== 'session' && isConnected(error)) tokens.accepted(token);
+        if (error.kind !== 'session' && isConnected(error)) accepted(token);
         if (error.kind !== 'session') throw error;
         await tokens.invalidate(token);
         if (repeated) throw error;

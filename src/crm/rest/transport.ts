@@ -1,9 +1,9 @@
 import { remainingMs } from '../../base/call.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import { type Http, HttpFailure } from '../http/http.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
-import { type Http, HttpFailure } from './http.ts';
 import type { Quota } from './quota.ts';
 import type { CrmAnswer, CrmRequest, SendWithToken } from './request.ts';
 

@@ -90,10 +90,11 @@ export function createBackoff(options: BackoffOptions): Backoff {
   };
 }
 
-/** Doubles with each failure, a quarter more or less, so that replicas and retries spread. */
+/** Whole milliseconds; doubles with each failure, a quarter more or less, so that replicas and retries spread. */
 function delayMs(failures: number): number {
   const middle = shortestMs * 2 ** Math.min(failures - 1, 20);
-  return Math.min(longestMs, Math.max(shortestMs, middle * (0.75 + Math.random() / 2)));
+  const spread = Math.round(middle * (0.75 + Math.random() / 2));
+  return Math.min(longestMs, Math.max(shortestMs, spread));
 }
 
 function parse(value: string | undefined, connectionHash: string): BackoffRecord | undefined {

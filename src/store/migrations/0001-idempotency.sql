@@ -6,6 +6,8 @@ create table idempotency_claims (
   fingerprint      bytea       not null,
   -- Chosen before the CRM is called, so that every repeat makes the same record.
   external_id      uuid        not null,
+  -- Of the record before a change, so that whoever continues can tell an interrupted change from another's.
+  entity_tag_before text,
   -- Grows with every owner; only the owner with the current fence may write the result.
   fence            bigint      not null,
   -- Until then nobody else may take the claim over; in the past once its owner gave it back.

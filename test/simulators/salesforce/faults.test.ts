@@ -167,6 +167,19 @@ describe('matching', () => {
     assert.equal((await org.data('POST', '/sobjects/Contact', { LastName: 'x' })).status, 201);
   });
 
+  it('looks for whole keys, also in the queries of a composite call', async () => {
+    await arm({ match: { object: 'Quote__c', recordKey: 'k1' }, effect: { kind: 'down' } });
+    const viaComposite = (key: string) => {
+      const soql = `SELECT Id FROM Quote__c WHERE External_Id__c IN ('${key}','x')`;
+      const url = `/services/data/v62.0/query?q=${encodeURIComponent(soql)}`;
+      return org.data('POST', '/composite', { compositeRequest: [{ method: 'GET', url, referenceId: 'q' }] });
+    };
+    assert.equal((await viaComposite('k1')).status, 503);
+    assert.equal((await viaComposite('k10')).status, 200);
+    assert.equal((await create('k10')).status, 201);
+    assert.equal((await create('k1')).status, 503);
+  });
+
   it('strikes by chance when asked to', async () => {
     await arm({ effect: { kind: 'down' }, probability: 0 });
     assert.equal((await org.data('GET', '/limits')).status, 200);

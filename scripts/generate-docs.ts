@@ -1,0 +1,165 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TSchema } from 'typebox';
+import { problemCodes } from '../src/api/openapi/document.ts';
+import { allRoutes, type Services } from '../src/api/routes.ts';
+import { type ProblemCode, problems } from '../src/base/problem.ts';
+import { type Setting, settingsTable } from '../src/settings/table.ts';
+
+/*
+ * Writes the reference pages whose content stands in tables of the code: docs/settings.md and docs/errors.md. Run it
+ * after a change to one of those tables: node scripts/generate-docs.ts
+ */
+
+const root = join(import.meta.dirname, '..');
+const note = '<!-- Written by scripts/generate-docs.ts; change the tables in src/ and run it again. -->';
+
+/** The pages by path inside the project. */
+export function generatedPages(): Record<string, string> {
+  return { 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage() };
+}
+
+function settingsPage(): string {
+  const rows = Object.entries(settingsTable as Record<string, Setting>).map(([key, row]) => [
+    code(key),
+    code(row.env),
+    valuesOf(row.schema),
+    row.fallback === undefined ? 'not set' : code(showValue(row.fallback)),
+    [row.doc, effectOf(row)].filter(Boolean).join(' '),
+  ]);
+  return page('Settings', settingsIntroduction, [
+    table(['key', 'variable', 'value', 'default', 'meaning'], rows),
+    settingsRules,
+  ]);
+}
+
+function effectOf({ planned, fallback }: Setting): string {
+  if (planned === undefined) return '';
+  if (planned === 'ignored') return '**No effect in this version yet**: it is accepted and checked.';
+  const unless = fallback === undefined ? 'leave it out' : `leave it at ${code(showValue(fallback))}`;
+  return `**Not in this version yet**: refused; ${unless}.`;
+}
+
+function showValue(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The schema of a setting in words. */
+function valuesOf(schema: TSchema): string {
+  const { type, enum: choices, pattern } = schema as { type?: string; enum?: unknown[]; pattern?: string };
+  if (choices !== undefined) return choices.map((choice) => code(String(choice))).join(', ');
+  if (type === 'integer') return `whole number${rangeOf(schema)}`;
+  if (type === 'number') return `number${rangeOf(schema)}`;
+  if (type === 'array') return 'list of texts; in the variable with commas between them';
+  return pattern === undefined ? 'text' : `text like ${code(pattern)}`;
+}
+
+function rangeOf(schema: TSchema): string {
+  const { minimum, exclusiveMinimum, maximum } = schema as Record<string, number | undefined>;
+  const low =
+    minimum === undefined
+      ? exclusiveMinimum === undefined
+        ? ''
+        : ` over ${exclusiveMinimum}`
+      : `, ${minimum}`;
+  if (maximum === undefined) return low === '' ? '' : `${low} or more`;
+  return exclusiveMinimum === undefined ? `${low} to ${maximum}` : `${low}, at most ${maximum}`;
+}
+
+const settingsIntroduction = `
+Each setting has a key for the configuration file and an environment variable that overrides it. The file is
+\`handoff.config.json\` in the working directory, or the one that \`--config FILE\` names; it need not exist. A key with a
+dot is a member of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. An empty variable counts as not set.
+
+A setting that is unknown, wrong or missing keeps the service from starting. The message names all of them at once.
+`;
+
+const settingsRules = `## One file for several environments
+
+\`environments.dev\`, \`environments.staging\` and \`environments.prod\` may hold any of the settings. The section that
+\`environment\` names is laid over the rest of the file, and environment variables over both:
+
+\`\`\`json
+{
+  "logLevel": "info",
+  "environments": {
+    "staging": { "crm": { "loginUrl": "https://test.salesforce.com", "clientId": "…", "username": "…" } },
+    "prod": { "crm": { "loginUrl": "https://login.salesforce.com", "clientId": "…", "username": "…" } }
+  }
+}
+\`\`\`
+
+## Settings that belong together
+
+- Of \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`, all are needed as soon as one of them, \`crm.audience\` or
+  \`crm.privateKeySecret\` is set. With none of them set, the simulated org is used.
+- \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and those three, takes no simulated org, makes
+  no first consumers, and accepts an \`http://\` address of the CRM on this machine only.`;
+
+function errorsPage(): string {
+  const used = new Set(allRoutes({} as Services).flatMap(problemCodes));
+  const codes = Object.keys(problems) as ProblemCode[];
+  const rows = (wanted: ProblemCode[]) =>
+    wanted.map((name) => {
+      const { status, title, advice } = problems[name];
+      return [code(name), String(status), title, advice];
+    });
+  const header = ['code', 'status', 'title', 'what to do'];
+  const reserved = codes.filter((name) => !used.has(name));
+  return page('Errors', errorsIntroduction, [
+    table(header, rows(codes.filter((name) => used.has(name)))),
+    `## Reserved codes\n\nNo operation of this version answers with these. Their meaning will not change:\n${reserved
+      .map((name) => ` ${code(name)}`)
+      .join(',')}.`,
+  ]);
+}
+
+const errorsIntroduction = `
+Every error is a problem document (RFC 9457) with the content type \`application/problem+json\`. Programs go by \`code\`;
+a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to this one answer: both are for people.
+
+\`\`\`json
+{
+  "type": "urn:handoff-gateway:problem:permission_denied",
+  "title": "The credentials lack a permission",
+  "status": 403,
+  "detail": "These credentials lack the permission bookings:write.",
+  "code": "permission_denied",
+  "request_id": "933bfcba-80b2-48dd-b31b-e58b7b06d3e3",
+  "required": { "resource": "bookings", "action": "write" }
+}
+\`\`\`
+
+| member | when | meaning |
+| --- | --- | --- |
+| \`type\`, \`title\`, \`status\`, \`detail\`, \`code\` | always | see above; \`type\` follows from \`code\` |
+| \`request_id\` | always | the \`X-Request-Id\` of the request: the operator finds the request in the log by it |
+| \`errors\` | something in the request is at fault | up to 20 places, each with \`message\` and one of \`pointer\` (JSON Pointer into the body), \`parameter\` (path or query), \`header\` |
+| \`required\` | 403 | the permission that is missing |
+| \`retry_after\` | a repeat may help later | seconds, the same as the header \`Retry-After\` |
+| \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
+
+What is no HTTP request is answered with \`invalid_request\` and the status that HTTP has for it: 408 when the request
+did not arrive within 30 seconds, 431 when its headers are too large, 400 otherwise.
+`;
+
+function page(title: string, introduction: string, parts: string[]): string {
+  return `${[note, `# ${title}`, introduction.trim(), ...parts].join('\n\n')}\n`;
+}
+
+function table(header: string[], rows: string[][]): string {
+  const lines = [header, header.map(() => '---'), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** In a table a bar would end the cell, even inside code. */
+function code(text: string): string {
+  return `\`${text.replaceAll('|', '\\|')}\``;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of Object.entries(generatedPages())) {
+    writeFileSync(join(root, path), text);
+    console.log(`wrote ${path}`);
+  }
+}

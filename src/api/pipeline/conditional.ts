@@ -1,0 +1,26 @@
+import { Problem } from '../../base/problem.ts';
+
+const tag = /(?:W\/)?"[^"]*"/g;
+
+/**
+ * Whether If-None-Match names this entity tag, so that 304 is the answer (weak comparison, RFC 9110 section 13.1.2).
+ */
+export function isNotModified(header: string | undefined, entityTag: string): boolean {
+  if (header === undefined) return false;
+  if (header.trim() === '*') return true;
+  return (header.match(tag) ?? []).some((candidate) => candidate.replace(/^W\//, '') === entityTag);
+}
+
+/**
+ * Checks If-Match against the record as it is now (strong comparison: a weak tag never matches, RFC 9110 section
+ * 13.1.1). Throws `precondition_failed`.
+ */
+export function requireMatch(header: string | undefined, entityTag: string): void {
+  if (header === undefined || header.trim() === '*') return;
+  const candidates: string[] = header.match(tag) ?? [];
+  if (candidates.includes(entityTag)) return;
+  throw new Problem(
+    'precondition_failed',
+    'The record has changed since the state that If-Match names; read it again.',
+  );
+}

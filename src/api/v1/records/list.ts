@@ -1,0 +1,97 @@
+import { type TSchema, Type } from 'typebox';
+import type { FieldValues, ListQuery, StoredRecord } from '../../../resources/records.ts';
+import { representationSchema } from '../../../resources/representation.ts';
+import type { Resource } from '../../../resources/resource.ts';
+import { type CursorCodec, maxCursorLength } from '../../pipeline/cursor.ts';
+import { defineRoute, type Route } from '../../route.ts';
+import * as shared from './shared.ts';
+
+const defaultLimit = 50;
+const maxLimit = 200;
+
+/** Lists records, newest first, a page at a time; no record that exists throughout is missed or repeated. */
+export function listRoute(context: shared.RecordsContext, cursors: CursorCodec): Route {
+  const { resource, records, represent } = context;
+  return defineRoute({
+    method: 'GET',
+    path: `/v1/${resource.collection}`,
+    operationId: `list${resource.collection[0]?.toUpperCase()}${resource.collection.slice(1)}`,
+    tag: resource.collection,
+    summary: `List ${resource.collection}`,
+    description:
+      'Newest first, ties broken by id. A cursor is good for the same list with the same filters only.',
+    permission: { resource: resource.collection, action: 'read' },
+    idempotencyKey: 'ignored',
+    request: { query: querySchema(resource) },
+    answers: { 200: { description: 'A page.', schema: pageSchema(representationSchema(resource)) } },
+    problems: ['invalid_cursor', ...shared.crmProblems],
+    async handle({ query, call }) {
+      const { limit = defaultLimit, cursor, ...given } = query as ListParameters;
+      const filters = normalise(resource, given);
+      const list = JSON.stringify([resource.collection, Object.entries(filters).sort()]);
+      const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
+      const found = await records.list(resource, { filters, limit: limit + 1, ...after }, call);
+      const page = found.slice(0, limit);
+      const hasMore = found.length > limit;
+      const next = hasMore ? cursors.encode(positionOf(page.at(-1) as StoredRecord), list) : null;
+      const data = page.map(({ values }) => represent(values)).join(',');
+      const body = `{"data":[${data}],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
+      return { status: 200, body, headers: { 'cache-control': 'private, no-cache' } };
+    },
+  });
+}
+
+type ListParameters = { limit?: number; cursor?: string } & Record<string, string>;
+type Position = NonNullable<ListQuery['after']>;
+
+function positionOf({ values }: StoredRecord): Position {
+  return { createdAt: values['created_at'] as string, id: values['id'] as string };
+}
+
+function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {
+  const entries = Object.entries(given).map(([name, value]) => {
+    return [name, fields[name]?.kind === 'uuid' ? value.toLowerCase() : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+function querySchema({ fields }: Resource) {
+  const filters = Object.entries(fields)
+    .filter(([, { filter }]) => filter)
+    .map(([name, { schema }]) => [name, Type.Optional(schema)] as const);
+  return Type.Object(
+    {
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: maxLimit,
+          default: defaultLimit,
+          description: 'Records on the page at most.',
+        }),
+      ),
+      cursor: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: maxCursorLength,
+          description: '`next_cursor` of the page before.',
+        }),
+      ),
+      ...Object.fromEntries(filters),
+    },
+    { additionalProperties: false },
+  );
+}
+
+/** The envelope of every list. */
+function pageSchema(item: TSchema) {
+  return Type.Object(
+    {
+      data: Type.Array(item, { maxItems: maxLimit }),
+      next_cursor: Type.Union([Type.String({ maxLength: maxCursorLength }), Type.Null()], {
+        description: 'Cursor of the next page; null on the last.',
+      }),
+      has_more: Type.Boolean(),
+    },
+    { additionalProperties: false },
+  );
+}

@@ -1,0 +1,55 @@
+import { Type } from 'typebox';
+import { Problem, type ProblemCode } from '../../../base/problem.ts';
+import type { PermissionResource } from '../../../consumers/consumer.ts';
+import type { Records, StoredRecord } from '../../../resources/records.ts';
+import { createRepresentation, entityTag, type Represent } from '../../../resources/representation.ts';
+import { type Resource, uuidSchema } from '../../../resources/resource.ts';
+
+/** What every operation on records works with. */
+export interface RecordsContext {
+  resource: Resource & { collection: PermissionResource };
+  records: Records;
+  represent: Represent;
+}
+
+export function recordsContext(resource: RecordsContext['resource'], records: Records): RecordsContext {
+  return { resource, records, represent: createRepresentation(resource) };
+}
+
+/** Codes of every operation that calls the CRM. */
+export const crmProblems: ProblemCode[] = [
+  'crm_error',
+  'crm_unavailable',
+  'crm_quota_exhausted',
+  'crm_timeout',
+];
+
+export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };
+
+/** `:id` in paths, called as the specification calls it. */
+export function idParams(name: string, { name: resource }: Resource) {
+  return Type.Object(
+    { [name]: uuidSchema(`External ID of the ${resource}.`) },
+    { additionalProperties: false },
+  );
+}
+
+/** A record as an answer, with its entity tag; readers may keep it, but must ask before they use it again. */
+export function recordAnswer(status: number, { represent }: RecordsContext, record: StoredRecord) {
+  const body = represent(record.values);
+  return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
+}
+
+export function notFound({ name }: Resource): Problem {
+  return new Problem('not_found', `There is no ${name} with this id.`);
+}
+
+/** Title of an operation: "Read a quote". */
+export function titled(verb: string, { name }: Resource): string {
+  return `${verb} a ${name}`;
+}
+
+/** `getQuote`, `createBooking`. */
+export function operationId(verb: string, { name }: Resource): string {
+  return `${verb}${name[0]?.toUpperCase()}${name.slice(1)}`;
+}

@@ -1,0 +1,67 @@
+import { hash } from 'node:crypto';
+import { type TSchema, Type } from 'typebox';
+import type { FieldValues } from './records.ts';
+import type { Field, Resource } from './resource.ts';
+
+/** Writes a record as the JSON text that consumers see; fields in the order of the declaration. */
+export type Represent = (values: FieldValues) => string;
+
+/** Builds the writer once a resource: a member that is JSON text already is passed on as it is. */
+export function createRepresentation({ fields }: Resource): Represent {
+  const members = Object.entries(fields).map(([name, { kind }], index) => ({
+    name,
+    prefix: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,
+    isJson: kind === 'json',
+  }));
+  return (values) => {
+    let text = '';
+    for (const { name, prefix, isJson } of members) {
+      const value = values[name] ?? null;
+      text += prefix + (isJson ? (value ?? 'null') : JSON.stringify(value));
+    }
+    return `${text}}`;
+  };
+}
+
+/** Strong entity tag of a representation: 128 bits of its SHA-256 (RFC 9110 section 8.8.3). */
+export function entityTag(representation: string): string {
+  return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`;
+}
+
+/** Schema of the representation. A field that the service itself vouches for is never null. */
+export function representationSchema({ fields, crmObject, name }: Resource): TSchema {
+  const properties = Object.fromEntries(
+    Object.entries(fields).map(([key, field]) => [key, key === 'id' ? field.schema : orNull(field)]),
+  );
+  return Type.Object(properties, {
+    additionalProperties: false,
+    title: name[0]?.toUpperCase() + name.slice(1),
+    description: crmObject === 'Contact' ? 'A member.' : `A ${name}.`,
+  });
+}
+
+/** What is stored in the CRM by others may be empty, or not of the field's type. */
+function orNull({ schema }: Field): TSchema {
+  const { description, ...type } = schema as TSchema & { description?: string };
+  return Type.Union([type as TSchema, Type.Null()], description === undefined ? {} : { description });
+}
+
+/** Schema of the body that creates a record. */
+export function creationSchema({ fields }: Resource): TSchema {
+  const writable = Object.entries(fields).filter(([, field]) => field.writable);
+  return Type.Object(
+    Object.fromEntries(
+      writable.map(([key, { schema, required }]) => [key, required ? schema : Type.Optional(schema)]),
+    ),
+    { additionalProperties: false },
+  );
+}
+
+/** Schema of the body that changes a record: any of the writable fields, at least one. */
+export function changeSchema({ fields }: Resource): TSchema {
+  const writable = Object.entries(fields).filter(([, field]) => field.writable);
+  return Type.Object(Object.fromEntries(writable.map(([key, { schema }]) => [key, Type.Optional(schema)])), {
+    additionalProperties: false,
+    minProperties: 1,
+  });
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import jsforce from 'jsforce';
+import { assertion, startOrg, type TestOrg } from './org.ts';
+
+/** The client in wide use, as it is: what it understands, an application written for Salesforce understands. */
+let org: TestOrg;
+let connection: InstanceType<typeof jsforce.Connection>;
+let refreshed = 0;
+
+before(async () => {
+  org = await startOrg({ seed: { members: 5 } });
+  connection = new jsforce.Connection({ loginUrl: org.url, version: '62.0', refreshFn });
+  await connection.authorize({
+    grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    assertion: await assertion(org.url),
+  });
+});
+after(() => org.close());
+beforeEach(() => org.control('POST', '/reset'));
+
+function refreshFn(_connection: unknown, done: (error: Error | null, token?: string) => void): void {
+  refreshed += 1;
+  org.login().then((token) => done(null, token), done);
+}
+
+const quote = (key: string, more: object = {}) => ({
+  External_Id__c: key,
+  Name__c: `Trip ${key}`,
+  Source__c: 'flights',
+  ...more,
+});
+const quotes = () => connection.sobject('Quote__c');
+// biome-ignore lint/suspicious/noExplicitAny: the client's result types are unions that each test knows better
+const loose = (value: unknown): any => value;
+
+describe('jsforce', () => {
+  it('logs in with an assertion and learns who it is', async () => {
+    assert.equal(connection.instanceUrl, org.url);
+    assert.match(connection.userInfo?.id ?? '', /^005/);
+    const identity = await connection.identity();
+    assert.equal(identity.display_name, 'Gateway Integration');
+    assert.match(identity.organization_id, /^00D/);
+  });
+
+  it('creates, retrieves, updates and deletes a record', async () => {
+    const created = loose(await quotes().create(quote('a')));
+    assert.equal(created.success, true);
+    assert.equal(loose(await quotes().retrieve(created.id)).Name__c, 'Trip a');
+    assert.equal(loose(await quotes().update({ Id: created.id, Name__c: 'changed' })).success, true);
+    assert.equal(loose(await quotes().retrieve(created.id)).Name__c, 'changed');
+    assert.equal(loose(await quotes().destroy(created.id)).success, true);
+    await assert.rejects(quotes().retrieve(created.id), { errorCode: 'ENTITY_IS_DELETED' });
+  });
+
+  it('upserts by external id and sees what was created', async () => {
+    const first = loose(await quotes().upsert(quote('k'), 'External_Id__c'));
+    const second = loose(await quotes().upsert(quote('k', { Name__c: 'again' }), 'External_Id__c'));
+    assert.deepEqual([first.created, second.created], [true, false]);
+    assert.equal(first.id, second.id);
+    const many = loose(await quotes().upsert([quote('k'), quote('new')], 'External_Id__c'));
+    assert.deepEqual(
+      many.map((item: { created: boolean }) => item.created),
+      [false, true],
+    );
+  });
+
+  it('is told of several matches', async () => {
+    const samples = connection.sobject('Sample__c');
+    await samples.create([{ Code__c: 'same' }, { Code__c: 'same' }]);
+    await assert.rejects(
+      loose(samples).upsert({ Code__c: 'same', Amount__c: 1 }, 'Code__c'),
+      (error: Error) => {
+        assert.equal(error.name, 'MULTIPLE_CHOICES');
+        assert.equal(loose(error).data.length, 2);
+        return true;
+      },
+    );
+  });
+
+  it('understands errors by their code', async () => {
+    await quotes().create(quote('a'));
+    await assert.rejects(loose(quotes()).create(quote('a')), { errorCode: 'DUPLICATE_VALUE' });
+    await assert.rejects(loose(quotes()).create({ nope: 1 }), { errorCode: 'INVALID_FIELD' });
+    await assert.rejects(connection.query('SELECT Nope FROM Quote__c'), { errorCode: 'INVALID_FIELD' });
+    await assert.rejects(connection.query('SELECT Id FROM Nope__c'), { errorCode: 'INVALID_TYPE' });
+  });
+
+  it('writes collections with an outcome for each record', async () => {
+    const records = Array.from({ length: 200 }, (_, index) => quote(`k${index}`));
+    const created = loose(await quotes().create(records));
+    assert.equal(created.length, 200);
+    await assert.rejects(quotes().create([...records, quote('k200')]), { errorCode: 'EXCEEDED_ID_LIMIT' });
+    const mixed = loose(await quotes().create([quote('k1'), quote('fresh')]));
+    assert.deepEqual(
+      mixed.map((item: { success: boolean }) => item.success),
+      [false, true],
+    );
+    assert.equal(mixed[0].errors[0].statusCode, 'DUPLICATE_VALUE');
+    const all = loose(await quotes().create([quote('k1'), quote('fresh2')], { allOrNone: true }));
+    assert.ok(all.every((item: { success: boolean }) => !item.success));
+    const updates = created.slice(0, 3).map((item: { id: string }) => ({ Id: item.id, Name__c: 'changed' }));
+    assert.ok(loose(await quotes().update(updates)).every((item: { success: boolean }) => item.success));
+    const ids = created.map((item: { id: string }) => item.id);
+    assert.ok(loose(await quotes().destroy(ids)).every((item: { success: boolean }) => item.success));
+    assert.equal((await connection.query('SELECT Id FROM Quote__c')).totalSize, 1);
+  });
+
+  it('retrieves many, with null where there is nothing', async () => {
+    const created = loose(await quotes().create([quote('a'), quote('b')]));
+    const unknown = `${created[0].id.slice(0, 9)}zzzzzz`;
+    const rows = loose(await quotes().retrieve([created[1].id, unknown, created[0].id]));
+    assert.deepEqual(
+      rows.map((row: { External_Id__c: string } | null) => row?.External_Id__c ?? null),
+      ['b', null, 'a'],
+    );
+  });
+
+  it('queries page by page, by hand and by itself', async () => {
+    await org.control(
+      'POST',
+      '/records/Quote__c',
+      Array.from({ length: 4500 }, (_, index) => quote(`k${index}`)),
+    );
+    const first = await connection.query('SELECT Id, External_Id__c FROM Quote__c');
+    assert.deepEqual([first.totalSize, first.done, first.records.length], [4500, false, 2000]);
+    const second = await connection.queryMore(first.nextRecordsUrl ?? '');
+    const third = await connection.queryMore(second.nextRecordsUrl ?? '');
+    assert.deepEqual([second.records.length, third.records.length, third.done], [2000, 500, true]);
+    const all = await connection.query('SELECT Id FROM Quote__c', { autoFetch: true, maxFetch: 10_000 });
+    assert.equal(new Set(all.records.map((row) => row.Id)).size, 4500);
+  });
+
+  it('finds by its own query builder', async () => {
+    const members = org.simulator.memberIds(2);
+    await quotes().create(members.map((key) => quote(key, { Member__r: { External_Id__c: key } })));
+    const found = loose(
+      await loose(quotes())
+        .find({
+          'Member__r.External_Id__c': members[0],
+          Name__c: { $like: 'Trip %' },
+          CreatedDate: { $ne: null },
+        })
+        .select('Id, Name__c, Member__r.LastName')
+        .sort({ CreatedDate: -1 })
+        .limit(5),
+    );
+    assert.equal(found.length, 1);
+    assert.equal(found[0].Member__r.LastName, 'Okafor');
+    assert.equal(await loose(quotes()).count({ Source__c: 'flights' }), 2);
+  });
+
+  it('describes objects and reads limits', async () => {
+    const global = await connection.describeGlobal();
+    assert.ok(global.sobjects.some((object) => object.name === 'Quote__c'));
+    const { fields } = await connection.describe('Quote__c');
+    assert.equal(fields.find((field) => field.name === 'External_Id__c')?.externalId, true);
+    const limits = loose(await connection.limits());
+    assert.equal(limits.DailyApiRequests.Max, 100_000);
+    assert.equal(connection.limitInfo.apiUsage?.limit, 100_000);
+    const versions = loose(await connection.request('/services/data'));
+    assert.equal(versions.at(-1).version, '68.0');
+  });
+
+  it('sends composite requests', async () => {
+    const answer = loose(
+      await connection.requestPost(`${connection._baseUrl()}/composite`, {
+        compositeRequest: [
+          {
+            method: 'POST',
+            url: `${'/services/data/v62.0'}/sobjects/Quote__c`,
+            referenceId: 'q',
+            body: quote('a'),
+          },
+          { method: 'GET', url: '/services/data/v62.0/sobjects/Quote__c/@{q.id}', referenceId: 'r' },
+        ],
+      }),
+    );
+    assert.equal(answer.compositeResponse[1].body.External_Id__c, 'a');
+  });
+
+  it('obtains a new token when its own has ended, and repeats the call', async () => {
+    const before = refreshed;
+    await org.control('POST', '/tokens/revoke');
+    assert.equal((await connection.query('SELECT Id FROM Contact')).totalSize, 5);
+    assert.equal(refreshed, before + 1);
+  });
+});
