@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { ApiError } from '../org/api-error.ts';
+import type { WriteGuard } from '../org/org.ts';
+import type { ObjectType, Row } from '../org/schema.ts';
+import { ControlError, type FaultEffect, type FaultInput, type FaultKind } from './fault-input.ts';
+
+/** What a fault may be matched against. */
+export interface FaultSubject {
+  method: string;
+  /** Path and query, decoded. */
+  path: string;
+  operation: string;
+  object?: string | undefined;
+  body: string;
+}
+
+export interface FaultView extends FaultInput {
+  id: string;
+  /** Calls (or records) struck so far. */
+  hits: number;
+  /** Calls being held now. */
+  held: number;
+}
+
+export interface Faults {
+  arm(input: FaultInput): FaultView;
+  list(): FaultView[];
+  /** Takes a fault away; calls that it holds go on. */
+  remove(id: string): void;
+  clear(): void;
+  /** Strikes with the first armed fault of these kinds that matches. */
+  strike(subject: FaultSubject, kinds: ReadonlySet<FaultKind>): StruckFault | undefined;
+  /** All waiting times that are armed for this call, in milliseconds. */
+  latency(subject: FaultSubject): number;
+  guard: WriteGuard;
+  release(id: string): number;
+  /** Resolves when the fault has struck `count` times. */
+  whenHit(id: string, count: number, signal: AbortSignal): Promise<FaultView>;
+}
+
+export interface StruckFault {
+  effect: FaultEffect;
+  /** For `hold`: resolves when the fault is released or taken away. */
+  hold(): Promise<void>;
+}
+
+interface Armed extends FaultInput {
+  id: string;
+  hits: number;
+  holds: Set<() => void>;
+  watchers: Set<() => void>;
+}
+
+const RECORD_KINDS: ReadonlySet<FaultKind> = new Set(['lockRow', 'recordError']);
+
+function hasObject(subject: FaultSubject, object: string): boolean {
+  if (subject.object?.toLowerCase() === object.toLowerCase()) return true;
+  // Collections name their objects in the body, Composite in the URLs and queries of its subrequests.
+  const name = RegExp.escape(object);
+  return new RegExp(`"type"\\s*:\\s*"${name}"|(/sobjects/|\\bfrom\\s+)${name}\\b`, 'i').test(
+    unescaped(subject.body),
+  );
+}
+
+function matches({ match }: FaultInput, subject: FaultSubject): boolean {
+  if (match.method !== undefined && match.method.toUpperCase() !== subject.method) return false;
+  if (match.operation !== undefined && match.operation !== subject.operation) return false;
+  if (match.path !== undefined && !subject.path.includes(match.path)) return false;
+  if (match.object !== undefined && !hasObject(subject, match.object)) return false;
+  return match.recordKey === undefined || hasKey(subject, match.recordKey);
+}
+
+/** The whole key, not a part of another one: `a1` is not in `a10` nor in `ba1`. */
+function hasKey(subject: FaultSubject, key: string): boolean {
+  const pattern = new RegExp(`(?<![\\w-])${RegExp.escape(key)}(?![\\w-])`);
+  return pattern.test(subject.path) || pattern.test(unescaped(subject.body));
+}
+
+/** URLs inside a Composite body are percent-encoded: `%27k1%27` holds the key k1, not 27k1. */
+function unescaped(body: string): string {
+  return body.replace(/%[0-9a-fA-F]{2}|\+/g, ' ');
+}
+
+function isLive(fault: Armed): boolean {
+  return fault.times === undefined || fault.hits < fault.times;
+}
+
+function isLucky(fault: Armed): boolean {
+  return fault.probability === undefined || Math.random() < fault.probability;
+}
+
+function hit(fault: Armed): void {
+  fault.hits += 1;
+  for (const watcher of [...fault.watchers]) watcher();
+}
+
+function view({ holds, watchers: _watchers, ...fault }: Armed): FaultView {
+  return { ...fault, held: holds.size };
+}
+
+function matchesRecord({ match }: FaultInput, type: ObjectType, row: Row): boolean {
+  if (match.object !== undefined && match.object.toLowerCase() !== type.name.toLowerCase()) return false;
+  const { recordKey } = match;
+  return recordKey === undefined || Object.values(row).some((value) => value === recordKey);
+}
+
+function recordError(effect: FaultEffect, row: Row): ApiError {
+  if (effect.kind === 'recordError') return new ApiError(400, effect.errorCode, effect.message, []);
+  const message = `unable to obtain exclusive access to this record or 1 records: ${row.Id}`;
+  return new ApiError(400, 'UNABLE_TO_LOCK_ROW', message, []);
+}
+
+function releaseAll(fault: Armed): number {
+  const held = [...fault.holds];
+  fault.holds.clear();
+  for (const go of held) go();
+  return held.length;
+}
+
+function struck(fault: Armed): StruckFault {
+  return {
+    effect: fault.effect,
+    hold: () =>
+      new Promise((resolve) => {
+        fault.holds.add(resolve);
+        // Counted once the call is really held: whoever waited for the hit may then kill or release it.
+        hit(fault);
+      }),
+  };
+}
+
+/** The armed faults, struck in the order in which they were armed. */
+export function createFaults(): Faults {
+  const armed = new Map<string, Armed>();
+
+  const find = (id: string): Armed => {
+    const fault = armed.get(id);
+    if (fault === undefined) throw new ControlError(404, `no fault ${id}`);
+    return fault;
+  };
+  const choose = (wanted: (fault: Armed) => boolean): Armed | undefined => {
+    for (const fault of armed.values()) {
+      if (isLive(fault) && wanted(fault) && isLucky(fault)) return fault;
+    }
+    return undefined;
+  };
+  const remove = (id: string): void => {
+    const fault = find(id);
+    armed.delete(id);
+    releaseAll(fault);
+  };
+
+  return {
+    arm: (input) => {
+      const fault: Armed = { ...input, id: randomUUID(), hits: 0, holds: new Set(), watchers: new Set() };
+      armed.set(fault.id, fault);
+      return view(fault);
+    },
+    list: () => [...armed.values()].map(view),
+    remove,
+    clear: () => {
+      for (const id of [...armed.keys()]) remove(id);
+    },
+    strike: (subject, kinds) => {
+      if (armed.size === 0) return undefined;
+      const fault = choose((each) => kinds.has(each.effect.kind) && matches(each, subject));
+      if (fault === undefined) return undefined;
+      if (fault.effect.kind !== 'hold') hit(fault);
+      return struck(fault);
+    },
+    latency: (subject) => {
+      let total = 0;
+      for (const fault of armed.values()) {
+        if (fault.effect.kind !== 'latency' || !isLive(fault) || !matches(fault, subject)) continue;
+        if (!isLucky(fault)) continue;
+        hit(fault);
+        total += fault.effect.ms;
+      }
+      return total;
+    },
+    guard: (type, row) => {
+      if (armed.size === 0) return undefined;
+      const fault = choose((each) => RECORD_KINDS.has(each.effect.kind) && matchesRecord(each, type, row));
+      if (fault === undefined) return undefined;
+      hit(fault);
+      return recordError(fault.effect, row);
+    },
+    release: (id) => releaseAll(find(id)),
+    whenHit: (id, count, signal) => watch(find(id), count, signal),
+  };
+}
+
+function watch(fault: Armed, count: number, signal: AbortSignal): Promise<FaultView> {
+  return new Promise((resolve, reject) => {
+    const check = (): void => {
+      if (fault.hits < count) return;
+      fault.watchers.delete(check);
+      resolve(view(fault));
+    };
+    fault.watchers.add(check);
+    signal.addEventListener('abort', () => {
+      fault.watchers.delete(check);
+      reject(new ControlError(408, `the fault has struck ${fault.hits} of ${count} times`));
+    });
+    check();
+  });
+}

@@ -1,0 +1,178 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { FaultKind } from '../control/fault-input.ts';
+import type { FaultSubject, Faults, StruckFault } from '../control/faults.ts';
+import type { Gate } from '../control/gate.ts';
+import type { Settings } from '../control/settings.ts';
+import { OAuthError } from '../oauth/assertion.ts';
+import { handleOAuth, type OAuthContext, oauthErrorAnswer } from '../oauth/endpoints.ts';
+import type { Sessions } from '../oauth/sessions.ts';
+import { ApiError } from '../org/api-error.ts';
+import type { ApiContext } from '../rest/api-call.ts';
+import { listVersions } from '../rest/discovery.ts';
+import { effectiveMethod } from '../rest/subrequest.ts';
+import {
+  chargeOf,
+  checkDailyLimit,
+  checkSession,
+  concurrentLimitError,
+  dailyLimitError,
+  dataPath,
+  isDataPath,
+  limitInfo,
+  runDataCall,
+  toApiCall,
+} from './data-endpoint.ts';
+import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer } from './exchange.ts';
+import { dataOperation, type Operation, oauthOperation } from './operation.ts';
+
+export interface Pipeline {
+  /** The answer to a call; undefined where none may be given and the connection must break. */
+  answer(call: HttpCall, operation: Operation): Promise<HttpAnswer | undefined>;
+}
+
+export interface PipelineParts {
+  api: ApiContext;
+  oauth: OAuthContext;
+  sessions: Sessions;
+  faults: Faults;
+  gate: Gate;
+  settings: Settings;
+  charge(calls: number): void;
+  /** Ends every wait when the simulator closes. */
+  closing: AbortSignal;
+}
+
+type Work = () => Promise<HttpAnswer>;
+
+/** Faults of the network before the service: they strike before a token is looked at. */
+const EDGE: ReadonlySet<FaultKind> = new Set(['down', 'hang', 'reset']);
+/** Faults that stand in the place of the call or around it. */
+const AROUND: ReadonlySet<FaultKind> = new Set(['error', 'hold', 'loseAnswer', 'lateAnswer']);
+const TOKEN_AROUND: ReadonlySet<FaultKind> = new Set([...AROUND, 'tokenError']);
+const DATA_AROUND: ReadonlySet<FaultKind> = new Set([...AROUND, 'dailyLimit', 'concurrentLimit']);
+
+/** More than this many calls that run for 20 s make an org refuse new ones (API Request Limits and Allocations). */
+const MAX_LONG_RUNNING = 25;
+const LONG_RUNNING_MS = 20_000;
+
+/** What a call asks for, however badly it is formed. */
+export function operationOf(call: HttpCall): Operation {
+  if (!isDataPath(call.pathname)) return oauthOperation(call.pathname);
+  try {
+    const [version, ...path] = dataPath(call.pathname);
+    if (version === undefined) return { name: 'versions' };
+    return dataOperation(effectiveMethod(call.method, call.query), path, call.query);
+  } catch {
+    return { name: 'unknown' };
+  }
+}
+
+function decodedPath(call: HttpCall): string {
+  const query = [...call.query].map(([name, value]) => `${name}=${value}`).join('&');
+  try {
+    return `${decodeURIComponent(call.pathname)}?${query}`;
+  } catch {
+    return `${call.pathname}?${query}`;
+  }
+}
+
+/** Path and body are made only when a fault is armed that asks for them: most calls meet none. */
+function toSubject(call: HttpCall, operation: Operation): FaultSubject {
+  return {
+    method: call.method,
+    operation: operation.name,
+    object: operation.object,
+    get path() {
+      return decodedPath(call);
+    },
+    get body() {
+      return call.body.toString('utf8');
+    },
+  };
+}
+
+function errorAnswer(error: unknown, more: Record<string, string>): HttpAnswer {
+  if (error instanceof OAuthError) return oauthErrorAnswer(error);
+  if (!(error instanceof ApiError)) throw error;
+  return jsonAnswer(error.status, error.toBody(), { ...more, ...error.headers });
+}
+
+function plannedError(struck: StruckFault): ApiError | OAuthError | HttpAnswer | undefined {
+  const { effect } = struck;
+  switch (effect.kind) {
+    case 'tokenError':
+      return new OAuthError(effect.error, effect.description);
+    case 'dailyLimit':
+      return dailyLimitError();
+    case 'concurrentLimit':
+      return concurrentLimitError();
+    case 'error':
+      if (effect.contentType === undefined)
+        return new ApiError(effect.status, effect.errorCode, effect.message);
+      return { status: effect.status, headers: { 'Content-Type': effect.contentType }, body: effect.message };
+    default:
+      return undefined;
+  }
+}
+
+/** Takes a call through the armed faults, the token check and the limits to its work. */
+export function createPipeline(parts: PipelineParts): Pipeline {
+  const { faults, settings, closing } = parts;
+  const pause = (ms: number): Promise<unknown> =>
+    ms > 0 ? delay(ms, undefined, { signal: closing }) : Promise.resolve();
+
+  /** Runs the work with the fault around it; undefined when the answer is to be lost. */
+  const runAround = async (struck: StruckFault | undefined, work: Work): Promise<HttpAnswer | undefined> => {
+    const effect = struck?.effect;
+    if (struck === undefined || effect === undefined) return work();
+    const planned = plannedError(struck);
+    if (planned instanceof Error) throw planned;
+    if (planned !== undefined) return planned;
+    if (effect.kind === 'hold' && effect.stage === 'before') await struck.hold();
+    const answer = await work();
+    if (effect.kind === 'hold' && effect.stage !== 'before') await struck.hold();
+    if (effect.kind === 'lateAnswer') await pause(effect.ms);
+    return effect.kind === 'loseAnswer' ? undefined : answer;
+  };
+
+  const answerData = async (call: HttpCall, subject: FaultSubject): Promise<HttpAnswer | undefined> => {
+    try {
+      checkSession(parts.sessions, call);
+      const struck = faults.strike(subject, DATA_AROUND);
+      checkDailyLimit(parts.api);
+      if (parts.gate.runningSince(LONG_RUNNING_MS) > MAX_LONG_RUNNING) throw concurrentLimitError();
+      const apiCall = toApiCall(call);
+      parts.charge(chargeOf(apiCall));
+      return await runAround(struck, () => runDataCall(parts.api, apiCall).catch(asAnswer));
+    } catch (error) {
+      return asAnswer(error);
+    }
+  };
+  const asAnswer = (error: unknown): HttpAnswer => errorAnswer(error, limitInfo(parts.api));
+
+  const answerOther = async (call: HttpCall, subject: FaultSubject): Promise<HttpAnswer | undefined> => {
+    try {
+      const kinds = subject.operation === 'token' ? TOKEN_AROUND : AROUND;
+      return await runAround(faults.strike(subject, kinds), async () => {
+        if (subject.operation === 'versions') return jsonAnswer(200, listVersions());
+        return (await handleOAuth(parts.oauth, call)) ?? edgeAnswer(404, 'URL No Longer Exists');
+      });
+    } catch (error) {
+      return errorAnswer(error, {});
+    }
+  };
+
+  return {
+    answer: async (call, operation) => {
+      const subject = toSubject(call, operation);
+      const isData = isDataPath(call.pathname) && operation.name !== 'versions';
+      await pause(faults.latency(subject) + (isData ? settings.latencyMs : 0));
+      const edge = faults.strike(subject, EDGE)?.effect.kind;
+      if (edge === 'down') return edgeAnswer(503, 'Service Unavailable');
+      if (edge === 'reset') return undefined;
+      // Never settles: the caller's own timeout, or the end of the simulator, ends the connection.
+      if (edge === 'hang') return new Promise<undefined>(() => undefined);
+      return isData ? answerData(call, subject) : answerOther(call, subject);
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type SalesforceSimulatorOptions, startSalesforceSimulator } from './simulator.ts';
+
+const USAGE = `Usage: node simulators/salesforce/main.ts --client-id ID --username NAME --public-key FILE [options]
+
+  --client-id ID             consumer key of the app
+  --username NAME            username of the integration user
+  --public-key FILE          PEM public key or certificate of the app; may be given more than once
+  --user-name NAME           display name of the integration user
+  --audience URL             accepted "aud"; may be given more than once
+  --host HOST                address to listen on (127.0.0.1)
+  --port PORT                port to listen on (0: any free one)
+  --package DIR              source-format package with the objects and fields
+  --data FILE                keeps the records across restarts
+  --seed-members N           makes sure that N Contacts with known external ids exist
+  --token-lifetime SECONDS   session timeout (7200)
+  --token-format FORMAT      opaque or jwt (opaque)
+  --daily-limit N            API calls a day (100000)
+  --max-page-size N          rows in a page of a query (2000)
+  --strict                   refuse assertions valid for more than five minutes
+  --help                     show this text`;
+
+const TEXT = { type: 'string' } as const;
+const LIST = { type: 'string', multiple: true } as const;
+const FLAG = { type: 'boolean' } as const;
+
+const ARGUMENTS = {
+  'client-id': TEXT,
+  username: TEXT,
+  'public-key': LIST,
+  'user-name': TEXT,
+  audience: LIST,
+  host: TEXT,
+  port: TEXT,
+  package: TEXT,
+  data: TEXT,
+  'seed-members': TEXT,
+  'token-lifetime': TEXT,
+  'token-format': TEXT,
+  'daily-limit': TEXT,
+  'max-page-size': TEXT,
+  strict: FLAG,
+  help: FLAG,
+} as const;
+
+type Given = ReturnType<typeof parse>;
+
+function parse(args: string[]) {
+  return parseArgs({ args, options: ARGUMENTS, strict: true }).values;
+}
+
+function required(given: Given, name: 'client-id' | 'username'): string {
+  const value = given[name];
+  if (value === undefined) throw new Error(`--${name} is required`);
+  return value;
+}
+
+function number(
+  given: Given,
+  name: 'port' | 'seed-members' | 'token-lifetime' | 'daily-limit' | 'max-page-size',
+) {
+  const text = given[name];
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (text === '' || !(value >= 0)) throw new Error(`--${name} must be a number of at least 0`);
+  return value;
+}
+
+function tokenFormat(given: Given): 'opaque' | 'jwt' | undefined {
+  const format = given['token-format'];
+  if (format === undefined || format === 'opaque' || format === 'jwt') return format;
+  throw new Error('--token-format must be opaque or jwt');
+}
+
+/** Options not given are left out, so that the defaults of the simulator hold. */
+function present<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+}
+
+function toOptions(given: Given): SalesforceSimulatorOptions {
+  const files = given['public-key'] ?? [];
+  if (files.length === 0) throw new Error('--public-key is required');
+  const members = number(given, 'seed-members');
+  return present({
+    clientId: required(given, 'client-id'),
+    username: required(given, 'username'),
+    publicKey: files.map((file) => readFileSync(file, 'utf8')),
+    userName: given['user-name'],
+    audience: given.audience,
+    host: given.host,
+    port: number(given, 'port'),
+    packageDir: given.package,
+    dataFile: given.data,
+    seed: members === undefined ? undefined : { members },
+    tokenLifetimeSeconds: number(given, 'token-lifetime'),
+    tokenFormat: tokenFormat(given),
+    dailyLimit: number(given, 'daily-limit'),
+    maxPageSize: number(given, 'max-page-size'),
+    strict: given.strict,
+  });
+}
+
+async function run(): Promise<void> {
+  const given = parse(process.argv.slice(2));
+  if (given.help) {
+    console.log(USAGE);
+    return;
+  }
+  const simulator = await startSalesforceSimulator(toOptions(given));
+  console.log(`Simulated Salesforce org listening on ${simulator.url}`);
+  const stop = (): void => {
+    void simulator.close();
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+}
+
+run().catch((error: unknown) => {
+  console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+  process.exitCode = 2;
+});

@@ -1,0 +1,52 @@
+/**
+ * A refusal as Salesforce words it. On a single call it becomes `[{message, errorCode, fields?}]` with `status`,
+ * inside a collections answer the same code stands under `statusCode` (REST API Developer Guide, Status Codes and
+ * Error Responses).
+ */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly errorCode: string;
+  readonly fields: string[] | undefined;
+  /** Extra response headers, such as `Allow` on a 405. */
+  readonly headers: Record<string, string>;
+
+  constructor(
+    status: number,
+    errorCode: string,
+    message: string,
+    fields?: string[],
+    headers: Record<string, string> = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.errorCode = errorCode;
+    this.fields = fields;
+    this.headers = headers;
+  }
+
+  /** The body of a single call's answer. */
+  toBody(): object[] {
+    const fields = this.fields === undefined ? {} : { fields: this.fields };
+    return [{ message: this.message, errorCode: this.errorCode, ...fields }];
+  }
+
+  /** The same error as a member of `errors` in a collections answer: another key, the same codes. */
+  toItem(): { statusCode: string; message: string; fields: string[] } {
+    return { statusCode: this.errorCode, message: this.message, fields: this.fields ?? [] };
+  }
+}
+
+/** 404 as the error page words it; also the answer for a misspelt object in a path. */
+export function notFound(message = 'The requested resource does not exist'): ApiError {
+  return new ApiError(404, 'NOT_FOUND', message);
+}
+
+/** 400 for a body or value that does not parse or has another type than the field. */
+export function jsonParserError(message: string): ApiError {
+  return new ApiError(400, 'JSON_PARSER_ERROR', message);
+}
+
+/** 400 for a field or relationship that is not there or can't be used that way. */
+export function invalidField(message: string, fields?: string[]): ApiError {
+  return new ApiError(400, 'INVALID_FIELD', message, fields);
+}

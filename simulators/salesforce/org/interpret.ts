@@ -1,0 +1,142 @@
+import { ApiError, invalidField, jsonParserError } from './api-error.ts';
+import { toId15 } from './ids.ts';
+import { findKeyField, type Org } from './org.ts';
+import { type Field, findField, findRelationship, type ObjectType, type Value } from './schema.ts';
+import { coerceValue } from './values.ts';
+
+export type Body = Record<string, unknown>;
+
+/** Field by field what a body asks for; undefined clears the field. */
+export type Changes = Map<Field, Value | undefined>;
+
+export interface InterpretOptions {
+  mode: 'create' | 'update';
+  /** System and read-only fields may be set too; used for test data only. */
+  raw?: boolean;
+  /** The key of an upsert, which must stand in the path and not in the body. */
+  key?: Field;
+}
+
+export function isPlainObject(value: unknown): value is Body {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The stored, 18-character form of an id that should belong to a record of `target`.
+ * @throws ApiError MALFORMED_ID for what is no id of that object, INVALID_CROSS_REFERENCE_KEY where there is no record.
+ */
+function resolveId(org: Org, field: Field, target: ObjectType, raw: string): string {
+  const id15 = toId15(raw);
+  if (id15?.startsWith(target.keyPrefix) !== true) {
+    throw new ApiError(400, 'MALFORMED_ID', `${field.label}: id value of incorrect type: ${raw}`, [
+      field.name,
+    ]);
+  }
+  const row = org.store.get(target, id15);
+  if (row === undefined) {
+    throw new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', 'invalid cross reference id', [field.name]);
+  }
+  return row.Id;
+}
+
+function findParentKey(target: ObjectType, relationship: string, given: Body): [Field, unknown] {
+  const entries = Object.entries(given).filter(([name]) => name !== 'attributes' && name !== 'type');
+  const [entry] = entries;
+  if (entry === undefined || entries.length > 1) {
+    throw invalidField(`The relationship ${relationship} needs exactly one external id field`);
+  }
+  const field = findKeyField(target, entry[0]);
+  if (field === undefined) {
+    throw invalidField(`No such column '${entry[0]}' on sobject of type ${target.name}`);
+  }
+  return [field, entry[1]];
+}
+
+/** A parent named by its own external id, `"Member__r": {"External_Id__c": "…"}` (REST guide, Upsert, relationships). */
+function resolveParent(org: Org, type: ObjectType, lookup: Field, given: Body): string {
+  const target = org.schema.find(lookup.referenceTo ?? '');
+  if (target === undefined) throw invalidField(`${lookup.name} refers to an unknown object`);
+  const relationship = lookup.relationshipName ?? type.name;
+  const [keyField, raw] = findParentKey(target, relationship, given);
+  const value = coerceValue(keyField, raw);
+  const missing = `Foreign key external ID: ${String(raw).toLowerCase()} not found for field ${keyField.name} in entity ${target.name}`;
+  if (value === undefined) throw invalidField(missing, []);
+  if (keyField.type === 'id') return resolveId(org, lookup, target, String(value));
+  const rows = org.store.find(target, keyField, value);
+  const [row] = rows;
+  if (row === undefined) throw invalidField(missing, []);
+  if (rows.length > 1) {
+    throw invalidField(
+      `More than one record found for external id field: [${rows.map((each) => each.Id).join(', ')}]`,
+    );
+  }
+  return row.Id;
+}
+
+function interpretRelationship(
+  org: Org,
+  type: ObjectType,
+  name: string,
+  raw: unknown,
+): [Field, Value | undefined] {
+  const lookup = findRelationship(type, name);
+  if (lookup === undefined) throw invalidField(`No such column '${name}' on sobject of type ${type.name}`);
+  if (raw === null) return [lookup, undefined];
+  if (!isPlainObject(raw))
+    throw jsonParserError(`Cannot deserialize ${name}: an object with one external id is expected`);
+  return [lookup, resolveParent(org, type, lookup, raw)];
+}
+
+function interpretField(org: Org, field: Field, raw: unknown): Value | undefined {
+  const value = coerceValue(field, raw);
+  if (field.type !== 'reference' || value === undefined) return value;
+  const target = org.schema.find(field.referenceTo ?? '');
+  return target === undefined ? value : resolveId(org, field, target, String(value));
+}
+
+function isWriteable(field: Field, options: InterpretOptions): boolean {
+  if (options.raw === true) return field.compute === undefined;
+  return options.mode === 'create' ? field.createable : field.updateable;
+}
+
+function refuseKey(name: string): ApiError {
+  return invalidField(`The ${name} field should not be specified in the sobject data.`);
+}
+
+function readOnly(names: string[]): ApiError {
+  const message = `Unable to create/update fields: ${names.join(', ')}. Please check the security settings of this field and verify that it is read/write for your profile or permission set.`;
+  return new ApiError(400, 'INVALID_FIELD_FOR_INSERT_UPDATE', message, names);
+}
+
+/**
+ * Reads a request body into changes of fields.
+ * @throws ApiError for an unknown or read-only field, a value of the wrong type, a parent that is not there.
+ */
+export function interpretBody(org: Org, type: ObjectType, body: Body, options: InterpretOptions): Changes {
+  const changes: Changes = new Map();
+  const refused: string[] = [];
+  for (const [name, raw] of Object.entries(body)) {
+    if (name === 'attributes') continue;
+    const field = findField(type, name);
+    if (field === undefined) {
+      const [lookup, value] = interpretRelationship(org, type, name, raw);
+      if (changes.has(lookup)) throw bothReferences(name, lookup);
+      changes.set(lookup, value);
+    } else if (field === options.key || field.type === 'id') {
+      throw refuseKey(field.name);
+    } else if (!isWriteable(field, options)) {
+      refused.push(field.name);
+    } else {
+      if (changes.has(field)) throw bothReferences(field.relationshipName ?? name, field);
+      changes.set(field, interpretField(org, field, raw));
+    }
+  }
+  if (refused.length > 0) throw readOnly(refused);
+  return changes;
+}
+
+function bothReferences(relationship: string, field: Field): ApiError {
+  return invalidField(
+    `cannot specify both an external ID reference ${relationship} and a salesforce id, ${field.name}`,
+  );
+}

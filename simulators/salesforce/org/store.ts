@@ -1,0 +1,179 @@
+import type { JournalEntry } from './journal.ts';
+import type { Field, ObjectType, Row, Schema, Value } from './schema.ts';
+import { foldFor } from './schema.ts';
+import { createTimeline, type Timeline } from './timeline.ts';
+
+/** Where equal values of one field are found without a scan. */
+interface Index {
+  field: Field;
+  fold: (value: Value) => Value;
+  rows: Map<Value, Set<Row>>;
+}
+
+export interface Table {
+  type: ObjectType;
+  rows: Map<string, Row>;
+  indexes: Map<string, Index>;
+  timeline: Timeline;
+  deleted: Set<string>;
+}
+
+export interface Change {
+  table: Table;
+  before: Row | undefined;
+  after: Row | undefined;
+}
+
+export interface Store {
+  table(type: ObjectType): Table;
+  get(type: ObjectType, id15: string): Row | undefined;
+  /** Rows whose indexed field (id, external id, unique or lookup) has this value, in the field's own case rule. */
+  find(type: ObjectType, field: Field, value: Value): Row[];
+  /** Replaces `before` by `after`; either may be absent. Inside a transaction only. */
+  write(type: ObjectType, before: Row | undefined, after: Row | undefined): void;
+  /** Runs `work` to the end or not at all; nested calls join the outer transaction. */
+  transaction<T>(work: () => T): T;
+  /** A point in the running transaction that `rollback` returns to. */
+  savepoint(): number;
+  rollback(savepoint: number): void;
+  /** Every stored record and every mark of a deleted one, as journal entries. */
+  entries(): Iterable<JournalEntry>;
+  /** Takes an entry of the journal in, outside any transaction. */
+  restore(entry: JournalEntry): void;
+  clear(): void;
+}
+
+function isIndexed(field: Field): boolean {
+  // Every record points to the one user: an index of that would hold all rows under one value.
+  const lookup = field.type === 'reference' && field.referenceTo !== 'User';
+  return field.externalId || field.unique || lookup;
+}
+
+function createTable(type: ObjectType): Table {
+  const indexed = [...type.fields.values()].filter(isIndexed);
+  const key =
+    indexed.find((field) => field.name === 'External_Id__c') ?? indexed.find((field) => field.externalId);
+  return {
+    type,
+    rows: new Map(),
+    indexes: new Map(indexed.map((field) => [field.name, { field, fold: foldFor(field), rows: new Map() }])),
+    timeline: createTimeline(key),
+    deleted: new Set(),
+  };
+}
+
+function indexAdd(index: Index, row: Row): void {
+  const value = row[index.field.name];
+  if (value === undefined) return;
+  const folded = index.fold(value);
+  const rows = index.rows.get(folded);
+  if (rows === undefined) index.rows.set(folded, new Set([row]));
+  else rows.add(row);
+}
+
+function indexRemove(index: Index, row: Row): void {
+  const value = row[index.field.name];
+  if (value === undefined) return;
+  const folded = index.fold(value);
+  const rows = index.rows.get(folded);
+  rows?.delete(row);
+  if (rows?.size === 0) index.rows.delete(folded);
+}
+
+function apply({ table, before, after }: Change): void {
+  for (const index of table.indexes.values()) {
+    if (before !== undefined) indexRemove(index, before);
+    if (after !== undefined) indexAdd(index, after);
+  }
+  table.timeline.replace(before, after);
+  if (after !== undefined) {
+    table.rows.set(after.Id.slice(0, 15), after);
+    table.deleted.delete(after.Id.slice(0, 15));
+  } else if (before !== undefined) {
+    table.rows.delete(before.Id.slice(0, 15));
+    table.deleted.add(before.Id.slice(0, 15));
+  }
+}
+
+function undo({ table, before, after }: Change): void {
+  apply({ table, before: after, after: before });
+  // Undoing an insert must not leave the mark of a deleted record behind.
+  if (before === undefined && after !== undefined) table.deleted.delete(after.Id.slice(0, 15));
+}
+
+function toEntry({ table, before, after }: Change): JournalEntry {
+  return [table.type.name, after ?? before?.Id ?? ''];
+}
+
+function* allEntries(tables: Iterable<Table>): Iterable<JournalEntry> {
+  for (const table of tables) {
+    for (const row of table.rows.values()) yield [table.type.name, row];
+    for (const id of table.deleted) yield [table.type.name, id];
+  }
+}
+
+/**
+ * The records in memory. All work on it is synchronous, so a transaction never sees another one half done.
+ * @param commit receives the changes of a finished transaction; when it throws, they are undone.
+ */
+export function createStore(schema: Schema, commit: (entries: JournalEntry[]) => void): Store {
+  const tables = new Map(schema.objects.map((type) => [type.name, createTable(type)]));
+  let changes: Change[] | undefined;
+
+  const tableOf = (type: ObjectType): Table => {
+    const table = tables.get(type.name);
+    if (table === undefined) throw new Error(`no table for ${type.name}`);
+    return table;
+  };
+
+  const rollback = (savepoint: number): void => {
+    const undone = changes?.splice(savepoint) ?? [];
+    for (const change of undone.reverse()) undo(change);
+  };
+
+  const begin = <T>(work: () => T): T => {
+    changes = [];
+    try {
+      const result = work();
+      if (changes.length > 0) commit(changes.map(toEntry));
+      return result;
+    } catch (error) {
+      rollback(0);
+      throw error;
+    } finally {
+      changes = undefined;
+    }
+  };
+
+  return {
+    table: tableOf,
+    get: (type, id15) => tableOf(type).rows.get(id15),
+    find: (type, field, value) => {
+      const index = tableOf(type).indexes.get(field.name);
+      if (index === undefined) throw new Error(`${type.name}.${field.name} has no index`);
+      return [...(index.rows.get(index.fold(value)) ?? [])];
+    },
+    write: (type, before, after) => {
+      const change = { table: tableOf(type), before, after };
+      apply(change);
+      changes?.push(change);
+    },
+    transaction: (work) => (changes === undefined ? begin(work) : work()),
+    savepoint: () => changes?.length ?? 0,
+    rollback,
+    entries: () => allEntries(tables.values()),
+    restore: ([name, change]) => {
+      const table = tables.get(name);
+      // An object that left the package takes its records with it.
+      if (table === undefined) return;
+      const id15 = (typeof change === 'string' ? change : change.Id).slice(0, 15);
+      const before = table.rows.get(id15);
+      if (typeof change !== 'string') apply({ table, before, after: change });
+      else if (before !== undefined) apply({ table, before, after: undefined });
+      else table.deleted.add(id15);
+    },
+    clear: () => {
+      for (const [name, table] of tables) tables.set(name, createTable(table.type));
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { ApiError, notFound } from '../org/api-error.ts';
+import type { ApiAnswer, ApiCall, ApiContext } from './api-call.ts';
+import { isVersion } from './discovery.ts';
+
+export type Route = (context: ApiContext, call: ApiCall) => ApiAnswer;
+
+/** How one call of a Composite or Batch body is described. */
+export interface Subrequest {
+  method: string;
+  url: string;
+  body: unknown;
+  headers: Record<string, string>;
+}
+
+/** The decoded segments of a path. @throws ApiError 404 where one is not encoded properly. */
+export function splitPath(pathname: string): string[] {
+  try {
+    const segments = pathname.split('/').filter((segment) => segment !== '');
+    return segments.map(decodeURIComponent);
+  } catch {
+    throw notFound();
+  }
+}
+
+/** `POST …?_HttpMethod=PATCH` stands for PATCH, for clients that can't send it. */
+export function effectiveMethod(method: string, query: URLSearchParams): string {
+  const override = query.get('_HttpMethod');
+  return method === 'POST' && override !== null ? override.toUpperCase() : method;
+}
+
+/** @throws ApiError when the URL is none of the data API, or is a Composite or Batch call itself. */
+export function toCall(request: Subrequest): ApiCall {
+  const url = URL.parse(request.url.replace(/^\/?(services\/data\/)?/, '/'), 'http://subrequest');
+  const [version = '', ...path] = splitPath(url?.pathname ?? '');
+  const nested = path[0] === 'composite' && path[1] !== 'sobjects';
+  if (url === null || !isVersion(version) || nested) {
+    throw new ApiError(400, 'INVALID_INPUT', `${request.url} can't be used as a subrequest`);
+  }
+  const headers = new Map(
+    Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+  return {
+    method: effectiveMethod(request.method.toUpperCase(), url.searchParams),
+    version,
+    path,
+    query: url.searchParams,
+    body: request.body,
+    header: (name) => headers.get(name),
+  };
+}
+
+/** Runs a subrequest; a refusal becomes its answer. */
+export function runSubrequest(context: ApiContext, request: Subrequest, route: Route): ApiAnswer {
+  try {
+    return route(context, toCall(request));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { status: error.status, body: error.toBody() };
+  }
+}
