@@ -108,9 +108,8 @@ function errorsPage(): string {
   const reserved = codes.filter((name) => !used.has(name));
   return page('Errors', errorsIntroduction, [
     table(header, rows(codes.filter((name) => used.has(name)))),
-    `## Reserved codes\n\nNo operation of this version answers with these. Their meaning will not change:\n${reserved
-      .map((name) => ` ${code(name)}`)
-      .join(',')}.`,
+    `## Reserved codes\n\nNo operation of this version answers with these. Their meaning will not change:`,
+    `${reserved.map(code).join(', ')}.`,
   ]);
 }
 

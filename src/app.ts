@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { createOperationsServer } from './api/operations-server.ts';
 import { createCursorCodec } from './api/pipeline/cursor.ts';
+import { createSettle } from './api/pipeline/settle.ts';
+import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer } from './api/server.ts';
 import { makeFolder } from './base/durable-file.ts';
@@ -14,7 +16,9 @@ import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
+import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
+import { createJobQueue } from './jobs/job-queue.ts';
 import { createHealth } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
@@ -68,7 +72,9 @@ export function createApp(settings: Settings, log: Log): App {
     const database = await openDatabase(context);
     const consumers = await loadConsumers(context, secrets);
     const { crm, org } = await connectCrm(context, secrets, cache);
-    const server = buildServer(context, { secrets, cache, database, consumers, crm });
+    const routes = buildRoutes({ secrets, cache, database, consumers, crm });
+    startJobs(context, database, routes);
+    const server = buildServer(context, { database, consumers, routes });
     const url = await server.listen({ host: settings.host, port: settings.port });
     ready = true;
     return { url, operationsUrl, org };
@@ -183,8 +189,7 @@ interface Parts {
   crm: Crm;
 }
 
-function buildServer(context: Context, { secrets, cache, database, consumers, crm }: Parts): FastifyInstance {
-  const { settings, log, metrics, opened, stopping } = context;
+function buildRoutes({ secrets, cache, database, consumers, crm }: Parts): Route[] {
   const health = createHealth(
     {
       crm: async () => ({ ...(await crm.health.check()) }),
@@ -195,8 +200,32 @@ function buildServer(context: Context, { secrets, cache, database, consumers, cr
     ['crm', 'database'],
   );
   const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
+  return allRoutes({ records: crm.records, cursors, health, version });
+}
+
+/** The jobs start beside the service: nobody who calls it waits for them. */
+function startJobs({ settings, log, opened }: Context, database: Database, routes: readonly Route[]): void {
+  const { idempotencyRetentionHours: retentionHours } = settings;
+  const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
+  const jobs = createJobQueue({
+    database,
+    log,
+    jobs: [{ name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run }],
+  });
+  opened.defer(() => jobs.stop());
+  jobs.start().catch((error) => log.error({ err: error }, 'the job queue could not be started'));
+}
+
+interface ServerParts {
+  database: Database;
+  consumers: Consumers;
+  routes: readonly Route[];
+}
+
+function buildServer(context: Context, { database, consumers, routes }: ServerParts): FastifyInstance {
+  const { settings, log, metrics, opened, stopping } = context;
   const server = createServer({
-    routes: allRoutes({ records: crm.records, cursors, health, version }),
+    routes,
     authenticate: consumers.authenticate,
     attempts: consumers.attempts,
     ledger: createLedger({ database, metrics, retentionHours: settings.idempotencyRetentionHours }),

@@ -1,13 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { createActivity } from './control/activity.ts';
-import { handleControl } from './control/control-api.ts';
+import { createControl } from './control/control-api.ts';
 import { createFaults } from './control/faults.ts';
 import { createGate } from './control/gate.ts';
 import type { Settings } from './control/settings.ts';
 import { createUsage } from './control/usage.ts';
-import { type HttpAnswer, type HttpCall, jsonAnswer } from './http/exchange.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createHttpServer } from './http/server.ts';
 import { readPublicKeys } from './oauth/assertion.ts';
@@ -84,28 +83,16 @@ function openOrg(options: SalesforceSimulatorOptions): Org {
   return org;
 }
 
-function isLoopback(request: IncomingMessage): boolean {
-  const address = request.socket.remoteAddress ?? '';
-  return address === '::1' || /^(::ffff:)?127\./.test(address);
-}
-
-/** The control API is for this machine only, and not for pages in its browser. */
-function refuseControl(request: IncomingMessage): HttpAnswer | undefined {
-  if (isLoopback(request) && request.headers.origin === undefined) return undefined;
-  return jsonAnswer(403, { error: 'the control API answers programs on this machine only' });
-}
-
-/** The parts of one running org and how they hang together. */
-function assemble(options: SalesforceSimulatorOptions, baseUrl: () => string) {
+/** The parts of one running org that hold something. */
+function createParts(options: SalesforceSimulatorOptions, baseUrl: () => string) {
+  // Before the data file is opened: a key that can't be read must not leave it open.
   const keys = readPublicKeys([options.publicKey].flat());
   const org = openOrg(options);
   const settings = initialSettings(options);
-  const closing = new AbortController();
-  const usage = createUsage();
   const activity = createActivity();
   const faults = createFaults();
-  const gate = createGate(() => settings.maxConcurrent ?? Number.POSITIVE_INFINITY);
-  const cursors = createCursorStore();
+  org.guard = faults.guard;
+  org.onCommit = activity.addRows;
   const sessions = createSessions({
     orgId: org.id,
     userId: org.user.id,
@@ -114,70 +101,85 @@ function assemble(options: SalesforceSimulatorOptions, baseUrl: () => string) {
     issuer: baseUrl,
     clientId: options.clientId,
   });
-  org.guard = faults.guard;
-  org.onCommit = activity.addRows;
-
-  const api: ApiContext = {
+  const gate = createGate(() => settings.maxConcurrent ?? Number.POSITIVE_INFINITY);
+  return {
+    keys,
     org,
-    cursors,
-    pageSize: () => settings.maxPageSize,
-    baseUrl,
-    usage: () => ({ used: usage.used(), limit: settings.dailyLimit }),
-  };
-  const oauth: OAuthContext = {
-    org,
-    sessions,
-    baseUrl,
-    onTokenIssued: activity.tokenIssued,
-    rules: () => ({
-      clientId: options.clientId,
-      username: options.username,
-      keys,
-      audience: options.audience ?? [baseUrl(), ...LOGIN_HOSTS],
-      strict: options.strict ?? false,
-    }),
-  };
-  const charge = (calls: number): void => {
-    usage.add(calls);
-    activity.addMetered(calls);
-  };
-  const pipeline = createPipeline({
-    api,
-    oauth,
-    sessions,
-    faults,
-    gate,
     settings,
-    charge,
-    closing: closing.signal,
-  });
-  const reset = (records: boolean): void => {
-    faults.clear();
-    Object.assign(settings, initialSettings(options));
-    gate.update();
-    cursors.clear();
-    if (records) {
-      org.clear();
-      seedMembers(org, options.seed?.members ?? 0);
-    }
-    usage.reset();
-    activity.reset();
+    activity,
+    faults,
+    sessions,
+    gate,
+    cursors: createCursorStore(),
+    usage: createUsage(),
   };
-  const controlParts = { org, faults, activity, sessions, settings, onSettings: gate.update, reset };
-  const control = async (
-    call: HttpCall,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<HttpAnswer> =>
-    refuseControl(request) ?? handleControl(controlParts, call, response, closing.signal);
-  return { org, closing, server: createHttpServer({ pipeline, activity, gate, control }) };
 }
 
-function listen(
-  server: ReturnType<typeof createHttpServer>,
-  port: number,
-  host: string,
-): Promise<AddressInfo> {
+type Parts = ReturnType<typeof createParts>;
+
+function apiContext(parts: Parts, baseUrl: () => string): ApiContext {
+  const { org, cursors, settings, usage } = parts;
+  return {
+    org,
+    cursors,
+    baseUrl,
+    pageSize: () => settings.maxPageSize,
+    usage: () => ({ used: usage.used(), limit: settings.dailyLimit }),
+  };
+}
+
+function oauthContext(
+  options: SalesforceSimulatorOptions,
+  parts: Parts,
+  baseUrl: () => string,
+): OAuthContext {
+  const { keys } = parts;
+  const { clientId, username, audience, strict = false } = options;
+  return {
+    org: parts.org,
+    sessions: parts.sessions,
+    baseUrl,
+    onTokenIssued: parts.activity.tokenIssued,
+    rules: () => ({ clientId, username, keys, strict, audience: audience ?? [baseUrl(), ...LOGIN_HOSTS] }),
+  };
+}
+
+function reset(options: SalesforceSimulatorOptions, parts: Parts, records: boolean): void {
+  parts.faults.clear();
+  Object.assign(parts.settings, initialSettings(options));
+  parts.gate.update();
+  parts.cursors.clear();
+  if (records) {
+    parts.org.clear();
+    seedMembers(parts.org, options.seed?.members ?? 0);
+  }
+  parts.usage.reset();
+  parts.activity.reset();
+}
+
+function createServerOf(
+  options: SalesforceSimulatorOptions,
+  parts: Parts,
+  baseUrl: () => string,
+  closing: AbortSignal,
+): Server {
+  const charge = (calls: number): void => {
+    parts.usage.add(calls);
+    parts.activity.addMetered(calls);
+  };
+  const api = apiContext(parts, baseUrl);
+  const oauth = oauthContext(options, parts, baseUrl);
+  const pipeline = createPipeline({ ...parts, api, oauth, charge, closing });
+  const control = createControl({
+    ...parts,
+    closing,
+    onSettings: parts.gate.update,
+    reset: (records) => reset(options, parts, records),
+  });
+  return createHttpServer({ pipeline, control, activity: parts.activity, gate: parts.gate });
+}
+
+function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {
@@ -201,7 +203,10 @@ export async function startSalesforceSimulator(
   options: SalesforceSimulatorOptions,
 ): Promise<SalesforceSimulator> {
   let url = '';
-  const { org, closing, server } = assemble(options, () => url);
+  const closing = new AbortController();
+  const parts = createParts(options, () => url);
+  const { org } = parts;
+  const server = createServerOf(options, parts, () => url, closing.signal);
   const host = options.host ?? '127.0.0.1';
   const { port } = await listen(server, options.port ?? 0, host).catch((error: unknown) => {
     org.close();

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
+import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
-import { handOff } from '../handoff/handoff.ts';
+import { confirm, type HandoffConfirmation, handOff } from '../handoff/handoff.ts';
 import { readDetails } from '../resources/details.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
-import { uuidSchema } from '../resources/resource.ts';
-import { defineRoute, json, type RequiredPermission, type Route } from './route.ts';
+import { type Resource, uuidSchema } from '../resources/resource.ts';
+import { type Answer, defineRoute, json, type RequiredPermission, type Route } from './route.ts';
 
 const targets = { quote, booking };
 const { fields } = quote;
@@ -84,6 +85,7 @@ export function handoffRoute({ records }: { records: Records }): Route {
       },
     },
     problems: ['member_not_found', 'details_too_large', 'crm_rejected', ...crmProblems],
+    settle: (externalId, call) => settle(records, externalId, call),
     async handle({ body, bodyText, call, claim }) {
       const details = readDetails(bodyText, ['result', 'details'], fields.details);
       const resource = targets[body.type];
@@ -100,9 +102,22 @@ export function handoffRoute({ records }: { records: Records }): Route {
         externalId,
         call,
       ).catch(inTermsOfHandOff);
-      return json(201, confirmed, { location: `/v1/${resource.collection}/${externalId}` });
+      return confirmationOf(resource, confirmed);
     },
   });
+}
+
+function confirmationOf({ collection }: Resource, confirmed: HandoffConfirmation): Answer {
+  return json(201, confirmed, { location: `/v1/${collection}/${confirmed.external_id}` });
+}
+
+/** The confirmation of a hand-off that was interrupted, if its record exists. */
+async function settle(records: Records, externalId: string, call: Call): Promise<Answer | undefined> {
+  for (const resource of Object.values(targets)) {
+    const record = await records.find(resource, externalId, call);
+    if (record) return confirmationOf(resource, confirm(resource, record, externalId));
+  }
+  return undefined;
 }
 
 /** The CRM names fields of the record; in the hand-off's body some of them stand below `result`. */

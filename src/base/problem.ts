@@ -91,7 +91,8 @@ export const problems = {
   member_not_found: {
     status: 422,
     title: 'The member does not exist',
-    advice: "Check the member's External ID; the member must exist in the CRM first.",
+    advice:
+      "Check the member's External ID; the member must exist in the CRM. Then send the request with a new key, if with any.",
   },
   details_too_large: {
     status: 422,
@@ -101,7 +102,8 @@ export const problems = {
   crm_rejected: {
     status: 422,
     title: 'The CRM refused the record',
-    advice: "Mend what `errors` names. The rule is the CRM's; its administrator knows it.",
+    advice:
+      "Mend what `errors` names, and take a new key, if any. The rule is the CRM's; its administrator knows it.",
   },
   partner_rejected: {
     status: 422,

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Log } from '../observability/log.ts';
 
 const firstPauseMs = 250;
 const longestPauseMs = 5000;
@@ -10,7 +9,7 @@ interface WaitOptions {
   /** Whether an error is a passing one; any other ends the wait. */
   isPassing: (error: unknown) => boolean;
   signal: AbortSignal;
-  log: Log;
+  log: { warn(details: object, message: string): void };
 }
 
 /** Repeats the work until it succeeds, waiting up to 5 s in between. Throws what is not passing, and when aborted. */

@@ -1,5 +1,5 @@
 import type { Call } from '../base/call.ts';
-import type { Records } from '../resources/records.ts';
+import type { RecordRef, Records } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 
 /** A search result that an advisor chose, and what it was chosen for. */
@@ -29,6 +29,14 @@ export async function handOff(
   call: Call,
 ): Promise<HandoffConfirmation> {
   const values = { trip_id: tripId, member_id: memberId, ...result, status: 'created' };
-  const { nativeId } = await records.create(resource, externalId, values, call);
+  return confirm(resource, await records.create(resource, externalId, values, call), externalId);
+}
+
+/** The confirmation of a record that exists. */
+export function confirm(
+  resource: Resource,
+  { nativeId }: RecordRef,
+  externalId: string,
+): HandoffConfirmation {
   return { id: nativeId, type: resource.name, status: 'created', external_id: externalId };
 }

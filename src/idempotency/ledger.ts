@@ -30,6 +30,8 @@ const certainMs = 5000;
 export interface KeyedRequest {
   consumerId: string;
   key: string;
+  /** Name of the operation, for whoever clears up after it. */
+  operation: string;
   fingerprint: Buffer;
   /** External ID to store if the claim is new. */
   externalId: string;
@@ -102,13 +104,14 @@ export function createLedger({ database, metrics, retentionHours }: LedgerOption
   async function take(request: KeyedRequest): Promise<ClaimRow | undefined> {
     const { rows } = await sql<ClaimRow>`
       insert into idempotency_claims as c
-        (consumer_id, key, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
-      values (${request.consumerId}, ${request.key}, ${request.fingerprint}, ${request.externalId}, 1,
+        (consumer_id, key, operation, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
+      values (${request.consumerId}, ${request.key}, ${request.operation}, ${request.fingerprint}, ${request.externalId}, 1,
         now() + ${lease}, now(), now())
       on conflict (consumer_id, key) do update set
         fence = c.fence + 1,
         lease_until = excluded.lease_until,
         last_attempt_at = excluded.last_attempt_at,
+        operation = excluded.operation,
         fingerprint = excluded.fingerprint,
         external_id = case when c.completed_at is null then c.external_id else excluded.external_id end,
         created_at = case when c.completed_at is null then c.created_at else excluded.created_at end,

@@ -16,7 +16,11 @@ export interface SecretsManager {
   delete(name: string, expected: string): Promise<void>;
   /** Names of all secrets below a folder, e.g. `consumers`. Throws `SecretsUnavailable`. */
   list(folder: string): Promise<string[]>;
-  /** Calls back (soon, at most 1 s later) when something below the folder may have changed; returns the way to stop. */
+  /**
+   * Calls back when something below the folder may have changed; returns the way to stop. Files tell of a change
+   * within 1 s. Remote secrets managers never call back, since asking them that often would load them and cost money:
+   * with them a change shows when the secret is read again, every `secretsRefreshSeconds` or sooner.
+   */
   watch(folder: string, changed: () => void): () => void;
   /** Resolves when the secrets manager answers. Throws `SecretsUnavailable`. */
   checkHealth(): Promise<void>;

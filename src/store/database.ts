@@ -6,6 +6,7 @@ export interface Tables {
     consumer_id: string;
     key: string;
     fingerprint: Uint8Array;
+    operation: string;
     external_id: string;
     entity_tag_before: string | null;
     fence: Generated<string>;
@@ -23,6 +24,8 @@ export interface Tables {
 export interface Database {
   readonly kind: 'pglite' | 'postgres';
   readonly sql: Kysely<Tables>;
+  /** Runs SQL as it is: one statement with parameters, or several without. For libraries that bring their own SQL. */
+  execute(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
   /** Runs several statements that take no parameters, in one transaction that only one process is in at a time. */
   migrate(statements: (appliedVersion: number) => string[]): Promise<void>;
   /** Resolves when the database answers. Throws. */

@@ -23,6 +23,15 @@ export async function openPglite(dir: string): Promise<Database> {
   return {
     kind: 'pglite',
     sql: new Kysely<Tables>({ dialect: new PGliteDialect({ pglite }) }),
+    execute: async (text, values) => {
+      if (values?.length) return pglite.query(text, values);
+      const results = await pglite.exec(text).catch(async (error) => {
+        // A block that failed inside its own transaction would poison the one connection for everybody.
+        await pglite.exec('rollback');
+        throw error;
+      });
+      return { rows: results.flatMap(({ rows }) => rows) };
+    },
     migrate: async (statements) => {
       await pglite.exec(createHistory);
       const { rows } = await pglite.query<{ version: number }>(selectVersion);

@@ -32,6 +32,7 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
   return {
     kind: 'postgres',
     sql: new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }),
+    execute: (text, values) => pool.query(text, values),
     migrate: async (statements) => {
       const client = await pool.connect();
       let broken: Error | undefined;

@@ -49,6 +49,7 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/secrets': ['src/observability', 'src/base'],
   'src/cache': ['src/observability', 'src/base'],
   'src/store': ['src/observability', 'src/base'],
+  'src/jobs': ['src/store/database.ts', 'src/observability', 'src/base'],
 
   'src/observability': ['src/base'],
   'src/base': [],
@@ -63,10 +64,11 @@ export const packageHomes: Record<string, readonly string[]> = {
   commander: ['src/cli'],
   fastify: ['src/api'],
   '@scalar/fastify-api-reference': ['src/api/openapi'],
-  undici: ['src/crm'],
+  undici: ['src/crm', 'src/secrets/vault-http.ts'],
   jose: ['src/crm', 'simulators/salesforce'],
-  '@aws-sdk/client-secrets-manager': ['src/secrets/aws.ts'],
+  '@aws-sdk/client-secrets-manager': ['src/secrets'],
   ioredis: ['src/cache/redis.ts', 'src/cache/redis-subscriber.ts'],
+  'pg-boss': ['src/jobs'],
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
@@ -80,6 +82,6 @@ export const packageHomes: Record<string, readonly string[]> = {
 
 function allBelowApp(): string[] {
   const domain = ['src/handoff', 'src/consumers', 'src/idempotency', 'src/resources'];
-  const ports = ['src/secrets', 'src/cache', 'src/store'];
+  const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs'];
   return [...domain, ...ports, 'src/observability', 'src/base'];
 }

@@ -64,6 +64,7 @@ for (const [name, open] of Object.entries(openers)) {
     const newRequest = () => ({
       consumerId: 'con_test',
       key: randomUUID(),
+      operation: 'createQuote',
       fingerprint: Buffer.alloc(32, 1),
       externalId: randomUUID(),
     });
@@ -203,6 +204,7 @@ test('without its database the ledger says so, and that nothing was done', async
   const ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
   const request = {
     consumerId: 'c',
+    operation: 'x',
     key: randomUUID(),
     fingerprint: Buffer.alloc(32),
     externalId: randomUUID(),

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HttpAnswer, type HttpCall, jsonAnswer } from '../http/exchange.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError } from '../org/api-error.ts';
@@ -17,10 +17,18 @@ export interface ControlParts {
   activity: Activity;
   sessions: Sessions;
   settings: Settings;
+  /** Ends every wait when the simulator closes. */
+  closing: AbortSignal;
   onSettings(): void;
   /** Back to the state of the start; `records: false` keeps the records. */
   reset(records: boolean): void;
 }
+
+export type ControlHandler = (
+  call: HttpCall,
+  request: IncomingMessage,
+  response: ServerResponse,
+) => Promise<HttpAnswer>;
 
 interface ControlCall {
   method: string;
@@ -31,8 +39,8 @@ interface ControlCall {
   signal: AbortSignal;
 }
 
-type Result = unknown | Promise<unknown>;
-type Handler = (parts: ControlParts, call: ControlCall) => Result;
+/** May answer with a promise. */
+type Handler = (parts: ControlParts, call: ControlCall) => unknown;
 
 const DEFAULT_WAIT_MS = 30_000;
 const LONGEST_WAIT_MS = 600_000;
@@ -117,16 +125,13 @@ const HANDLERS: Record<string, Handler> = {
   'POST faults/*/release': (parts, call) => ({ released: parts.faults.release(call.path[1] ?? '') }),
   'GET faults/*/await': (parts, call) => parts.faults.whenHit(call.path[1] ?? '', countOf(call), call.signal),
   'GET await': awaitCalls,
-  'POST tokens/*': (parts, call) => {
-    if (call.path[1] !== 'revoke') throw new ControlError(404, 'no such control path');
-    return { revoked: parts.sessions.revokeAll() };
-  },
+  'POST tokens/revoke': (parts) => ({ revoked: parts.sessions.revokeAll() }),
   'POST reset': reset,
   'GET settings': (parts) => parts.settings,
   'POST settings': settings,
   'PATCH settings': settings,
   'GET counters': (parts) => ({ ...parts.activity.view(), tokens: parts.sessions.count() }),
-  'POST counters/*': (parts) => {
+  'POST counters/reset': (parts) => {
     parts.activity.reset();
     return {};
   },
@@ -155,34 +160,40 @@ function waitingSignal(call: HttpCall, response: ServerResponse, closing: AbortS
 function findHandler(method: string, path: string[]): Handler {
   // The second segment is a name or an id: one pattern stands for all of them.
   const pattern = path.map((segment, index) => (index === 1 ? '*' : segment)).join('/');
-  const handler = HANDLERS[`${method} ${pattern}`];
+  const handler = HANDLERS[`${method} ${path.join('/')}`] ?? HANDLERS[`${method} ${pattern}`];
   if (handler === undefined) throw new ControlError(404, 'no such control path');
   return handler;
 }
 
-/** `/simulator/…`: how tests steer the org and look into it. No part of Salesforce. */
-export async function handleControl(
-  parts: ControlParts,
-  call: HttpCall,
-  response: ServerResponse,
-  closing: AbortSignal,
-): Promise<HttpAnswer> {
-  try {
-    const path = call.pathname.split('/').slice(2).map(decodeURIComponent);
-    const handler = findHandler(call.method, path);
-    const signal = waitingSignal(call, response, closing);
-    const result = await handler(parts, {
-      method: call.method,
-      path,
-      query: call.query,
-      body: parseJson(call.body),
-      signal,
-    });
-    return jsonAnswer(200, result);
-  } catch (error) {
-    if (error instanceof ControlError) return jsonAnswer(error.status, { error: error.message });
-    if (error instanceof ApiError)
-      return jsonAnswer(error.status, { error: error.message, errorCode: error.errorCode });
-    throw error;
-  }
+function isLoopback(request: IncomingMessage): boolean {
+  const address = request.socket.remoteAddress ?? '';
+  return address === '::1' || /^(::ffff:)?127\./.test(address);
+}
+
+function toAnswer(error: unknown): HttpAnswer {
+  if (error instanceof ControlError) return jsonAnswer(error.status, { error: error.message });
+  if (error instanceof ApiError)
+    return jsonAnswer(error.status, { error: error.message, errorCode: error.errorCode });
+  throw error;
+}
+
+/**
+ * Answers `/simulator/…`, by which tests steer the org and look into it. No part of Salesforce: for programs on this
+ * machine only, and not for pages in its browser.
+ */
+export function createControl(parts: ControlParts): ControlHandler {
+  return async (call, request, response) => {
+    try {
+      if (!isLoopback(request) || request.headers.origin !== undefined) {
+        throw new ControlError(403, 'the control API answers programs on this machine only');
+      }
+      const path = call.pathname.split('/').slice(2).map(decodeURIComponent);
+      const handler = findHandler(call.method, path);
+      const signal = waitingSignal(call, response, parts.closing);
+      const control = { method: call.method, path, query: call.query, body: parseJson(call.body), signal };
+      return jsonAnswer(200, await handler(parts, control));
+    } catch (error) {
+      return toAnswer(error);
+    }
+  };
 }

@@ -32,6 +32,8 @@ export interface Faults {
   strike(subject: FaultSubject, kinds: ReadonlySet<FaultKind>): StruckFault | undefined;
   /** All waiting times that are armed for this call, in milliseconds. */
   latency(subject: FaultSubject): number;
+  /** Runs the synchronous work of a call, so that `guard` knows to which call a record belongs. */
+  during<T>(subject: FaultSubject, work: () => T): T;
   guard: WriteGuard;
   release(id: string): number;
   /** Resolves when the fault has struck `count` times. */
@@ -62,10 +64,15 @@ function hasObject(subject: FaultSubject, object: string): boolean {
   );
 }
 
-function matches({ match }: FaultInput, subject: FaultSubject): boolean {
+function matchesCall({ match }: FaultInput, subject: FaultSubject): boolean {
   if (match.method !== undefined && match.method.toUpperCase() !== subject.method) return false;
   if (match.operation !== undefined && match.operation !== subject.operation) return false;
-  if (match.path !== undefined && !subject.path.includes(match.path)) return false;
+  return match.path === undefined || subject.path.includes(match.path);
+}
+
+function matches(fault: FaultInput, subject: FaultSubject): boolean {
+  const { match } = fault;
+  if (!matchesCall(fault, subject)) return false;
   if (match.object !== undefined && !hasObject(subject, match.object)) return false;
   return match.recordKey === undefined || hasKey(subject, match.recordKey);
 }
@@ -132,6 +139,7 @@ function struck(fault: Armed): StruckFault {
 /** The armed faults, struck in the order in which they were armed. */
 export function createFaults(): Faults {
   const armed = new Map<string, Armed>();
+  let current: FaultSubject | undefined;
 
   const find = (id: string): Armed => {
     const fault = armed.get(id);
@@ -178,9 +186,22 @@ export function createFaults(): Faults {
       }
       return total;
     },
+    during: (subject, work) => {
+      current = subject;
+      try {
+        return work();
+      } finally {
+        current = undefined;
+      }
+    },
     guard: (type, row) => {
-      if (armed.size === 0) return undefined;
-      const fault = choose((each) => RECORD_KINDS.has(each.effect.kind) && matchesRecord(each, type, row));
+      // Outside of a call it is the simulator's own work, such as the seed: that is never struck.
+      if (armed.size === 0 || current === undefined) return undefined;
+      const call = current;
+      const fault = choose(
+        (each) =>
+          RECORD_KINDS.has(each.effect.kind) && matchesCall(each, call) && matchesRecord(each, type, row),
+      );
       if (fault === undefined) return undefined;
       hit(fault);
       return recordError(fault.effect, row);

@@ -88,10 +88,17 @@ export function chargeOf(call: ApiCall): number {
   return call.path[0] === 'composite' && call.path[1] === 'batch' ? countBatchCalls(call.body) : 1;
 }
 
-/** Runs a data API call to its end: when this resolves, everything that it wrote is kept. */
-export async function runDataCall(context: ApiContext, call: ApiCall): Promise<HttpAnswer> {
+/**
+ * Runs a data API call to its end: when this resolves, everything that it wrote is kept.
+ * @param wrap is given the work itself, which is synchronous.
+ */
+export async function runDataCall(
+  context: ApiContext,
+  call: ApiCall,
+  wrap: (work: () => ApiAnswer) => ApiAnswer,
+): Promise<HttpAnswer> {
   if (mayQuery(call)) await loadSoqlParser();
-  const answer: ApiAnswer = routeCall(context, call);
+  const answer = wrap(() => routeCall(context, call));
   const headers = { ...limitInfo(context), ...answer.headers };
   if (answer.body === undefined) return { status: answer.status, headers };
   return jsonAnswer(answer.status, answer.body, headers);

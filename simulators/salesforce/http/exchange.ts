@@ -75,7 +75,7 @@ export function edgeAnswer(status: number, text: string): HttpAnswer {
 
 async function pack(request: IncomingMessage, answer: HttpAnswer): Promise<[Buffer, Record<string, string>]> {
   const plain = Buffer.from(answer.body ?? '');
-  const accepted = String(request.headers['accept-encoding'] ?? '');
+  const accepted = request.headers['accept-encoding'] ?? '';
   if (plain.length < COMPRESS_ABOVE || !/\bgzip\b/.test(accepted)) return [plain, {}];
   const packed = await gzipAsync(plain, { level: constants.Z_BEST_SPEED });
   return [packed, { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' }];

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FaultKind } from '../control/fault-input.ts';
+import type { FaultEffect, FaultKind } from '../control/fault-input.ts';
 import type { FaultSubject, Faults, StruckFault } from '../control/faults.ts';
 import type { Gate } from '../control/gate.ts';
 import type { Settings } from '../control/settings.ts';
@@ -7,7 +7,7 @@ import { OAuthError } from '../oauth/assertion.ts';
 import { handleOAuth, type OAuthContext, oauthErrorAnswer } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError } from '../org/api-error.ts';
-import type { ApiContext } from '../rest/api-call.ts';
+import type { ApiAnswer, ApiContext } from '../rest/api-call.ts';
 import { listVersions } from '../rest/discovery.ts';
 import { effectiveMethod } from '../rest/subrequest.ts';
 import {
@@ -97,8 +97,8 @@ function errorAnswer(error: unknown, more: Record<string, string>): HttpAnswer {
   return jsonAnswer(error.status, error.toBody(), { ...more, ...error.headers });
 }
 
-function plannedError(struck: StruckFault): ApiError | OAuthError | HttpAnswer | undefined {
-  const { effect } = struck;
+/** What a fault answers in the place of the call; undefined for those that let it run. */
+function plannedAnswer(effect: FaultEffect): ApiError | OAuthError | HttpAnswer | undefined {
   switch (effect.kind) {
     case 'tokenError':
       return new OAuthError(effect.error, effect.description);
@@ -115,6 +115,10 @@ function plannedError(struck: StruckFault): ApiError | OAuthError | HttpAnswer |
   }
 }
 
+function holdStage(effect: FaultEffect): 'before' | 'after' | undefined {
+  return effect.kind === 'hold' ? (effect.stage ?? 'after') : undefined;
+}
+
 /** Takes a call through the armed faults, the token check and the limits to its work. */
 export function createPipeline(parts: PipelineParts): Pipeline {
   const { faults, settings, closing } = parts;
@@ -123,16 +127,15 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   /** Runs the work with the fault around it; undefined when the answer is to be lost. */
   const runAround = async (struck: StruckFault | undefined, work: Work): Promise<HttpAnswer | undefined> => {
-    const effect = struck?.effect;
-    if (struck === undefined || effect === undefined) return work();
-    const planned = plannedError(struck);
+    if (struck === undefined) return work();
+    const planned = plannedAnswer(struck.effect);
     if (planned instanceof Error) throw planned;
     if (planned !== undefined) return planned;
-    if (effect.kind === 'hold' && effect.stage === 'before') await struck.hold();
+    if (holdStage(struck.effect) === 'before') await struck.hold();
     const answer = await work();
-    if (effect.kind === 'hold' && effect.stage !== 'before') await struck.hold();
-    if (effect.kind === 'lateAnswer') await pause(effect.ms);
-    return effect.kind === 'loseAnswer' ? undefined : answer;
+    if (holdStage(struck.effect) === 'after') await struck.hold();
+    if (struck.effect.kind === 'lateAnswer') await pause(struck.effect.ms);
+    return struck.effect.kind === 'loseAnswer' ? undefined : answer;
   };
 
   const answerData = async (call: HttpCall, subject: FaultSubject): Promise<HttpAnswer | undefined> => {
@@ -143,7 +146,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (parts.gate.runningSince(LONG_RUNNING_MS) > MAX_LONG_RUNNING) throw concurrentLimitError();
       const apiCall = toApiCall(call);
       parts.charge(chargeOf(apiCall));
-      return await runAround(struck, () => runDataCall(parts.api, apiCall).catch(asAnswer));
+      const wrap = (work: () => ApiAnswer): ApiAnswer => faults.during(subject, work);
+      return await runAround(struck, () => runDataCall(parts.api, apiCall, wrap).catch(asAnswer));
     } catch (error) {
       return asAnswer(error);
     }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Activity } from '../control/activity.ts';
+import type { ControlHandler } from '../control/control-api.ts';
 import type { Gate } from '../control/gate.ts';
 import { ApiError } from '../org/api-error.ts';
 import { isDataPath } from './data-endpoint.ts';
@@ -11,7 +12,7 @@ export interface ServerParts {
   activity: Activity;
   gate: Gate;
   /** Answers `/simulator/…`; such calls are neither counted nor struck by faults. */
-  control(call: HttpCall, request: IncomingMessage, response: ServerResponse): Promise<HttpAnswer>;
+  control: ControlHandler;
 }
 
 /** URI, and URI with headers, are limited to this many bytes each (Status Codes and Error Responses). */
@@ -58,83 +59,74 @@ async function readCall(request: IncomingMessage, url: URL): Promise<HttpCall | 
   }
 }
 
-export function createHttpServer(parts: ServerParts): Server {
-  const note = (request: IncomingMessage, response: ServerResponse, url: URL, operation: string): void => {
-    const record = parts.activity.arrive({
-      method: request.method ?? 'GET',
-      path: loggedPath(url),
-      operation,
-    });
-    response.once('close', () => {
-      record.status = response.writableFinished ? response.statusCode : 0;
-    });
-  };
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  url: URL;
+}
 
-  const finish = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    answer: HttpAnswer | undefined,
-  ): Promise<void> => {
-    if (answer === undefined) request.socket.resetAndDestroy();
-    else await sendAnswer(request, response, answer);
-  };
+function note(parts: ServerParts, { request, response, url }: Exchange, operation: string): void {
+  const path = loggedPath(url);
+  const record = parts.activity.arrive({ method: request.method ?? 'GET', path, operation });
+  response.once('close', () => {
+    record.status = response.writableFinished ? response.statusCode : 0;
+  });
+}
 
-  const serveApi = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    url: URL,
-    call: HttpCall,
-  ): Promise<void> => {
-    const operation = operationOf(call);
-    note(request, response, url, operation.name);
-    if (!isDataPath(call.pathname)) {
-      await finish(request, response, await parts.pipeline.answer(call, operation));
-      return;
-    }
-    response.once('close', parts.activity.enter());
-    const leave = await parts.gate.enter();
-    if (response.closed) leave();
-    else response.once('close', leave);
-    await finish(request, response, await parts.pipeline.answer(call, operation));
-  };
+/** Waits for the call's turn; its place is free again when its connection or its answer ends. */
+async function takeTurn(parts: ServerParts, response: ServerResponse): Promise<void> {
+  response.once('close', parts.activity.enter());
+  const leave = await parts.gate.enter();
+  if (response.closed) leave();
+  else response.once('close', leave);
+}
 
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const url = URL.parse(request.url ?? '/', 'http://simulator');
-    if (url === null) {
-      await sendAnswer(request, response, edgeAnswer(400, 'Bad Request'));
-      return;
-    }
-    const isControl = url.pathname.startsWith('/simulator/');
-    const refusal = isControl ? undefined : headTooLarge(request);
-    const call = refusal ?? (await readCall(request, url));
-    if ('status' in call) {
-      note(request, response, url, 'unknown');
-      await sendAnswer(request, response, call);
-    } else if (isControl) {
-      await sendAnswer(request, response, await parts.control(call, request, response));
-    } else {
-      await serveApi(request, response, url, call);
-    }
-  };
+async function serveApi(parts: ServerParts, exchange: Exchange, call: HttpCall): Promise<void> {
+  const { request, response } = exchange;
+  const operation = operationOf(call);
+  note(parts, exchange, operation.name);
+  if (isDataPath(call.pathname)) await takeTurn(parts, response);
+  const answer = await parts.pipeline.answer(call, operation);
+  if (answer === undefined) request.socket.resetAndDestroy();
+  else await sendAnswer(request, response, answer);
+}
 
-  const server = createServer(
-    { maxHeaderSize: NODE_HEADER_LIMIT, keepAliveTimeout: KEEP_ALIVE_MS },
-    (request, response) => {
-      // A caller that goes away mid-body, or a wait ended by closing, leaves nobody to answer.
-      serve(request, response).catch((error: unknown) => {
-        if (!request.destroyed && !response.headersSent && !isAbort(error)) reportBug(error);
-        response.destroy();
-      });
-    },
-  );
-  server.headersTimeout = KEEP_ALIVE_MS + 1000;
-  return server;
+async function serve(parts: ServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = URL.parse(request.url ?? '/', 'http://simulator');
+  if (url === null) {
+    await sendAnswer(request, response, edgeAnswer(400, 'Bad Request'));
+    return;
+  }
+  const isControl = url.pathname.startsWith('/simulator/');
+  const refusal = isControl ? undefined : headTooLarge(request);
+  const call = refusal ?? (await readCall(request, url));
+  if ('status' in call) {
+    note(parts, { request, response, url }, 'unknown');
+    await sendAnswer(request, response, call);
+  } else if (isControl) {
+    await sendAnswer(request, response, await parts.control(call, request, response));
+  } else {
+    await serveApi(parts, { request, response, url }, call);
+  }
 }
 
 function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
 }
 
+/** A fault of the simulator itself: shown with its stack, which holds no credentials. */
 function reportBug(error: unknown): void {
-  console.error('simulated Salesforce org:', error);
+  process.stderr.write(`simulated Salesforce org: ${error instanceof Error ? error.stack : String(error)}\n`);
+}
+
+/** The HTTP side of the org; the caller starts and stops it. */
+export function createHttpServer(parts: ServerParts): Server {
+  const options = { maxHeaderSize: NODE_HEADER_LIMIT, keepAliveTimeout: KEEP_ALIVE_MS };
+  return createServer(options, (request, response) => {
+    // A caller that goes away mid-body, or a wait ended by closing, leaves nobody to answer.
+    serve(parts, request, response).catch((error: unknown) => {
+      if (!request.destroyed && !response.headersSent && !isAbort(error)) reportBug(error);
+      response.destroy();
+    });
+  });
 }

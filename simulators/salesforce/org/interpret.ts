@@ -108,6 +108,12 @@ function readOnly(names: string[]): ApiError {
   return new ApiError(400, 'INVALID_FIELD_FOR_INSERT_UPDATE', message, names);
 }
 
+/** Sets a field once: the id of a parent and its external id may not both be given. */
+function setChange(changes: Changes, field: Field, value: Value | undefined, name: string): void {
+  if (changes.has(field)) throw bothReferences(field.relationshipName ?? name, field);
+  changes.set(field, value);
+}
+
 /**
  * Reads a request body into changes of fields.
  * @throws ApiError for an unknown or read-only field, a value of the wrong type, a parent that is not there.
@@ -119,16 +125,13 @@ export function interpretBody(org: Org, type: ObjectType, body: Body, options: I
     if (name === 'attributes') continue;
     const field = findField(type, name);
     if (field === undefined) {
-      const [lookup, value] = interpretRelationship(org, type, name, raw);
-      if (changes.has(lookup)) throw bothReferences(name, lookup);
-      changes.set(lookup, value);
+      setChange(changes, ...interpretRelationship(org, type, name, raw), name);
     } else if (field === options.key || field.type === 'id') {
       throw refuseKey(field.name);
-    } else if (!isWriteable(field, options)) {
-      refused.push(field.name);
+    } else if (isWriteable(field, options)) {
+      setChange(changes, field, interpretField(org, field, raw), name);
     } else {
-      if (changes.has(field)) throw bothReferences(field.relationshipName ?? name, field);
-      changes.set(field, interpretField(org, field, raw));
+      refused.push(field.name);
     }
   }
   if (refused.length > 0) throw readOnly(refused);

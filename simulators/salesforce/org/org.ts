@@ -1,7 +1,7 @@
 import type { ApiError } from './api-error.ts';
 import { makeId, sequenceOf, toId15 } from './ids.ts';
 import { type Journal, openJournal, replayJournal } from './journal.ts';
-import { type Field, findField, type ObjectType, type Row, type Schema } from './schema.ts';
+import { type Field, findField, type ObjectType, type Row, type Schema, type Value } from './schema.ts';
 import { createStore, type Store } from './store.ts';
 import { toTimestamp } from './values.ts';
 
@@ -75,7 +75,7 @@ function formatAutoNumber(format: string, value: number): string {
   return format.replace(/\{(0+)\}/, (_match, zeros: string) => String(value).padStart(zeros.length, '0'));
 }
 
-function digitsOf(format: string, value: unknown): number {
+function digitsOf(format: string, value: Value | undefined): number {
   const prefix = format.indexOf('{');
   return Number.parseInt(String(value ?? '').slice(prefix), 10) || 0;
 }
@@ -163,11 +163,6 @@ export function createOrg(options: OrgOptions): Org {
   }
   addUser(org);
   return org;
-}
-
-/** The external id fields of an object, the ones that records can be addressed by. */
-export function externalIdFields(type: ObjectType): Field[] {
-  return [...type.fields.values()].filter((field) => field.externalId);
 }
 
 /** The field of an object that a path or a body names as key: `Id` or an external id. */

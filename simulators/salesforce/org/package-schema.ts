@@ -56,9 +56,9 @@ function str(xml: Xml, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function num(xml: Xml, name: string): number | undefined {
+function num(xml: Xml, name: string, otherwise = 0): number {
   const value = str(xml, name);
-  return value === undefined ? undefined : Number(value);
+  return value === undefined ? otherwise : Number(value);
 }
 
 function picklist(xml: Xml): Partial<Field> {
@@ -118,9 +118,9 @@ function readField(file: string): Field {
     name,
     type,
     label: str(xml, 'label') ?? name,
-    length: num(xml, 'length') ?? DEFAULT_LENGTHS[type] ?? 0,
-    precision: num(xml, 'precision') ?? 0,
-    scale: num(xml, 'scale') ?? 0,
+    length: num(xml, 'length', DEFAULT_LENGTHS[type]),
+    precision: num(xml, 'precision'),
+    scale: num(xml, 'scale'),
     required: xml.required === 'true' || declared === 'MasterDetail',
     externalId: xml.externalId === 'true',
     unique: xml.unique === 'true',

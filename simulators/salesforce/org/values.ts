@@ -40,7 +40,7 @@ function tokenOf(raw: unknown): string {
 }
 
 function wrongType(field: Field, raw: unknown): ApiError {
-  const shown = typeof raw === 'object' ? '' : ` value ${String(raw)}`;
+  const shown = typeof raw === 'string' || typeof raw === 'number' ? ` value ${raw}` : '';
   return jsonParserError(
     `Cannot deserialize instance of ${field.type} from ${tokenOf(raw)}${shown} or request may be missing a required field`,
   );

@@ -43,7 +43,7 @@ export function findType(context: ApiContext, name: string): ObjectType {
   return type;
 }
 
-export function methodNotAllowed(method: string, allowed: string[]): ApiError {
+function methodNotAllowed(method: string, allowed: string[]): ApiError {
   const list = allowed.join(',');
   const message = `HTTP Method '${method}' not allowed. Allowed are ${list}`;
   return new ApiError(405, 'METHOD_NOT_ALLOWED', message, undefined, { Allow: allowed.join(', ') });

@@ -29,9 +29,9 @@ export function listResources(context: ApiContext, call: ApiCall): ApiAnswer {
   return pickMethod(call, {
     GET: () => {
       const names = ['sobjects', 'query', 'queryAll', 'composite', 'limits'];
-      const paths = names.map((name) => [name, `/services/data/${call.version}/${name}`]);
+      const paths = names.map((name): [string, string] => [name, `/services/data/${call.version}/${name}`]);
       const identity = `${context.baseUrl()}/id/${context.org.id}/${context.org.user.id}`;
-      return { status: 200, body: { ...Object.fromEntries(paths), identity } };
+      return { status: 200, body: Object.fromEntries([...paths, ['identity', identity]]) };
     },
   })();
 }

@@ -29,7 +29,7 @@ export function effectiveMethod(method: string, query: URLSearchParams): string 
 }
 
 /** @throws ApiError when the URL is none of the data API, or is a Composite or Batch call itself. */
-export function toCall(request: Subrequest): ApiCall {
+function toCall(request: Subrequest): ApiCall {
   const url = URL.parse(request.url.replace(/^\/?(services\/data\/)?/, '/'), 'http://subrequest');
   const [version = '', ...path] = splitPath(url?.pathname ?? '');
   const nested = path[0] === 'composite' && path[1] !== 'sobjects';

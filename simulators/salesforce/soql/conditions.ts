@@ -21,7 +21,7 @@ function toCondition(left: ValueCondition): Condition {
   if (typeof left.field !== 'string') throw malformedQuery('functions in WHERE are not simulated');
   const texts = [left.value].flat();
   const kinds = [left.literalType].flat();
-  const values = texts.map((text, index) => ({ kind: String(kinds[index] ?? kinds[0]), text: String(text) }));
+  const values = texts.map((text, index) => ({ kind: String(kinds[index] ?? kinds[0]), text }));
   if (values.some(({ kind, text }) => kind === 'SUBQUERY' || text === 'undefined')) {
     throw malformedQuery('subqueries in WHERE are not simulated');
   }

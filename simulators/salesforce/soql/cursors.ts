@@ -1,4 +1,3 @@
-import type { Row } from '../org/schema.ts';
 import type { QueryResult } from './run.ts';
 
 export interface CursorStore {
@@ -6,11 +5,6 @@ export interface CursorStore {
   open(result: QueryResult): string;
   find(locator: string): QueryResult | undefined;
   clear(): void;
-}
-
-export interface Page {
-  rows: Row[];
-  end: number;
 }
 
 const LIFETIME_MS = 2 * 24 * 3600 * 1000;

@@ -69,20 +69,21 @@ function comparator(sortings: Sorting[]): (a: Row, b: Row) => number {
   };
 }
 
-function sameField(sorting: Sorting | undefined, name: string | undefined): boolean {
-  return sorting !== undefined && sorting.path.lookups.length === 0 && sorting.path.field.name === name;
+function sameField(sorting: Sorting, name: string | undefined): boolean {
+  return sorting.path.lookups.length === 0 && sorting.path.field.name === name;
 }
 
 /** True where ORDER BY is the order that the timeline is kept in, forwards or backwards. */
 function followsTimeline(timeline: Timeline, sortings: Sorting[]): boolean {
-  const [first, second, third] = sortings;
-  if (first === undefined || sortings.length > 3) return false;
-  if (sortings.some((sorting) => sorting.descending !== first.descending)) return false;
-  if (!sameField(first, 'CreatedDate')) return false;
-  if (second !== undefined && !sameField(second, timeline.key?.name)) return false;
-  if (third !== undefined && !sameField(third, 'Id')) return false;
+  const [first, second] = sortings;
+  if (first === undefined) return false;
+  const kept = ['CreatedDate', timeline.key?.name, 'Id'];
+  const same = sortings.every(
+    (sorting, index) => sorting.descending === first.descending && sameField(sorting, kept[index]),
+  );
+  if (!same || second === undefined || timeline.keyless() === 0) return same;
   // The timeline has keyless rows first; any other place for them needs a sort.
-  return timeline.keyless() === 0 || second === undefined || second.nullsLast === second.descending;
+  return second.nullsLast === second.descending;
 }
 
 /** Reads the timeline from the end that ORDER BY asks for, only within the filter's span, until `maximum` rows. */

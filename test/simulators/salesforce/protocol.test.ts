@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { DATA, startOrg, type TestOrg } from './org.ts';
+import { DATA, type Parsed, startOrg, type TestOrg } from './org.ts';
 
 let org: TestOrg;
 before(async () => {
@@ -63,8 +63,7 @@ describe('discovery', () => {
     );
     assert.deepEqual(all, ['Account', 'Booking__c', 'Contact', 'Quote__c', 'Sample__c', 'User']);
     const { body } = await org.data('GET', '/sobjects/Quote__c/describe');
-    // biome-ignore lint/suspicious/noExplicitAny: fields are looked into freely
-    const field = (name: string): any => body.fields.find((each: { name: string }) => each.name === name);
+    const field = (name: string): Parsed => body.fields.find((each: { name: string }) => each.name === name);
     assert.partialDeepStrictEqual(field('External_Id__c'), {
       type: 'string',
       length: 36,
@@ -132,7 +131,7 @@ describe('the protocol', () => {
   });
 
   it('packs answers and unpacks requests', async () => {
-    const soql = encodeURIComponent('SELECT FIELDS FROM Contact'.replace('FIELDS', 'Id, Name, Email'));
+    const soql = encodeURIComponent('SELECT Id, Name, Email FROM Contact');
     const headers = { authorization: `Bearer ${org.token}`, 'accept-encoding': 'gzip' };
     const packed = await raw(`${DATA}/query?q=${soql}`, headers);
     assert.equal(packed.encoding, 'gzip');

@@ -1,0 +1,74 @@
+import { PgBoss } from 'pg-boss';
+import type { Log } from '../observability/log.ts';
+import type { Database } from '../store/database.ts';
+
+/** Work that is done again and again, by one replica at a time. */
+export interface Job {
+  /** Letters, digits, `-`; also the name of its queue. */
+  name: string;
+  /** When, as a cron expression of five fields, UTC. */
+  cron: string;
+  /** May throw: the job is then repeated later. */
+  run(): Promise<void>;
+}
+
+/** The jobs of the service, on the database that it has anyway. */
+export interface JobQueue {
+  /** Makes the queues if need be and starts to work. */
+  start(): Promise<void>;
+  /** Lets the job that runs finish. */
+  stop(): Promise<void>;
+  /** Does one job soon, whatever its schedule says. */
+  runSoon(name: string): Promise<void>;
+}
+
+export interface JobQueueOptions {
+  database: Database;
+  log: Log;
+  jobs: readonly Job[];
+}
+
+/** How often each replica asks whether a job is due; schedules have a grain of a minute. */
+const pollSeconds = 5;
+
+/** Jobs through pg-boss: each is done by exactly one replica, and a replica that dies leaves it to another. */
+export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQueue {
+  const boss = new PgBoss({
+    db: { executeSql: (text, values) => database.execute(text, values) as Promise<{ rows: never[] }> },
+    backend: database.kind,
+  });
+  boss.on('error', (error) => log.warn({ err: error }, 'the job queue is in trouble'));
+  let starting: Promise<void> | undefined;
+
+  async function start(): Promise<void> {
+    await boss.start();
+    for (const { name, cron, run } of jobs) {
+      // `short`: one waiting at most, so that a long absence of the database does not pile jobs up.
+      await boss.createQueue(name, { policy: 'short', retryLimit: 3, retryBackoff: true });
+      await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () => perform(name, run));
+      await boss.schedule(name, cron);
+    }
+  }
+
+  async function perform(name: string, run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+      log.debug({ job: name }, 'job done');
+    } catch (error) {
+      log.warn({ err: error, job: name }, 'a job failed and is repeated later');
+      throw error;
+    }
+  }
+
+  return {
+    start: () => {
+      starting ??= start();
+      return starting;
+    },
+    stop: async () => {
+      await starting?.catch(() => {});
+      await boss.stop({ graceful: true, close: false, timeout: 10_000 });
+    },
+    runSoon: async (name) => void (await boss.send(name)),
+  };
+}

@@ -1,0 +1,137 @@
+import { Agent, request } from 'undici';
+import { SecretsUnavailable } from './secrets-manager.ts';
+
+/** Most bytes of an answer: a secret of full size, escaped, or some 40,000 names. */
+const maxAnswerBytes = 8 * 1024 * 1024;
+
+export interface VaultConnection {
+  /** URL of the server, without `/v1`. */
+  address: string;
+  namespace?: string | undefined;
+  /** Certificate authorities in PEM, in place of the system's. */
+  ca?: string | undefined;
+  /** For one call: connecting, waiting, reading. 5 s when not given. */
+  timeoutMs?: number | undefined;
+}
+
+export interface VaultCall {
+  method: 'GET' | 'POST' | 'DELETE';
+  /** Below `/v1/`; holds nothing secret, for it stands in errors. */
+  path: string;
+  query?: string;
+  token?: string;
+  body?: object;
+}
+
+export interface VaultAnswer {
+  status: number;
+  /** Undefined where the answer is no JSON object. */
+  body: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface VaultHttp {
+  /** Sends a call and reads the answer, whatever its status. Throws `SecretsUnavailable` where there is none. */
+  call(call: VaultCall): Promise<VaultAnswer>;
+  /** Calls in flight fail. */
+  close(): Promise<void>;
+}
+
+/** Vault's HTTP API (Vault documentation, HTTP API). No error holds what was sent or what came back. */
+export function createVaultHttp(options: VaultConnection): VaultHttp {
+  const { timeoutMs = 5000, ca } = options;
+  const agent = new Agent({
+    connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca }) },
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    keepAliveTimeout: 10_000,
+  });
+  const once = (call: VaultCall) => exchange(agent, options, timeoutMs, call);
+  return {
+    call: async (call) => {
+      try {
+        return await once(call).catch((error: unknown) => {
+          // The server has closed a kept connection just when it was used. A write may have been done: not again.
+          if (call.method === 'GET' && isLost(error)) return once(call);
+          throw error;
+        });
+      } catch (error) {
+        const unknown = call.method === 'GET' || isUnsent(error) ? '' : '; whether it was done is not known';
+        throw new SecretsUnavailable(
+          `Vault at ${options.address} gave no answer to ${call.method} ${call.path}: ${reasonOf(error)}${unknown}`,
+        );
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+async function exchange(
+  agent: Agent,
+  { address, namespace }: VaultConnection,
+  timeoutMs: number,
+  { method, path, query, token, body }: VaultCall,
+): Promise<VaultAnswer> {
+  const answer = await request(`${address}/v1/${path}${query === undefined ? '' : `?${query}`}`, {
+    dispatcher: agent,
+    method,
+    headers: {
+      // An agent or proxy in between may demand it, against forged requests.
+      'x-vault-request': 'true',
+      ...(token === undefined ? {} : { 'x-vault-token': token }),
+      ...(namespace === undefined ? {} : { 'x-vault-namespace': namespace }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  return { status: answer.statusCode, body: parseObject(await readAll(answer.body)) };
+}
+
+async function readAll(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxAnswerBytes) throw new Error(`the answer has more than ${maxAnswerBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseObject(text: string): VaultAnswer['body'] {
+  try {
+    return asObject(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value as an object; undefined where it is none. */
+export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : undefined;
+}
+
+function isLost(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(codeOf(error));
+}
+
+function isUnsent(error: unknown): boolean {
+  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|CERT|TLS|SSL/.test(
+    codeOf(error),
+  );
+}
+
+/** A code of Node or undici, or a sentence of this file: messages of others may quote what was sent. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return 'it took too long';
+  const code = codeOf(error);
+  if (code !== '') return code;
+  return error instanceof Error && error.message.startsWith('the answer has')
+    ? error.message
+    : 'the call failed';
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

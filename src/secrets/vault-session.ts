@@ -1,0 +1,201 @@
+import { readFile } from 'node:fs/promises';
+import type { Log } from '../observability/log.ts';
+import { SecretsUnavailable } from './secrets-manager.ts';
+import { asObject, type VaultAnswer, type VaultHttp } from './vault-http.ts';
+import { refusal } from './vault-refusal.ts';
+
+/** A token that somebody made, or the identity of a Kubernetes pod, for which Vault makes one. */
+export type VaultSignIn =
+  | { method: 'token'; token: string }
+  | { method: 'kubernetes'; role: string; tokenFile: string; mount: string };
+
+interface Lease {
+  token: string;
+  isRenewable: boolean;
+  /** When it was given, in milliseconds of `performance.now()`: a clock that is set does not matter. */
+  from: number;
+  /** Milliseconds; infinite for a token without an end. */
+  lifetimeMs: number;
+}
+
+/** A lease may last longer than a timer can: then it is renewed early. */
+const longestWaitMs = 24 * 60 * 60 * 1000;
+const shortestRetryMs = 1000;
+
+/**
+ * Holds a Vault token and keeps it alive: renewed at half its lifetime, and where that fails, or where renewing gives
+ * little more since the token nears its maximum, signed in anew. A token of the settings can't be made anew; the log
+ * says so before it ends. Vault documentation, Tokens, Kubernetes auth method (API).
+ */
+export class VaultSession {
+  readonly #http: VaultHttp;
+  readonly #signIn: VaultSignIn;
+  readonly #log: Log;
+  #lease: Lease | undefined;
+  #opening: Promise<Lease> | undefined;
+  #checking: Promise<boolean> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(http: VaultHttp, signIn: VaultSignIn, log: Log) {
+    this.#http = http;
+    this.#signIn = signIn;
+    this.#log = log;
+  }
+
+  /** A token that has not run out, as far as is known. Throws `SecretsUnavailable`. */
+  async token(): Promise<string> {
+    const lease = this.#lease;
+    if (lease !== undefined && remainingMs(lease) > 0) return lease.token;
+    return (await this.#open()).token;
+  }
+
+  /**
+   * Tells a token that is no longer valid from a permission that it lacks. Where the token was the reason, there is
+   * another one now and the result is true. Throws `SecretsUnavailable` where there can't be another.
+   */
+  async replaceRefused(token: string): Promise<boolean> {
+    if (this.#lease !== undefined && this.#lease.token !== token) return true;
+    this.#checking ??= this.#replaceIfInvalid(token).finally(() => {
+      this.#checking = undefined;
+    });
+    return this.#checking;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #replaceIfInvalid(token: string): Promise<boolean> {
+    const answer = await this.#http.call({ method: 'GET', path: 'auth/token/lookup-self', token });
+    if (answer.status !== 403) return false;
+    if (this.#lease?.token === token) this.#lease = undefined;
+    await this.#open();
+    return true;
+  }
+
+  /** One sign-in at a time, however many wait for it. */
+  #open(): Promise<Lease> {
+    this.#opening ??= this.#obtain()
+      .then((lease) => this.#hold(lease))
+      .finally(() => {
+        this.#opening = undefined;
+      });
+    return this.#opening;
+  }
+
+  #obtain(): Promise<Lease> {
+    const signIn = this.#signIn;
+    return signIn.method === 'token' ? this.#lookUp(signIn.token) : this.#logIn(signIn);
+  }
+
+  async #lookUp(token: string): Promise<Lease> {
+    const answer = await this.#http.call({ method: 'GET', path: 'auth/token/lookup-self', token });
+    if (answer.status === 403)
+      throw new SecretsUnavailable(
+        'Vault refuses the token in VAULT_TOKEN: it has run out, was revoked, or may not look itself up',
+      );
+    const data = asObject(answer.body?.['data']);
+    const ttl = data?.['ttl'];
+    if (answer.status !== 200 || typeof ttl !== 'number') throw refusal('look up its token', answer);
+    const lease = makeLease(token, ttl, data?.['renewable'] === true);
+    if (!lease.isRenewable && lease.lifetimeMs !== Number.POSITIVE_INFINITY) this.#warnOfEnd(lease);
+    return lease;
+  }
+
+  async #logIn({ role, tokenFile, mount }: VaultSignIn & { method: 'kubernetes' }): Promise<Lease> {
+    const jwt = await readTokenFile(tokenFile);
+    const path = `auth/${mount}/login`;
+    const answer = await this.#http.call({ method: 'POST', path, body: { role, jwt } });
+    const lease = answer.status === 200 ? readLease(answer) : undefined;
+    if (lease !== undefined) return lease;
+    if (answer.status !== 400 && answer.status !== 403) throw refusal(`sign in at ${path}`, answer);
+    throw new SecretsUnavailable(
+      `Vault refuses the role ${role} at ${path} (status ${answer.status}): check that the role exists, that it is ` +
+        'bound to the service account and namespace of this pod, and that Vault can review tokens of this cluster',
+    );
+  }
+
+  #hold(lease: Lease): Lease {
+    this.#lease = lease;
+    const endless = lease.lifetimeMs === Number.POSITIVE_INFINITY;
+    if (!endless && (lease.isRenewable || this.#canSignInAgain)) this.#renewIn(lease.lifetimeMs / 2);
+    return lease;
+  }
+
+  get #canSignInAgain(): boolean {
+    return this.#signIn.method === 'kubernetes';
+  }
+
+  #renewIn(waitMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => void this.#renew(), Math.min(waitMs, longestWaitMs));
+    this.#timer.unref();
+  }
+
+  async #renew(): Promise<void> {
+    const lease = this.#lease;
+    if (lease === undefined || this.#isClosed) return;
+    try {
+      const renewed = lease.isRenewable ? await this.#askForMore(lease) : undefined;
+      if (renewed !== undefined) this.#hold(renewed);
+      else await this.#open();
+    } catch (err) {
+      this.#log.warn({ err }, 'the Vault token could not be renewed; another try follows');
+      // Past its end the next call signs in; until then tries come closer together, but never in a storm.
+      const remaining = remainingMs(lease);
+      if (remaining > 0) this.#renewIn(Math.max(remaining / 2, shortestRetryMs));
+    }
+  }
+
+  /** Undefined where signing in anew is the better way. */
+  async #askForMore(lease: Lease): Promise<Lease | undefined> {
+    const { token } = lease;
+    const answer = await this.#http.call({ method: 'POST', path: 'auth/token/renew-self', token, body: {} });
+    const renewed = answer.status === 200 ? readLease(answer) : undefined;
+    if (!this.#canSignInAgain) {
+      if (renewed === undefined) throw refusal('renew its token', answer);
+      // Its maximum is near: what remains can't be made longer, only the owner of the token can help.
+      if (renewed.lifetimeMs <= lease.lifetimeMs / 2) this.#warnOfEnd(renewed);
+      return renewed;
+    }
+    return renewed !== undefined && renewed.lifetimeMs > lease.lifetimeMs / 2 ? renewed : undefined;
+  }
+
+  #warnOfEnd({ lifetimeMs }: Lease): void {
+    const seconds = Math.floor(lifetimeMs / 1000);
+    this.#log.warn({ seconds }, 'the token in VAULT_TOKEN will run out and cannot be renewed: replace it');
+  }
+}
+
+function remainingMs(lease: Lease): number {
+  return lease.from + lease.lifetimeMs - performance.now();
+}
+
+/** Vault says 0 for a token that has no end, such as a root token. */
+function makeLease(token: string, seconds: number, isRenewable: boolean): Lease {
+  const lifetimeMs = seconds > 0 ? seconds * 1000 : Number.POSITIVE_INFINITY;
+  return { token, isRenewable, from: performance.now(), lifetimeMs };
+}
+
+function readLease(answer: VaultAnswer): Lease | undefined {
+  const auth = asObject(answer.body?.['auth']);
+  const token = auth?.['client_token'];
+  const seconds = auth?.['lease_duration'];
+  if (typeof token !== 'string' || token === '' || typeof seconds !== 'number') return undefined;
+  return makeLease(token, seconds, auth?.['renewable'] === true);
+}
+
+/** Read anew at each sign-in: Kubernetes replaces it long before it runs out. */
+async function readTokenFile(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? 'it failed';
+    throw new SecretsUnavailable(
+      `The service account token ${path} (VAULT_K8S_TOKEN_FILE) can't be read: ${reason}`,
+    );
+  }
+}

@@ -1,0 +1,214 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../observability/log.ts';
+import { checkSecretName, isSecretName, maxSecretBytes } from './secret-name.ts';
+import { type Secret, type SecretsManager, SecretsUnavailable, VersionConflict } from './secrets-manager.ts';
+import { createSharedProbe, type SharedProbe } from './shared-probe.ts';
+import {
+  asObject,
+  createVaultHttp,
+  type VaultAnswer,
+  type VaultCall,
+  type VaultConnection,
+} from './vault-http.ts';
+import { errorsOf, refusal } from './vault-refusal.ts';
+import { VaultSession, type VaultSignIn } from './vault-session.ts';
+
+export interface VaultOptions extends VaultConnection {
+  /** Where the KV engine of version 2 is mounted. */
+  mount: string;
+  /** Folder below the mount that holds all secrets of the gateway. */
+  prefix: string;
+  signIn: VaultSignIn;
+}
+
+/** How long a create waits for a deletion of the same secret that is under way. */
+const deletionWaitMs = 5000;
+const deletionPollMs = 100;
+
+/** What Vault holds under a name. */
+interface Found {
+  /** Undefined where there is none, which includes one that was deleted. */
+  secret: Secret | undefined;
+  /** Number of the current version, which check-and-set compares; 0 where there is none. */
+  number: number;
+  /** Somebody is about to remove it. */
+  isBeingDeleted: boolean;
+}
+
+/**
+ * Secrets in HashiCorp Vault, engine KV version 2 (Vault documentation, KV secrets engine version 2, HTTP API). The
+ * value of a secret is the text under the key `value`. Writes are compared and set by Vault itself (`options.cas`).
+ * The API has no conditional deletion: a deletion first writes a mark with check-and-set, which whoever reads takes
+ * for nothing and nobody writes over, and then removes the secret with its history. Numbers of versions begin anew
+ * after that, so a version here also has the time at which Vault made it. `watch` reports nothing.
+ */
+export function createVaultSecretsManager(options: VaultOptions & { log: Log }): SecretsManager {
+  return new VaultSecretsManager(options);
+}
+
+class VaultSecretsManager implements SecretsManager {
+  readonly kind = 'vault';
+  readonly #options: VaultOptions;
+  readonly #http: ReturnType<typeof createVaultHttp>;
+  readonly #session: VaultSession;
+  readonly #health: SharedProbe;
+
+  constructor(options: VaultOptions & { log: Log }) {
+    this.#options = options;
+    this.#http = createVaultHttp(options);
+    this.#session = new VaultSession(this.#http, options.signIn, options.log);
+    this.#health = createSharedProbe(() => this.#probe());
+  }
+
+  async read(name: string): Promise<Secret | undefined> {
+    checkSecretName(name);
+    return (await this.#look(name)).secret;
+  }
+
+  async write(name: string, value: string, expected: string | null): Promise<string> {
+    checkSecretName(name);
+    if (Buffer.byteLength(value) > maxSecretBytes) throw this.#tooLarge(name);
+    const found = await this.#lookUnlessBeingDeleted(name);
+    if ((found.secret?.version ?? null) !== expected) throw this.#conflict(name);
+    return this.#put(name, { value }, found.number);
+  }
+
+  async delete(name: string, expected: string): Promise<void> {
+    checkSecretName(name);
+    const found = await this.#look(name);
+    if (found.secret?.version !== expected) throw this.#conflict(name);
+    // From here on nobody writes: those who saw the old version conflict, those who create wait for the end.
+    await this.#put(name, { deleted: true }, found.number);
+    const path = this.#path('metadata', name);
+    const answer = await this.#call({ method: 'DELETE', path });
+    if (answer.status !== 204) throw refusal(`remove ${path}, which is marked as deleted`, answer);
+  }
+
+  async list(folder: string): Promise<string[]> {
+    checkSecretName(folder);
+    return (await this.#list(folder)).sort();
+  }
+
+  /** Vault has no notifications that every edition offers, and polling costs: changes show when secrets are read. */
+  watch(): () => void {
+    return () => undefined;
+  }
+
+  checkHealth(): Promise<void> {
+    return this.#health.check();
+  }
+
+  async close(): Promise<void> {
+    this.#session.close();
+    await this.#http.close();
+  }
+
+  async #look(name: string): Promise<Found> {
+    const path = this.#path('data', name);
+    const answer = await this.#call({ method: 'GET', path });
+    const { status, body } = answer;
+    const content = asObject(body?.['data']);
+    const metadata = asObject(content?.['metadata']);
+    const number = metadata?.['version'];
+    if (status === 404 && isAbsent(answer))
+      return { secret: undefined, number: typeof number === 'number' ? number : 0, isBeingDeleted: false };
+    if (status !== 200 || typeof number !== 'number') throw refusal(`give out ${path}`, answer);
+    const data = asObject(content?.['data']);
+    if (data?.['deleted'] === true) return { secret: undefined, number, isBeingDeleted: true };
+    const value = data?.['value'];
+    if (typeof value !== 'string')
+      throw new SecretsUnavailable(`The secret ${path} in Vault has no text under the key "value"`);
+    if (Buffer.byteLength(value) > maxSecretBytes) throw this.#tooLarge(name);
+    return { secret: { value, version: versionOf(metadata) }, number, isBeingDeleted: false };
+  }
+
+  async #lookUnlessBeingDeleted(name: string): Promise<Found> {
+    const until = performance.now() + deletionWaitMs;
+    for (;;) {
+      const found = await this.#look(name);
+      if (!found.isBeingDeleted) return found;
+      if (performance.now() > until) {
+        throw new SecretsUnavailable(
+          `The deletion of ${this.#path('data', name)} in Vault was begun and not finished: ` +
+            'run "vault kv metadata delete" on it, then try again',
+        );
+      }
+      await sleep(deletionPollMs);
+    }
+  }
+
+  /** Writes if the secret's current version still has that number; returns the new version. */
+  async #put(name: string, data: object, cas: number): Promise<string> {
+    const path = this.#path('data', name);
+    const answer = await this.#call({ method: 'POST', path, body: { options: { cas }, data } });
+    if (
+      answer.status === 400 &&
+      errorsOf(answer.body).some((text) => text.includes('check-and-set parameter did not'))
+    )
+      throw this.#conflict(name);
+    const metadata = asObject(answer.body?.['data']);
+    if (answer.status !== 200 || typeof metadata?.['version'] !== 'number')
+      throw refusal(`take ${path}`, answer);
+    return versionOf(metadata);
+  }
+
+  async #list(folder: string): Promise<string[]> {
+    const path = this.#path('metadata', folder);
+    const answer = await this.#call({ method: 'GET', path, query: 'list=true' });
+    if (answer.status === 404 && isAbsent(answer)) return [];
+    const keys = asObject(answer.body?.['data'])?.['keys'];
+    if (answer.status !== 200 || !Array.isArray(keys)) throw refusal(`list ${path}`, answer);
+    const names: string[] = [];
+    for (const key of keys.filter((entry) => typeof entry === 'string')) {
+      const name = `${folder}/${key.replace(/\/$/, '')}`;
+      // What can't be read by its name is not ours.
+      if (!isSecretName(name)) continue;
+      if (key.endsWith('/')) names.push(...(await this.#list(name)));
+      else names.push(name);
+    }
+    return names;
+  }
+
+  async #probe(): Promise<void> {
+    const answer = await this.#call({ method: 'GET', path: 'auth/token/lookup-self' });
+    if (answer.status !== 200) throw refusal('look up its token', answer);
+  }
+
+  /** With a token that is good: where Vault refuses one that has run out, another is obtained once. */
+  async #call(call: VaultCall): Promise<VaultAnswer> {
+    try {
+      const token = await this.#session.token();
+      const answer = await this.#http.call({ ...call, token });
+      if (answer.status !== 403 || !(await this.#session.replaceRefused(token))) return answer;
+      return await this.#http.call({ ...call, token: await this.#session.token() });
+    } catch (error) {
+      this.#health.noteFailure();
+      throw error;
+    }
+  }
+
+  #path(what: 'data' | 'metadata', name: string): string {
+    const { mount, prefix } = this.#options;
+    return `${mount}/${what}/${prefix}/${name}`;
+  }
+
+  #conflict(name: string): VersionConflict {
+    return new VersionConflict(`${this.#path('data', name)} in Vault was changed by somebody else`);
+  }
+
+  #tooLarge(name: string): SecretsUnavailable {
+    return new SecretsUnavailable(
+      `${this.#path('data', name)} in Vault: ${maxSecretBytes} bytes are the most`,
+    );
+  }
+}
+
+/** Nothing is there, or nothing any more; a path that no engine serves has an error, and a proxy answers otherwise. */
+function isAbsent({ body }: VaultAnswer): boolean {
+  if (asObject(asObject(body?.['data'])?.['metadata']) !== undefined) return true;
+  return Array.isArray(body?.['errors']) && body['errors'].length === 0;
+}
+
+function versionOf(metadata: Readonly<Record<string, unknown>> | undefined): string {
+  return `${String(metadata?.['version'])} of ${String(metadata?.['created_time'])}`;
+}

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { generatedPages } from '../../scripts/generate-docs.ts';
+import { anchors, codeBlocks, links, markdownFiles, readPage, root } from './pages.ts';
+
+describe('the documentation', () => {
+  for (const [path, text] of Object.entries(generatedPages())) {
+    test(`${path} is as its tables are (if not: node scripts/generate-docs.ts)`, () => {
+      assert.equal(readPage(path), text);
+    });
+  }
+
+  test('links to files and headings that exist', () => {
+    const broken = markdownFiles().flatMap((page) =>
+      links(readPage(page))
+        .filter((target) => !isGood(page, target))
+        .map((target) => `${page}: ${target}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  test('names scripts that package.json has', () => {
+    const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<string, string> };
+    const named = markdownFiles().flatMap((page) =>
+      [...readPage(page).matchAll(/npm run (?:--silent )?([a-z][\w:-]*)/g)].map(([, name = '']) => ({
+        page,
+        name,
+      })),
+    );
+    assert.ok(named.length > 0);
+    assert.deepEqual(
+      named.filter(({ name }) => !(name in scripts)),
+      [],
+    );
+  });
+
+  test('shows JSON that is JSON', () => {
+    const broken = markdownFiles().flatMap((page) =>
+      codeBlocks(readPage(page))
+        .filter(({ language, text }) => language === 'json' && !isJson(text))
+        .map(({ text }) => `${page}: ${text}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+});
+
+/** Addresses of other hosts are left alone: a test that needs the network fails for other people's reasons. */
+function isGood(page: string, target: string): boolean {
+  if (/^[a-z]+:/.test(target)) return true;
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? page : join(dirname(page), path);
+  if (!existsSync(join(root, file))) return false;
+  return anchor === undefined || anchors(readPage(file)).has(anchor);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
