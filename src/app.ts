@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyInstance } from 'fastify';
 import { createOperationsServer } from './api/operations-server.ts';
 import { createCursorCodec } from './api/pipeline/cursor.ts';
 import { createSettle } from './api/pipeline/settle.ts';
 import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
-import { createServer } from './api/server.ts';
+import { createServer, type Server } from './api/server.ts';
 import { makeFolder } from './base/durable-file.ts';
 import { tryAcquireFileLock } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
@@ -222,7 +221,7 @@ interface ServerParts {
   routes: readonly Route[];
 }
 
-function buildServer(context: Context, { database, consumers, routes }: ServerParts): FastifyInstance {
+function buildServer(context: Context, { database, consumers, routes }: ServerParts): Server {
   const { settings, log, metrics, opened, stopping } = context;
   const server = createServer({
     routes,
@@ -239,7 +238,7 @@ function buildServer(context: Context, { database, consumers, routes }: ServerPa
 }
 
 /** Lets requests in flight finish; connections that are still open near the end are cut, so that all else is saved. */
-async function closeServer(server: FastifyInstance, shutdownSeconds: number): Promise<void> {
+async function closeServer(server: Server, shutdownSeconds: number): Promise<void> {
   const cut = setTimeout(() => server.server.closeAllConnections(), shutdownSeconds * 900);
   await server.close();
   clearTimeout(cut);

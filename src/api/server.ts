@@ -36,8 +36,10 @@ export interface ServerOptions {
   isStopping: () => boolean;
 }
 
+export type Server = FastifyInstance;
+
 /** The HTTP face: all routes, and the same order of checks before each of them. Opens no port. */
-export function createServer(options: ServerOptions): FastifyInstance {
+export function createServer(options: ServerOptions): Server {
   const { routes, log } = options;
   const app = Fastify({
     logger: false,
@@ -61,7 +63,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       },
     },
     clientErrorHandler: answerSocketError,
-    frameworkErrors: (error, request, reply) => answerError(error, request, reply, log),
+    frameworkErrors: (error, request, reply) => void answerError(error, request, reply, log),
   });
   for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey']) app.decorateRequest(name);
   readJsonBodies(app);

@@ -10,12 +10,15 @@ import {
   type StoredCredential,
 } from './consumer.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
+import { normaliseFingerprints } from './fingerprints.ts';
 import type { KeySet, Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
 
 export interface NewConsumer {
   name: string;
   permissions: readonly RequestedPermission[];
+  /** SHA-256 of client certificates, of which the consumer must present one; none if left out. */
+  certificateFingerprints?: readonly string[];
 }
 
 /** A consumer with the pair that was made for it; the secret exists here only. */
@@ -40,6 +43,8 @@ export interface ConsumerStore {
   find(id: string): Promise<VersionedConsumer | undefined>;
   /** Writes if nobody has since; returns the new version. Throws `VersionConflict`. */
   save(consumer: Consumer, version: string | null): Promise<string>;
+  /** Deletes the consumer, whatever its record holds; false where there is none. Throws `VersionConflict`. */
+  remove(id: string): Promise<boolean>;
 }
 
 export interface ConsumerStoreOptions {
@@ -61,8 +66,19 @@ export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStore
   return {
     find,
     save,
-    create: async ({ name, permissions }) => {
-      const checked = { name: checkConsumerName(name), permissions: checkPermissions(permissions) };
+    remove: async (id) => {
+      const name = consumerSecretName(id);
+      const secret = await secrets.read(name);
+      if (secret === undefined) return false;
+      await secrets.delete(name, secret.version);
+      return true;
+    },
+    create: async ({ name, permissions, certificateFingerprints = [] }) => {
+      const checked = {
+        name: checkConsumerName(name),
+        permissions: checkPermissions(permissions),
+        certificateFingerprints: normaliseFingerprints(certificateFingerprints),
+      };
       const { pepper } = await keys.load();
       const id = makeConsumerId();
       const pair = makeCredentialPair(id);
@@ -95,18 +111,18 @@ async function findOrSkip(id: string, find: ConsumerStore['find'], log: Log) {
 
 /** The record of a consumer that has this pair and no other. */
 export function newConsumer(
-  wanted: { id: string; name: string; permissions: Permission[] },
+  wanted: { id: string; name: string; permissions: Permission[]; certificateFingerprints?: string[] },
   pair: CredentialPair,
   keys: KeySet,
   now: number,
 ): Consumer {
   const at = new Date(now).toISOString();
   return {
+    certificateFingerprints: [],
     ...wanted,
     createdAt: at,
     updatedAt: at,
     rotatedAt: null,
-    certificateFingerprints: [],
     credentials: [activeCredential(pair, keys, at)],
   };
 }

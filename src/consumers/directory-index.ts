@@ -22,6 +22,8 @@ export interface Refused {
   readonly consumerId: string | null;
 }
 
+export type ListPosition = Pick<Consumer, 'createdAt' | 'id'>;
+
 interface Loaded {
   /** Version of the secret that this was read from. */
   version: string;
@@ -37,6 +39,8 @@ export class DirectoryIndex {
   readonly #entries = new Map<string, IndexEntry>();
   readonly #loaded = new Map<string, Loaded>();
   readonly #gone = new Map<string, Refused>();
+  /** Made when it is asked for after a change. */
+  #newestFirst: readonly Consumer[] | undefined;
 
   get size(): number {
     return this.#loaded.size;
@@ -56,6 +60,18 @@ export class DirectoryIndex {
     return this.#loaded.get(id)?.version;
   }
 
+  consumer(id: string): Consumer | undefined {
+    return this.#loaded.get(id)?.consumer;
+  }
+
+  /** All consumers whose records can be read, in an order that is total: newest first, then by id. */
+  newestFirst(): readonly Consumer[] {
+    this.#newestFirst ??= [...this.#loaded.values()]
+      .flatMap(({ consumer }) => consumer ?? [])
+      .sort((a, b) => compareNewestFirst(a, b));
+    return this.#newestFirst;
+  }
+
   ids(): string[] {
     return [...this.#loaded.keys()];
   }
@@ -64,6 +80,7 @@ export class DirectoryIndex {
   set(id: string, version: string, consumer: Consumer | undefined, now: number): void {
     const before = this.#loaded.get(id)?.consumer;
     this.#loaded.set(id, { version, consumer });
+    this.#newestFirst = undefined;
     this.#withdraw(before, now);
     for (const credential of consumer?.credentials ?? []) {
       this.#entries.set(credential.apiKey, createEntry(consumer as Consumer, credential));
@@ -74,6 +91,7 @@ export class DirectoryIndex {
   remove(id: string, now: number): void {
     const before = this.#loaded.get(id)?.consumer;
     this.#loaded.delete(id);
+    this.#newestFirst = undefined;
     this.#withdraw(before, now);
   }
 
@@ -90,6 +108,12 @@ export class DirectoryIndex {
       if (this.#gone.size > maxGone && oldest !== undefined) this.#gone.delete(oldest);
     }
   }
+}
+
+/** Place of a consumer in a list that is newest first; by code units, so that it is the same everywhere. */
+export function compareNewestFirst(a: ListPosition, b: ListPosition): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt < b.createdAt ? 1 : -1;
+  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
 }
 
 function createEntry(consumer: Consumer, credential: StoredCredential): IndexEntry {

@@ -47,6 +47,7 @@ export class ConsumerDirectory {
   readonly #missed: ReturnType<typeof createMissedKeys>;
   readonly #lookUps = new Map<string, Promise<void>>();
   #lastLookUp = Number.NEGATIVE_INFINITY;
+  readonly #readings = new Map<string, { again: boolean; done: Promise<void> }>();
 
   /** Observations are numbered when they begin: one that began earlier never replaces one that began later. */
   #observations = 0;
@@ -84,7 +85,8 @@ export class ConsumerDirectory {
     this.#started = false;
     clearTimeout(this.#timer);
     for (const unwatch of this.#unwatch.splice(0)) unwatch();
-    await Promise.allSettled([this.#running, this.#next, ...this.#lookUps.values()]);
+    const readings = [...this.#readings.values()].map(({ done }) => done);
+    await Promise.allSettled([this.#running, this.#next, ...this.#lookUps.values(), ...readings]);
     clearTimeout(this.#timer);
   }
 
@@ -99,6 +101,15 @@ export class ConsumerDirectory {
 
   findGone(apiKey: string): Refused | undefined {
     return this.#index.findGone(apiKey);
+  }
+
+  consumer(id: string): Consumer | undefined {
+    return this.#index.consumer(id);
+  }
+
+  /** All consumers, newest first, ties broken by id. */
+  newestFirst(): readonly Consumer[] {
+    return this.#index.newestFirst();
   }
 
   /** Takes what this process has just written, without waiting for a refresh. */
@@ -122,6 +133,36 @@ export class ConsumerDirectory {
     const id = consumerIdOf(apiKey);
     if (id === undefined) return undefined;
     return this.#lookUps.get(id) ?? this.#startLookUp(id, apiKey);
+  }
+
+  /**
+   * Reads one consumer that another process has changed; never fails. Asked again while it reads, it reads once more
+   * afterwards, however often it was asked: a flood of announcements costs one read at a time.
+   */
+  readAgain(id: string): Promise<void> {
+    const running = this.#readings.get(id);
+    if (running !== undefined) {
+      running.again = true;
+      return running.done;
+    }
+    const reading = { again: false, done: Promise.resolve() };
+    this.#readings.set(id, reading);
+    reading.done = this.#readUntilQuiet(id, reading).finally(() => this.#readings.delete(id));
+    return reading.done;
+  }
+
+  async #readUntilQuiet(id: string, reading: { again: boolean }): Promise<void> {
+    const { secrets, log } = this.#options;
+    do {
+      reading.again = false;
+      const since = ++this.#observations;
+      try {
+        const secret = await secrets.read(consumerSecretName(id));
+        this.#observe(id, since, () => this.#set(id, secret));
+      } catch (err) {
+        log.warn({ err, consumer_id: id }, 'a consumer that has changed could not be read');
+      }
+    } while (reading.again);
   }
 
   /** Reads everything anew in a refresh that begins after this call; never fails: `status` shows the outcome. */

@@ -2,34 +2,56 @@ import { json, lookup, type Resource, text, timestamp, uuid } from './resource.t
 
 /** Quotes and bookings have the same fields; the CRM keeps them in two objects. */
 const fields = {
-  id: uuid('External_Id__c', { description: 'External ID of the record, made by the service.' }),
+  id: uuid('External_Id__c', {
+    description: 'External ID of the record, made by the service.',
+    example: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
+  }),
   trip_id: uuid('Trip_Id__c', {
     description: 'The trip it belongs to.',
+    example: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff',
     writable: true,
     required: true,
     filter: true,
   }),
   member_id: lookup('Member__r', {
     description: 'External ID of the member.',
+    example: '3b241101-e2bb-4255-8caf-4136c566a962',
     writable: true,
     required: true,
     filter: true,
   }),
-  name: text('Name__c', { description: 'What was chosen, for people.', writable: true, required: true }),
+  name: text('Name__c', {
+    description: 'What was chosen, for people.',
+    example: 'Hotel Miramar, Málaga: double room with sea view, 3 nights',
+    writable: true,
+    required: true,
+  }),
   source: text('Source__c', {
     description: 'The supplier that it came from.',
+    example: 'hotelbeds',
     writable: true,
     required: true,
   }),
   details: json('Details__c', {
     description: 'The search result itself, whatever it holds.',
+    example: { rate_key: '20270412|W|1|1073|DBT.SU', net: '612.40', currency: 'EUR', nights: 3 },
     writable: true,
     required: true,
     maxLength: 131_072,
   }),
-  status: text('Status__c', { description: '`created` at first, then whatever the CRM says.', filter: true }),
-  created_at: timestamp('CreatedDate', { description: 'When the CRM made the record.' }),
-  updated_at: timestamp('LastModifiedDate', { description: 'When the CRM last changed the record.' }),
+  status: text('Status__c', {
+    description: '`created` at first, then whatever the CRM says.',
+    example: 'created',
+    filter: true,
+  }),
+  created_at: timestamp('CreatedDate', {
+    description: 'When the CRM made the record.',
+    example: '2027-03-02T16:05:12.000Z',
+  }),
+  updated_at: timestamp('LastModifiedDate', {
+    description: 'When the CRM last changed the record.',
+    example: '2027-03-02T16:05:12.000Z',
+  }),
 } satisfies Resource['fields'];
 
 export const quote = {

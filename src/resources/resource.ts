@@ -37,6 +37,8 @@ export interface Resource {
 
 interface FieldOptions {
   description: string;
+  /** A value as it stands in the examples of the documentation. */
+  example: unknown;
   writable?: boolean;
   required?: boolean;
   filter?: boolean;
@@ -54,35 +56,44 @@ function field<S extends TSchema>(
 
 /** A UUID: either case in, lower case out. */
 export function uuid(column: string, options: FieldOptions): Field<TString> {
-  return field('uuid', { path: column }, uuidSchema(options.description), options);
+  return field('uuid', { path: column }, uuidSchema(options.description, options.example), options);
 }
 
 /** The External ID of another record that this one points to; `relationship` is the lookup's name with `__r`. */
 export function lookup(relationship: string, options: FieldOptions): Field<TString> {
   const crm = { path: `${relationship}.External_Id__c`, lookupColumn: relationship.replace(/__r$/, '__c') };
-  return field('uuid', crm, uuidSchema(options.description), options);
+  return field('uuid', crm, uuidSchema(options.description, options.example), options);
 }
 
 /** Text of 1 to `maxLength` characters, not only white space (which the CRM would store as null). */
 export function text(column: string, options: FieldOptions & { maxLength?: number }): Field<TString> {
-  const { maxLength = 255, description } = options;
-  const schema = Type.String({ minLength: 1, maxLength, pattern: '\\S', format: 'text', description });
+  const { maxLength = 255, description, example } = options;
+  const schema = Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '\\S',
+    format: 'text',
+    description,
+    examples: [example],
+  });
   return field('text', { path: column }, schema, options);
 }
 
 /** Any JSON object, kept digit for digit as text in a long text field of `maxLength` UTF-16 code units. */
 export function json(column: string, options: FieldOptions & { maxLength: number }): Field<TObject> {
-  const schema = Type.Object({}, { additionalProperties: true, description: options.description });
+  const { description, example } = options;
+  const schema = Type.Object({}, { additionalProperties: true, description, examples: [example] });
   return { ...field('json', { path: column }, schema, options), maxLength: options.maxLength };
 }
 
 /** A moment that the CRM sets: RFC 3339 UTC with milliseconds; the CRM's own grain is one second. */
 export function timestamp(column: string, options: FieldOptions): Field<TString> {
-  const schema = Type.String({ format: 'date-time', maxLength: 24, description: options.description });
+  const { description, example } = options;
+  const schema = Type.String({ format: 'date-time', maxLength: 24, description, examples: [example] });
   return field('timestamp', { path: column }, schema, options);
 }
 
 /** Schema of a UUID in a request or an answer. */
-export function uuidSchema(description: string) {
-  return Type.String({ format: 'uuid', maxLength: 36, description });
+export function uuidSchema(description: string, example: unknown) {
+  return Type.String({ format: 'uuid', maxLength: 36, description, examples: [example] });
 }

@@ -17,7 +17,7 @@ const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=8MB', '
 
 /** Opens the embedded PostgreSQL in a folder, which is made on first use. */
 export async function openPglite(dir: string): Promise<Database> {
-  useBaselineCompiler();
+  keepMemorySmall();
   if (!existsSync(join(dir, 'PG_VERSION'))) await initialise(dir);
   const pglite = await PGlite.create({ dataDir: dir, startParams });
   return {
@@ -46,11 +46,12 @@ export async function openPglite(dir: string): Promise<Database> {
 }
 
 /**
- * Keeps V8's optimising compiler away from the module: it would take 600 MB for a while and 100 MB for good, and
- * queries are faster without the pauses. The second and third flag follow from the first at start-up only.
+ * For a developer's machine. V8's optimising compiler is kept away from the module: it would take 600 MB for a while
+ * and 100 MB for good, and queries are faster without the pauses (the second and third flag follow from the first at
+ * start-up only). The heap of everything else is collected earlier, which saves 40 MB more.
  */
-function useBaselineCompiler(): void {
-  for (const flag of compilerFlags) setFlagsFromString(flag);
+function keepMemorySmall(): void {
+  for (const flag of [...compilerFlags, '--optimize-for-size']) setFlagsFromString(flag);
 }
 
 /** Making the files takes 500 MB, which only a process of its own gives back. */

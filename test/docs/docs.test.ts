@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { generatedPages } from '../../scripts/generate-docs.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
 import { anchors, codeBlocks, links, markdownFiles, readPage, root } from './pages.ts';
 
 describe('the documentation', () => {
@@ -32,6 +33,18 @@ describe('the documentation', () => {
     assert.ok(named.length > 0);
     assert.deepEqual(
       named.filter(({ name }) => !(name in scripts)),
+      [],
+    );
+  });
+
+  test('names every metric of the service', () => {
+    const page = readPage('docs/operations.md');
+    const names = createMetrics()
+      .registry.getMetricsAsArray()
+      .map(({ name }) => name)
+      .filter((name) => !/^(nodejs|process)_/.test(name));
+    assert.deepEqual(
+      names.filter((name) => !page.includes(`\`${name}\``)),
       [],
     );
   });

@@ -1,18 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../org/api-error.ts';
 import type { WriteGuard } from '../org/org.ts';
-import type { ObjectType, Row } from '../org/schema.ts';
+import type { Row } from '../org/schema.ts';
 import { ControlError, type FaultEffect, type FaultInput, type FaultKind } from './fault-input.ts';
-
-/** What a fault may be matched against. */
-export interface FaultSubject {
-  method: string;
-  /** Path and query, decoded. */
-  path: string;
-  operation: string;
-  object?: string | undefined;
-  body: string;
-}
+import { type FaultSubject, matches, matchesCall, matchesRecord } from './fault-matching.ts';
 
 export interface FaultView extends FaultInput {
   id: string;
@@ -53,40 +44,9 @@ interface Armed extends FaultInput {
   watchers: Set<() => void>;
 }
 
+type Chooser = (wanted: (fault: Armed) => boolean) => Armed | undefined;
+
 const RECORD_KINDS: ReadonlySet<FaultKind> = new Set(['lockRow', 'recordError']);
-
-function hasObject(subject: FaultSubject, object: string): boolean {
-  if (subject.object?.toLowerCase() === object.toLowerCase()) return true;
-  // Collections name their objects in the body, Composite in the URLs and queries of its subrequests.
-  const name = RegExp.escape(object);
-  return new RegExp(`"type"\\s*:\\s*"${name}"|(/sobjects/|\\bfrom\\s+)${name}\\b`, 'i').test(
-    unescaped(subject.body),
-  );
-}
-
-function matchesCall({ match }: FaultInput, subject: FaultSubject): boolean {
-  if (match.method !== undefined && match.method.toUpperCase() !== subject.method) return false;
-  if (match.operation !== undefined && match.operation !== subject.operation) return false;
-  return match.path === undefined || subject.path.includes(match.path);
-}
-
-function matches(fault: FaultInput, subject: FaultSubject): boolean {
-  const { match } = fault;
-  if (!matchesCall(fault, subject)) return false;
-  if (match.object !== undefined && !hasObject(subject, match.object)) return false;
-  return match.recordKey === undefined || hasKey(subject, match.recordKey);
-}
-
-/** The whole key, not a part of another one: `a1` is not in `a10` nor in `ba1`. */
-function hasKey(subject: FaultSubject, key: string): boolean {
-  const pattern = new RegExp(`(?<![\\w-])${RegExp.escape(key)}(?![\\w-])`);
-  return pattern.test(subject.path) || pattern.test(unescaped(subject.body));
-}
-
-/** URLs inside a Composite body are percent-encoded: `%27k1%27` holds the key k1, not 27k1. */
-function unescaped(body: string): string {
-  return body.replace(/%[0-9a-fA-F]{2}|\+/g, ' ');
-}
 
 function isLive(fault: Armed): boolean {
   return fault.times === undefined || fault.hits < fault.times;
@@ -103,12 +63,6 @@ function hit(fault: Armed): void {
 
 function view({ holds, watchers: _watchers, ...fault }: Armed): FaultView {
   return { ...fault, held: holds.size };
-}
-
-function matchesRecord({ match }: FaultInput, type: ObjectType, row: Row): boolean {
-  if (match.object !== undefined && match.object.toLowerCase() !== type.name.toLowerCase()) return false;
-  const { recordKey } = match;
-  return recordKey === undefined || Object.values(row).some((value) => value === recordKey);
 }
 
 function recordError(effect: FaultEffect, row: Row): ApiError {
@@ -136,17 +90,43 @@ function struck(fault: Armed): StruckFault {
   };
 }
 
+/** Strikes single records, while the call that they belong to runs. */
+function createRecordGuard(choose: Chooser): Pick<Faults, 'during' | 'guard'> {
+  let current: FaultSubject | undefined;
+  return {
+    during: (subject, work) => {
+      current = subject;
+      try {
+        return work();
+      } finally {
+        current = undefined;
+      }
+    },
+    guard: (type, row) => {
+      // Outside of a call it is the simulator's own work, such as the seed: that is never struck.
+      if (current === undefined) return undefined;
+      const call = current;
+      const fault = choose(
+        (each) =>
+          RECORD_KINDS.has(each.effect.kind) && matchesCall(each, call) && matchesRecord(each, type, row),
+      );
+      if (fault === undefined) return undefined;
+      hit(fault);
+      return recordError(fault.effect, row);
+    },
+  };
+}
+
 /** The armed faults, struck in the order in which they were armed. */
 export function createFaults(): Faults {
   const armed = new Map<string, Armed>();
-  let current: FaultSubject | undefined;
 
   const find = (id: string): Armed => {
     const fault = armed.get(id);
     if (fault === undefined) throw new ControlError(404, `no fault ${id}`);
     return fault;
   };
-  const choose = (wanted: (fault: Armed) => boolean): Armed | undefined => {
+  const choose: Chooser = (wanted) => {
     for (const fault of armed.values()) {
       if (isLive(fault) && wanted(fault) && isLucky(fault)) return fault;
     }
@@ -186,26 +166,7 @@ export function createFaults(): Faults {
       }
       return total;
     },
-    during: (subject, work) => {
-      current = subject;
-      try {
-        return work();
-      } finally {
-        current = undefined;
-      }
-    },
-    guard: (type, row) => {
-      // Outside of a call it is the simulator's own work, such as the seed: that is never struck.
-      if (armed.size === 0 || current === undefined) return undefined;
-      const call = current;
-      const fault = choose(
-        (each) =>
-          RECORD_KINDS.has(each.effect.kind) && matchesCall(each, call) && matchesRecord(each, type, row),
-      );
-      if (fault === undefined) return undefined;
-      hit(fault);
-      return recordError(fault.effect, row);
-    },
+    ...createRecordGuard(choose),
     release: (id) => releaseAll(find(id)),
     whenHit: (id, count, signal) => watch(find(id), count, signal),
   };

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FaultEffect, FaultKind } from '../control/fault-input.ts';
-import type { FaultSubject, Faults, StruckFault } from '../control/faults.ts';
+import type { FaultSubject } from '../control/fault-matching.ts';
+import type { Faults, StruckFault } from '../control/faults.ts';
 import type { Gate } from '../control/gate.ts';
 import type { Settings } from '../control/settings.ts';
 import { OAuthError } from '../oauth/assertion.ts';

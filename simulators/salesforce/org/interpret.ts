@@ -59,7 +59,7 @@ function resolveParent(org: Org, type: ObjectType, lookup: Field, given: Body): 
   const relationship = lookup.relationshipName ?? type.name;
   const [keyField, raw] = findParentKey(target, relationship, given);
   const value = coerceValue(keyField, raw);
-  const missing = `Foreign key external ID: ${String(raw).toLowerCase()} not found for field ${keyField.name} in entity ${target.name}`;
+  const missing = `Foreign key external ID: ${String(raw)} not found for field ${keyField.name} in entity ${target.name}`;
   if (value === undefined) throw invalidField(missing, []);
   if (keyField.type === 'id') return resolveId(org, lookup, target, String(value));
   const rows = org.store.find(target, keyField, value);

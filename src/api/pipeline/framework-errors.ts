@@ -37,14 +37,16 @@ function fromValidation(failures: FastifySchemaValidationError[], context: strin
       faults.set(path, toFault(path, messageOf(failure), context));
   }
   const errors = [...faults.values()];
-  const [first] = errors;
-  const where =
-    first && ('pointer' in first ? first.pointer : 'parameter' in first ? first.parameter : first.header);
   const more = errors.length > 1 ? `, and ${errors.length - 1} more of the kind` : '';
-  const part = context === 'body' ? 'body' : context === 'params' ? 'path' : 'query';
-  return new Problem('invalid_request', `The ${part} is not valid: ${where} ${first?.message}${more}.`, {
-    errors,
-  });
+  const part = parts[context ?? ''] ?? 'query';
+  const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${more}.`;
+  return new Problem('invalid_request', detail, { errors });
+}
+
+const parts: Record<string, string> = { body: 'body', params: 'path' };
+
+function describe({ message, ...place }: Fault): string {
+  return `${Object.values(place).join('')} ${message}`;
 }
 
 function toFault(path: string, message: string, context: string | undefined): Fault {
@@ -65,6 +67,7 @@ const formats: Record<string, string> = {
 };
 
 function messageOf({ keyword, params, message }: FastifySchemaValidationError): string {
+  const { limit, format, type } = params as { limit?: number; format?: string; type?: string };
   switch (keyword) {
     case 'required':
       return 'is missing';
@@ -75,13 +78,13 @@ function messageOf({ keyword, params, message }: FastifySchemaValidationError): 
     case 'minLength':
       return 'must not be empty';
     case 'maxLength':
-      return `must have at most ${params.limit} characters`;
+      return `must have at most ${limit} characters`;
     case 'pattern':
       return params.pattern === '\\S' ? 'must hold more than white space' : (message ?? 'is not valid');
     case 'format':
-      return formats[String(params.format)] ?? `must be a valid ${params.format}`;
+      return formats[format ?? ''] ?? `must be a valid ${format}`;
     case 'type':
-      return `must be ${params.type === 'object' || params.type === 'integer' ? 'an' : 'a'} ${params.type}`;
+      return `must be ${type === 'object' || type === 'integer' ? 'an' : 'a'} ${type}`;
     default:
       return message ?? 'is not valid';
   }

@@ -27,9 +27,10 @@ export const crmProblems: ProblemCode[] = [
 export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };
 
 /** `:id` in paths, called as the specification calls it. */
-export function idParams(name: string, { name: resource }: Resource) {
+export function idParams(name: string, { name: resource, fields }: Resource) {
+  const [example] = fields['id']?.schema.examples ?? [];
   return Type.Object(
-    { [name]: uuidSchema(`External ID of the ${resource}.`) },
+    { [name]: uuidSchema(`External ID of the ${resource}.`, example) },
     { additionalProperties: false },
   );
 }

@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Problem } from '../base/problem.ts';
+import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
+import type { Announce } from './announcements.ts';
+import { BrokenConsumer, type Consumer } from './consumer.ts';
+import { activeCredential, type ConsumerStore, type CreatedConsumer, type NewConsumer } from './consumer-store.ts';
+import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
+import type { ConsumerDirectory } from './directory.ts';
+import { normaliseFingerprints } from './fingerprints.ts';
+import type { Keys } from './keys.ts';
+import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
+import { rotateCredentials } from './rotation.ts';
+
+/** How often a change is tried again after somebody else was faster. */
+const maxTries = 50;
+const longestPauseMs = 50;
+
+export interface ConsumerChange {
+  name?: string;
+  permissions?: readonly RequestedPermission[];
+  certificateFingerprints?: readonly string[];
+}
+
+/** What a rotation made; the secret exists here only. */
+export interface Rotation extends CredentialPair {
+  id: string;
+  rotatedAt: string;
+  /** The pair that was active before; null where there was none. */
+  previous: { apiKey: string; expiresAt: string } | null;
+}
+
+/** A look at the record just before it is changed; throws what forbids the change. */
+export type Precondition = (consumer: Consumer) => void;
+
+/**
+ * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, taken over by
+ * this process at once and announced to the others. Throws `Problem`: `not_found` for an id that is unknown or none,
+ * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time.
+ */
+export interface ConsumerAdministration {
+  create(wanted: NewConsumer): Promise<CreatedConsumer>;
+  /** As it stands in the secrets manager; as it is loaded while that is away. */
+  find(id: string): Promise<Consumer>;
+  change(id: string, change: ConsumerChange, precondition?: Precondition): Promise<Consumer>;
+  /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
+  rotate(id: string, graceWindowHours?: number): Promise<Rotation>;
+  /** Deletes the consumer: its credentials are refused from now on. */
+  revoke(id: string, precondition?: Precondition): Promise<void>;
+}
+
+export interface AdministrationOptions {
+  store: ConsumerStore;
+  directory: ConsumerDirectory;
+  keys: Keys;
+  announce: Announce;
+  graceWindowHours: number;
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
+  const { store, directory, keys, announce, clock } = options;
+
+  /** Reads, changes and writes until nobody else was faster in between. */
+  async function update(id: string, change: (consumer: Consumer) => Consumer): Promise<Consumer> {
+    const saved = await untilUndisturbed(async () => {
+      const { consumer, version } = (await findIn(store, id)) ?? notFound();
+      const changed = change(consumer);
+      return { consumer: changed, version: await store.save(changed, version) };
+    });
+    directory.put(saved.consumer, saved.version);
+    await announce(id);
+    return saved.consumer;
+  }
+
+  return {
+    create: async (wanted) => {
+      const created = await inProblems(() => store.create(wanted));
+      directory.put(created.consumer, created.version);
+      await announce(created.consumer.id);
+      return created;
+    },
+    find: async (id) => {
+      const found = await inProblems(() => findIn(store, id)).catch((error: unknown) => {
+        const loaded = directory.consumer(id);
+        if (loaded && error instanceof Problem && error.code === 'secrets_unavailable')
+          return { consumer: loaded };
+        throw error;
+      });
+      return found?.consumer ?? notFound();
+    },
+    change: (id, change, precondition) => {
+      const checked = checkChange(change);
+      return update(id, (consumer) => {
+        precondition?.(consumer);
+        return { ...consumer, ...checked, updatedAt: new Date(clock()).toISOString() };
+      });
+    },
+    rotate: async (id, graceWindowHours = options.graceWindowHours) => {
+      if (!isConsumerId(id)) notFound();
+      const pair = makeCredentialPair(id);
+      const { pepper } = await inProblems(() => keys.load());
+      let before: string | undefined;
+      const rotated = await update(id, (consumer) => {
+        before = consumer.credentials.find(({ state }) => state === 'active')?.apiKey;
+        const now = clock();
+        const replacement = activeCredential(pair, pepper, new Date(now).toISOString());
+        return rotateCredentials(consumer, replacement, now, graceWindowHours);
+      });
+      return { id, ...pair, rotatedAt: rotated.rotatedAt as string, previous: previousOf(rotated, before) };
+    },
+    revoke: async (id, precondition) => {
+      await untilUndisturbed(async () => {
+        if (precondition) precondition((await findIn(store, id))?.consumer ?? notFound());
+        if (!isConsumerId(id) || !(await store.remove(id))) notFound();
+      });
+      directory.remove(id);
+      await announce(id);
+    },
+  };
+}
+
+/** An id that is none names no secret: nothing is read for it. */
+async function findIn(store: ConsumerStore, id: string) {
+  return isConsumerId(id) ? store.find(id) : undefined;
+}
+
+function checkChange({ name, permissions, certificateFingerprints }: ConsumerChange): Partial<Consumer> {
+  return {
+    ...(name !== undefined && { name: checkConsumerName(name) }),
+    ...(permissions && { permissions: checkPermissions(permissions) }),
+    ...(certificateFingerprints && {
+      certificateFingerprints: normaliseFingerprints(certificateFingerprints),
+    }),
+  };
+}
+
+function previousOf({ credentials }: Consumer, apiKey: string | undefined): Rotation['previous'] {
+  const pair = credentials.find((credential) => credential.apiKey === apiKey);
+  return pair ? { apiKey: pair.apiKey, expiresAt: pair.expiresAt as string } : null;
+}
+
+async function untilUndisturbed<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await inProblems(work);
+    } catch (error) {
+      if (!(error instanceof VersionConflict)) throw error;
+      if (tries === maxTries) throw tooBusy(error);
+      // Different pauses, so that two who disturbed each other do not do so again.
+      await sleep(Math.random() * longestPauseMs);
+    }
+  }
+}
+
+/** What may go wrong below, in the words of the API; `VersionConflict` is left to whoever tries again. */
+async function inProblems<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof SecretsUnavailable) {
+      const detail = 'The secrets manager is not available. Whether a change took effect is not known.';
+      throw new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
+    }
+    if (cause instanceof BrokenConsumer) {
+      const detail = 'The record of this consumer is broken. Restore it in the secrets manager, or delete it.';
+      throw new Problem('conflict', detail, { cause });
+    }
+    throw cause;
+  }
+}
+
+function tooBusy(cause: unknown): Problem {
+  return new Problem('conflict', 'Others change this consumer all the time; try again.', {
+    retryAfter: 1,
+    cause,
+  });
+}
+
+function notFound(): never {
+  throw new Problem('not_found', 'There is no consumer with this id.');
+}
