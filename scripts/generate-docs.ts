@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TSchema } from 'typebox';
-import { problemCodes } from '../src/api/openapi/document.ts';
+import { problemCodes } from '../src/api/openapi/problem-responses.ts';
 import { allRoutes, type Services } from '../src/api/routes.ts';
 import { type ProblemCode, problems } from '../src/base/problem.ts';
 import { type Setting, settingsTable } from '../src/settings/table.ts';

@@ -10,9 +10,11 @@ import { makeFolder } from './base/durable-file.ts';
 import { tryAcquireFileLock } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
+import { type Audit, createAudit } from './consumers/audit.ts';
 import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
+import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
@@ -69,11 +71,12 @@ export function createApp(settings: Settings, log: Log): App {
     const secrets = openSecrets(context);
     const cache = await openCache(context);
     const database = await openDatabase(context);
-    const consumers = await loadConsumers(context, secrets);
+    const audit = openAudit(context, database);
+    const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, secrets, cache);
-    const routes = buildRoutes({ secrets, cache, database, consumers, crm });
-    startJobs(context, database, routes);
-    const server = buildServer(context, { database, consumers, routes });
+    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm });
+    startJobs(context, { database, audit, routes });
+    const server = buildServer(context, { database, cache, consumers, routes });
     const url = await server.listen({ host: settings.host, port: settings.port });
     ready = true;
     return { url, operationsUrl, org };
@@ -139,10 +142,26 @@ async function openDatabase({ settings, log, opened, stopping }: Context): Promi
   return database;
 }
 
-async function loadConsumers(context: Context, secrets: SecretsManager): Promise<Consumers> {
-  const { settings, log, metrics, opened, stopping } = context;
-  const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds } = settings;
-  const consumers = createConsumers({ secrets, log, metrics, refreshSeconds });
+function openAudit({ log, metrics, opened }: Context, database: Database): Audit {
+  const audit = createAudit({ database, log, metrics });
+  opened.defer(() => audit.stop());
+  return audit;
+}
+
+async function loadConsumers(
+  { settings, log, metrics, opened, stopping }: Context,
+  { secrets, cache, audit }: Pick<Parts, 'secrets' | 'cache' | 'audit'>,
+): Promise<Consumers> {
+  const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds, graceWindowHours } = settings;
+  const consumers = createConsumers({
+    secrets,
+    log,
+    metrics,
+    refreshSeconds,
+    cache,
+    audit,
+    graceWindowHours,
+  });
   opened.defer(() => consumers.stop());
   const load = async () => {
     if (!settings.production) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
@@ -185,10 +204,11 @@ interface Parts {
   cache: SharedCache;
   database: Database;
   consumers: Consumers;
+  audit: Audit;
   crm: Crm;
 }
 
-function buildRoutes({ secrets, cache, database, consumers, crm }: Parts): Route[] {
+function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts): Route[] {
   const health = createHealth(
     {
       crm: async () => ({ ...(await crm.health.check()) }),
@@ -199,34 +219,50 @@ function buildRoutes({ secrets, cache, database, consumers, crm }: Parts): Route
     ['crm', 'database'],
   );
   const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
-  return allRoutes({ records: crm.records, cursors, health, version });
+  const { administration, directory } = consumers;
+  return allRoutes({ records: crm.records, administration, directory, audit, cursors, health, version });
 }
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
-function startJobs({ settings, log, opened }: Context, database: Database, routes: readonly Route[]): void {
-  const { idempotencyRetentionHours: retentionHours } = settings;
+function startJobs(
+  { settings, log, opened }: Context,
+  { database, audit, routes }: Pick<Parts, 'database' | 'audit'> & { routes: readonly Route[] },
+): void {
+  const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
   const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
   const jobs = createJobQueue({
     database,
     log,
-    jobs: [{ name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run }],
+    jobs: [
+      { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
+      {
+        name: 'clear-authentication-attempts',
+        cron: '17 * * * *',
+        run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
+      },
+    ],
   });
   opened.defer(() => jobs.stop());
-  jobs.start().catch((error) => log.error({ err: error }, 'the job queue could not be started'));
+  jobs.start().catch((error: unknown) => log.error({ err: error }, 'the job queue could not be started'));
 }
 
 interface ServerParts {
   database: Database;
+  cache: SharedCache;
   consumers: Consumers;
   routes: readonly Route[];
 }
 
-function buildServer(context: Context, { database, consumers, routes }: ServerParts): Server {
+function buildServer(context: Context, { database, cache, consumers, routes }: ServerParts): Server {
   const { settings, log, metrics, opened, stopping } = context;
+  const { rateLimitPerMinute: perMinute, rateLimitFailedPerMinute: failedPerMinute } = settings;
+  const limits = createRateLimits({ perMinute, failedPerMinute, cache });
+  opened.defer(() => limits.stop());
   const server = createServer({
     routes,
     authenticate: consumers.authenticate,
     attempts: consumers.attempts,
+    limits,
     ledger: createLedger({ database, metrics, retentionHours: settings.idempotencyRetentionHours }),
     log,
     metrics,

@@ -32,13 +32,11 @@ function checkValue(value: XmlNode, expected: ElementType, path: string, types: 
   if (type?.kind === 'words' && !type.words.has(value)) {
     return [`${path}: "${value}" is not a value of ${expected.type}.`];
   }
-  if (expected.type === 'boolean' && value !== 'true' && value !== 'false') {
-    return [`${path}: "${value}" is neither true nor false.`];
-  }
-  if (expected.type === 'number' && !/^-?\d+(\.\d+)?$/.test(value))
-    return [`${path}: "${value}" is no number.`];
-  return [];
+  const pattern = scalarPatterns[expected.type];
+  return pattern && !pattern.test(value) ? [`${path}: "${value}" is no ${expected.type}.`] : [];
 }
+
+const scalarPatterns: Record<string, RegExp> = { boolean: /^(true|false)$/, number: /^-?\d+(\.\d+)?$/ };
 
 function checkStructure(
   value: XmlNode,

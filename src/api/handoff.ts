@@ -6,7 +6,7 @@ import { confirm, type HandoffConfirmation, handOff } from '../handoff/handoff.t
 import { readDetails } from '../resources/details.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
-import { type Resource, uuidSchema } from '../resources/resource.ts';
+import type { Resource } from '../resources/resource.ts';
 import { type Answer, defineRoute, json, type RequiredPermission, type Route } from './route.ts';
 
 const targets = { quote, booking };
@@ -22,36 +22,22 @@ const requestBody = Type.Object(
       { additionalProperties: false, description: 'The search result that was chosen.' },
     ),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, title: 'Handoff' },
 );
 
 const confirmation = Type.Object(
   {
-    id: Type.String({ description: "The CRM's own identifier of the record.", maxLength: 18 }),
-    type: Type.Enum(['quote', 'booking']),
-    status: Type.Enum(['created']),
-    external_id: uuidSchema('External ID of the record, by which the API knows it.'),
+    id: Type.String({
+      description: "The CRM's own identifier of the record.",
+      maxLength: 18,
+      examples: ['a0B5g00000XyZ12EAF'],
+    }),
+    type: Type.Enum(['quote', 'booking'], { description: 'What the result became.' }),
+    status: Type.Enum(['created'], { description: 'What happened.' }),
+    external_id: fields.id.schema,
   },
-  { additionalProperties: false },
+  { additionalProperties: false, title: 'HandoffConfirmation' },
 );
-
-const requestExample = {
-  type: 'quote',
-  trip_id: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff',
-  member_id: '3b241101-e2bb-4255-8caf-4136c566a962',
-  result: {
-    name: 'Hotel Miramar, Málaga: double room with sea view, 3 nights',
-    source: 'hotelbeds',
-    details: { rate_key: '20270412|W|1|1073|DBT.SU', net: '612.40', currency: 'EUR', nights: 3 },
-  },
-};
-
-const confirmationExample = {
-  id: 'a0B5g00000XyZ12EAF',
-  type: 'quote',
-  status: 'created',
-  external_id: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
-};
 
 const crmProblems = ['crm_error', 'crm_unavailable', 'crm_quota_exhausted', 'crm_timeout'] as const;
 
@@ -75,12 +61,10 @@ export function handoffRoute({ records }: { records: Records }): Route {
     },
     idempotencyKey: 'optional',
     request: { body: requestBody },
-    requestExample,
     answers: {
       201: {
         description: 'The record exists in the CRM.',
         schema: confirmation,
-        example: confirmationExample,
         headers: { Location: 'Where the record can be read.' },
       },
     },

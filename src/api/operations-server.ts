@@ -13,16 +13,15 @@ export interface OperationsServer {
  * responds) and `/readyz` (503 before it is warm and while it drains).
  */
 export function createOperationsServer(metrics: Metrics, isReady: () => boolean): OperationsServer {
-  const server: Server = createServer(async (request, response) => {
+  const server: Server = createServer((request, response) => {
     const path = request.url?.split('?', 1)[0];
     if (path === '/livez') return answer(200, 'alive');
     if (path === '/readyz') return isReady() ? answer(200, 'ready') : answer(503, 'not ready');
     if (path !== '/metrics') return answer(404, 'not found');
-    try {
-      answer(200, await metrics.registry.metrics(), metrics.registry.contentType);
-    } catch {
-      answer(500, 'the metrics could not be collected');
-    }
+    metrics.registry.metrics().then(
+      (text) => answer(200, text, metrics.registry.contentType),
+      () => answer(500, 'the metrics could not be collected'),
+    );
 
     function answer(status: number, body: string, contentType = 'text/plain; charset=utf-8') {
       response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' });

@@ -4,6 +4,7 @@ import type { Call } from '../base/call.ts';
 import type { ProblemCode } from '../base/problem.ts';
 import type { PermissionAction, PermissionResource } from '../consumers/consumer.ts';
 import type { Claim } from '../idempotency/ledger.ts';
+import type { Tag } from './openapi/tags.ts';
 
 export interface RequiredPermission {
   resource: PermissionResource;
@@ -55,8 +56,21 @@ export interface Answer {
 export interface DocumentedAnswer {
   description: string;
   schema?: TSchema;
+  /** Made from the examples of the schema's parts where it is left out. */
   example?: unknown;
   headers?: Record<string, string>;
+  /** Content types beyond JSON. */
+  otherMedia?: readonly string[];
+}
+
+/** The announced end of a route; all three stand in its answers and in the documentation. */
+export interface Deprecation {
+  /** Since when, RFC 3339. */
+  since: string;
+  /** From when on it may be gone, RFC 3339; not before `since`. */
+  sunset: string;
+  /** Address of a page that says what to do instead. */
+  link: string;
 }
 
 export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule> {
@@ -64,15 +78,18 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule> {
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
   path: string;
   operationId: string;
-  tag: string;
+  tag: Tag;
   summary: string;
   description?: string;
   permission: Permission;
+  deprecation?: Deprecation;
   /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';
   /** Whether an Idempotency-Key is needed, honoured when sent, or of no meaning here. */
   idempotencyKey: K;
   request: S;
+  /** The body may be left out; the handler then gets an empty object. */
+  bodyOptional?: true;
   requestExample?: unknown;
   answers: Record<number, DocumentedAnswer>;
   /** Codes that it can answer with, beyond those that follow from permission, body and key. */
@@ -92,7 +109,7 @@ export type Route = RouteDefinition<RequestSchemas, KeyRule>;
 export function defineRoute<const S extends RequestSchemas, const K extends KeyRule>(
   route: RouteDefinition<S, K>,
 ): Route {
-  return route as unknown as Route;
+  return route;
 }
 
 /** A JSON answer. */

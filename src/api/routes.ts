@@ -1,3 +1,4 @@
+import type { Audit } from '../consumers/audit.ts';
 import type { HealthReport } from '../observability/health.ts';
 import { member } from '../resources/members.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
@@ -6,6 +7,14 @@ import { handoffRoute } from './handoff.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { CursorCodec } from './pipeline/cursor.ts';
 import type { Route } from './route.ts';
+import { listAuthAttemptsRoute } from './v1/consumers/auth-attempts.ts';
+import { changeConsumerRoute } from './v1/consumers/change.ts';
+import { createConsumerRoute } from './v1/consumers/create.ts';
+import { listConsumersRoute } from './v1/consumers/list.ts';
+import { readConsumerRoute } from './v1/consumers/read.ts';
+import { removeConsumerRoute } from './v1/consumers/remove.ts';
+import { rotateConsumerRoute } from './v1/consumers/rotate.ts';
+import type { ConsumersContext } from './v1/consumers/shared.ts';
 import { docsRoutes } from './v1/docs.ts';
 import { healthRoute } from './v1/health.ts';
 import { changeRoute } from './v1/records/change.ts';
@@ -16,8 +25,9 @@ import { removeRoute } from './v1/records/remove.ts';
 import { recordsContext } from './v1/records/shared.ts';
 
 /** What the routes work with. */
-export interface Services {
+export interface Services extends ConsumersContext {
   records: Records;
+  audit: Audit;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
   /** Version of the program, for the documentation. */
@@ -25,7 +35,8 @@ export interface Services {
 }
 
 /** Every route of the service, in the order of the documentation. */
-export function allRoutes({ records, cursors, health, version }: Services): Route[] {
+export function allRoutes(services: Services): Route[] {
+  const { records, audit, cursors, health, version } = services;
   const members = recordsContext(member, records);
   const quotes = recordsContext(quote, records);
   const bookings = recordsContext(booking, records);
@@ -41,6 +52,13 @@ export function allRoutes({ records, cursors, health, version }: Services): Rout
       changeRoute(context),
       removeRoute(context),
     ]),
+    listConsumersRoute(services, cursors),
+    createConsumerRoute(services),
+    readConsumerRoute(services),
+    changeConsumerRoute(services),
+    removeConsumerRoute(services),
+    rotateConsumerRoute(services),
+    listAuthAttemptsRoute(audit, cursors),
     healthRoute({ health }),
     ...docsRoutes({
       document: () => {

@@ -13,11 +13,13 @@ import type { Ledger } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { authenticationHooks } from './pipeline/authentication.ts';
-import { forgetTypeOfEmptyBody, readJsonBodies, refuseBody, requireBody } from './pipeline/body.ts';
+import { bodyHooks, readJsonBodies } from './pipeline/body.ts';
+import { deprecationHeaders } from './pipeline/deprecation.ts';
 import { formats } from './pipeline/formats.ts';
 import { fromFramework, maxBodyBytes } from './pipeline/framework-errors.ts';
 import { problemAnswer, toProblem } from './pipeline/problem-answer.ts';
 import { parseQuery } from './pipeline/query.ts';
+import type { Limits } from './pipeline/rate-limit.ts';
 import { requestIdOf } from './pipeline/request-id.ts';
 import { observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
@@ -28,6 +30,7 @@ export interface ServerOptions {
   routes: readonly Route[];
   authenticate: Authenticate;
   attempts: AttemptRecorder;
+  limits: Limits;
   ledger: Ledger;
   log: Log;
   metrics: Metrics;
@@ -88,9 +91,12 @@ export function createServer(options: ServerOptions): Server {
 }
 
 /** Credentials, permission, key, schema, idempotency: the hooks run in this order, whatever the route. */
-function register(app: FastifyInstance, route: Route, { authenticate, ledger }: ServerOptions): void {
+function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
+  const { authenticate, limits, ledger } = options;
   const { params, query, body } = route.request;
-  const { onRequest, preValidation } = authenticationHooks(route, authenticate);
+  const { onRequest, preValidation } = authenticationHooks(route, authenticate, limits);
+  const ofBody = bodyHooks(route);
+  const announcement = route.deprecation && deprecationHeaders(route.deprecation);
   app.route({
     method: route.method,
     url: route.path,
@@ -100,14 +106,23 @@ function register(app: FastifyInstance, route: Route, { authenticate, ledger }: 
       // Without a declared query, every query parameter is one too many.
       querystring: query ?? Type.Object({}, { additionalProperties: false }),
     },
-    onRequest: [...(body ? [] : [forgetTypeOfEmptyBody]), ...(onRequest ? [onRequest] : [])],
+    onRequest: [
+      ...(announcement ? [announce(announcement)] : []),
+      ...ofBody.onRequest,
+      ...(onRequest ? [onRequest] : []),
+    ],
     preValidation: [
-      body ? requireBody : refuseBody,
+      ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),
       readIdempotencyKey(route),
     ],
     handler: runRoute(route, ledger),
   });
+}
+
+/** First of all, so that errors tell it too. */
+function announce(headers: Record<string, string>) {
+  return async (_: FastifyRequest, reply: FastifyReply) => void reply.headers(headers);
 }
 
 /** A known path answers OPTIONS with what it allows, and every other method with 405 and the same. */

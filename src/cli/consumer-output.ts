@@ -1,3 +1,4 @@
+import type { Rotation } from '../consumers/administration.ts';
 import type { Permission } from '../consumers/consumer.ts';
 import type { ConsumerView } from '../consumers/consumer-view.ts';
 
@@ -17,6 +18,18 @@ export function showCreated(created: {
     `API secret   ${created.apiSecret}`,
     '',
     'The secret is not stored and cannot be shown again.',
+  ].join('\n');
+}
+
+/** A new pair as a person reads it. */
+export function showRotation({ id, apiKey, apiSecret, previous }: Rotation): string {
+  return [
+    `id           ${id}`,
+    `API key      ${apiKey}`,
+    `API secret   ${apiSecret}`,
+    '',
+    'The secret is not stored and cannot be shown again.',
+    ...(previous ? [`The old key ${previous.apiKey} is valid until ${previous.expiresAt}.`] : []),
   ].join('\n');
 }
 

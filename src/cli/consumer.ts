@@ -1,36 +1,22 @@
 import type { Command } from 'commander';
-import { Problem } from '../base/problem.ts';
-import { BrokenConsumer, permissionActions, permissionResources } from '../consumers/consumer.ts';
+import { permissionActions, permissionResources } from '../consumers/consumer.ts';
 import type { NewConsumer } from '../consumers/consumer-store.ts';
 import { viewOfConsumer } from '../consumers/consumer-view.ts';
-import type { Consumers } from '../consumers/create-consumers.ts';
-import { isConsumerId } from '../consumers/credentials.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from '../consumers/permissions.ts';
+import {
+  badInput,
+  CommandFailed,
+  checkId,
+  notFound,
+  type OpenContext,
+  print,
+  run,
+} from './consumer-command.ts';
+import { registerCredentialCommands } from './consumer-credentials.ts';
 import { showConsumer, showConsumers, showCreated } from './consumer-output.ts';
 
-/** What the commands work on; opened only when a command runs, and closed whatever comes of it. */
-export interface ConsumerContext {
-  consumers: Pick<Consumers, 'store'>;
-  close(): Promise<void>;
-}
-
-type OpenContext = () => Promise<ConsumerContext>;
-
-/** Exit codes: what was asked for is not there, or the question itself is wrong. */
-const notFound = 1;
-const badInput = 2;
-
-class CommandFailed extends Error {
-  readonly exitCode: number;
-
-  constructor(message: string, exitCode: number) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
-
 /**
- * Adds `consumer create`, `consumer list` and `consumer show ID`. Bad input ends the process with code 2, an unknown
+ * Adds `consumer create`, `list`, `show ID`, `rotate ID` and `revoke ID`. Bad input ends the process with code 2, an unknown
  * id with code 1; `SecretsUnavailable` and `KeyUnusable` are left to the caller.
  */
 export function registerConsumerCommands(program: Command, openContext: OpenContext): void {
@@ -42,6 +28,7 @@ export function registerConsumerCommands(program: Command, openContext: OpenCont
   registerCreate(group, openContext);
   registerList(group, openContext);
   registerShow(group, openContext);
+  registerCredentialCommands(group, openContext);
 }
 
 function registerCreate(group: Command, openContext: OpenContext): void {
@@ -62,8 +49,8 @@ function registerCreate(group: Command, openContext: OpenContext): void {
         command,
         openContext,
         () => toNewConsumer(options),
-        async ({ store }, wanted) => {
-          const created = await store.create(wanted);
+        async ({ administration }, wanted) => {
+          const created = await administration.create(wanted);
           const { consumer, apiKey, apiSecret } = created;
           const { id, name, permissions } = consumer;
           print(options.json, { id, name, apiKey, apiSecret, permissions }, showCreated);
@@ -109,34 +96,6 @@ function registerShow(group: Command, openContext: OpenContext): void {
     );
 }
 
-/** Checks the input before anything is opened, and closes what was opened before the process may end. */
-async function run<T>(
-  command: Command,
-  openContext: OpenContext,
-  checkInput: () => T,
-  work: (consumers: ConsumerContext['consumers'], input: T) => Promise<void>,
-): Promise<void> {
-  try {
-    const input = checkInput();
-    const context = await openContext();
-    try {
-      await work(context.consumers, input);
-    } finally {
-      await context.close();
-    }
-  } catch (error) {
-    const exitCode = exitCodeOf(error);
-    if (exitCode === undefined) throw error;
-    command.error(`error: ${(error as Error).message}`, { exitCode });
-  }
-}
-
-function exitCodeOf(error: unknown): number | undefined {
-  if (error instanceof CommandFailed) return error.exitCode;
-  if (error instanceof Problem && error.code === 'invalid_request') return badInput;
-  return error instanceof BrokenConsumer ? notFound : undefined;
-}
-
 function toNewConsumer(options: { name?: string; allow: string[] }): NewConsumer {
   if (options.name === undefined) throw new CommandFailed('--name is missing.', badInput);
   if (options.allow.length === 0) throw new CommandFailed(`--allow is missing; ${allowHint}`, badInput);
@@ -159,14 +118,4 @@ function parseAllow(text: string): RequestedPermission {
     throw new CommandFailed(`--allow ${JSON.stringify(text)} is not understood; ${allowHint}`, badInput);
   }
   return { resource, actions };
-}
-
-function checkId(id: string): void {
-  if (isConsumerId(id)) return;
-  const rule = '"con_" and 16 letters or digits';
-  throw new CommandFailed(`${JSON.stringify(id)} is not the id of a consumer, which is ${rule}.`, badInput);
-}
-
-function print<T>(asJson: true | undefined, value: T, show: (value: T) => string): void {
-  process.stdout.write(`${asJson ? JSON.stringify(value) : show(value)}\n`);
 }

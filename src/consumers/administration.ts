@@ -3,7 +3,12 @@ import { Problem } from '../base/problem.ts';
 import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
 import type { Announce } from './announcements.ts';
 import { BrokenConsumer, type Consumer } from './consumer.ts';
-import { activeCredential, type ConsumerStore, type CreatedConsumer, type NewConsumer } from './consumer-store.ts';
+import {
+  activeCredential,
+  type ConsumerStore,
+  type CreatedConsumer,
+  type NewConsumer,
+} from './consumer-store.ts';
 import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import { normaliseFingerprints } from './fingerprints.ts';
@@ -66,7 +71,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
     const saved = await untilUndisturbed(async () => {
       const { consumer, version } = (await findIn(store, id)) ?? notFound();
       const changed = change(consumer);
-      return { consumer: changed, version: await store.save(changed, version) };
+      return { consumer: changed, version: await writing(() => store.save(changed, version)) };
     });
     directory.put(saved.consumer, saved.version);
     await announce(id);
@@ -75,7 +80,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
 
   return {
     create: async (wanted) => {
-      const created = await inProblems(() => store.create(wanted));
+      const created = await writing(() => store.create(wanted));
       directory.put(created.consumer, created.version);
       await announce(created.consumer.id);
       return created;
@@ -112,7 +117,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
     revoke: async (id, precondition) => {
       await untilUndisturbed(async () => {
         if (precondition) precondition((await findIn(store, id))?.consumer ?? notFound());
-        if (!isConsumerId(id) || !(await store.remove(id))) notFound();
+        if (!isConsumerId(id) || !(await writing(() => store.remove(id)))) notFound();
       });
       directory.remove(id);
       await announce(id);
@@ -158,16 +163,32 @@ async function inProblems<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    if (cause instanceof SecretsUnavailable) {
-      const detail = 'The secrets manager is not available. Whether a change took effect is not known.';
-      throw new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
-    }
+    if (cause instanceof SecretsUnavailable) throw secretsUnavailable('', cause);
     if (cause instanceof BrokenConsumer) {
-      const detail = 'The record of this consumer is broken. Restore it in the secrets manager, or delete it.';
+      const detail =
+        'The record of this consumer is broken. Restore it in the secrets manager, or delete it.';
       throw new Problem('conflict', detail, { cause });
     }
     throw cause;
   }
+}
+
+/** The same for a write, which may have been carried out although no answer came. */
+async function writing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!(cause instanceof SecretsUnavailable)) throw cause;
+    throw secretsUnavailable(
+      ' Whether the change took effect is not known; look before you repeat it.',
+      cause,
+    );
+  }
+}
+
+function secretsUnavailable(more: string, cause: unknown): Problem {
+  const detail = `The secrets manager is not available.${more}`;
+  return new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
 }
 
 function tooBusy(cause: unknown): Problem {

@@ -147,7 +147,7 @@ export class ConsumerDirectory {
     }
     const reading = { again: false, done: Promise.resolve() };
     this.#readings.set(id, reading);
-    reading.done = this.#readUntilQuiet(id, reading).finally(() => this.#readings.delete(id));
+    reading.done = this.#readUntilQuiet(id, reading);
     return reading.done;
   }
 
@@ -163,6 +163,7 @@ export class ConsumerDirectory {
         log.warn({ err, consumer_id: id }, 'a consumer that has changed could not be read');
       }
     } while (reading.again);
+    this.#readings.delete(id);
   }
 
   /** Reads everything anew in a refresh that begins after this call; never fails: `status` shows the outcome. */

@@ -14,7 +14,8 @@ export interface RequestedPermission {
 
 const resources: readonly string[] = permissionResources;
 const actions: readonly string[] = permissionActions;
-const maxNameLength = 100;
+/** Characters in the name of a consumer at most. */
+export const maxConsumerNameLength = 100;
 
 /**
  * The permissions, one for each resource, in a fixed order. Throws `Problem` invalid_request naming every fault
@@ -35,9 +36,9 @@ export function checkPermissions(requested: readonly RequestedPermission[]): Per
 
 /** The name, unless it is empty, too long or can disturb a terminal or a log. Throws `Problem` invalid_request. */
 export function checkConsumerName(name: string): string {
-  const length = [...name.slice(0, 4 * maxNameLength)].length;
-  if (length <= maxNameLength && /\S/.test(name) && !/\p{Cc}/u.test(name)) return name;
-  const message = `must have 1 to ${maxNameLength} characters, not only white space and no control characters`;
+  const length = [...name.slice(0, 4 * maxConsumerNameLength)].length;
+  if (length <= maxConsumerNameLength && /\S/.test(name) && !/\p{Cc}/u.test(name)) return name;
+  const message = `must have 1 to ${maxConsumerNameLength} characters, not only white space and no control characters`;
   const faults = [{ pointer: '#/name', message }];
   throw new Problem('invalid_request', summary(faults), { errors: faults });
 }

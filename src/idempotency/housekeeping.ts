@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Log } from '../observability/log.ts';
 import type { Database } from '../store/database.ts';
-import { leaseSeconds, type StoredAnswer } from './ledger.ts';
+import { interval, leaseSeconds, type StoredAnswer } from './claims-table.ts';
 
 /** Claims looked at in one run; the rest waits for the next. */
 const batch = 500;
@@ -34,7 +34,7 @@ interface AbandonedClaim {
  */
 export function createHousekeeping({ database, log, retentionHours, settle }: HousekeepingOptions) {
   const db = database.sql;
-  const retention = sql`make_interval(secs => ${retentionHours * 3600}::double precision)`;
+  const retention = interval(retentionHours * 3600);
 
   async function deleteExpired(): Promise<void> {
     await sql`delete from idempotency_claims where completed_at <= now() - ${retention}`.execute(db);
@@ -43,7 +43,7 @@ export function createHousekeeping({ database, log, retentionHours, settle }: Ho
   /** The order of times is that of the ledger: an owner that is alive has touched its claim since. */
   async function takeAbandoned(): Promise<AbandonedClaim[]> {
     const { rows } = await sql<AbandonedClaim>`
-      update idempotency_claims c set fence = c.fence + 1, lease_until = now() + ${sql.raw(`interval '${leaseSeconds} seconds'`)}
+      update idempotency_claims c set fence = c.fence + 1, lease_until = now() + ${interval(leaseSeconds)}
       from (
         select consumer_id, key from idempotency_claims
         where completed_at is null and lease_until <= now() and last_attempt_at <= now() - ${retention}

@@ -34,7 +34,7 @@ const pollSeconds = 5;
 /** Jobs through pg-boss: each is done by exactly one replica, and a replica that dies leaves it to another. */
 export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQueue {
   const boss = new PgBoss({
-    db: { executeSql: (text, values) => database.execute(text, values) as Promise<{ rows: never[] }> },
+    db: { executeSql: (text, values) => database.execute(text, values) },
     backend: database.kind,
   });
   boss.on('error', (error) => log.warn({ err: error }, 'the job queue is in trouble'));

@@ -20,6 +20,24 @@ export function createMetrics() {
       labelNames: ['result'] as const,
       registers,
     }),
+    auditAttemptsDropped: new Counter({
+      name: 'handoff_audit_attempts_dropped_total',
+      help: 'Authentication attempts that never reached the database, which was away for too long; the log has them.',
+      registers,
+    }),
+    ...crmMetrics(registers),
+    idempotencyOutcomes: new Counter({
+      name: 'handoff_idempotency_outcomes_total',
+      help: 'Keyed requests by what the ledger said.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of the CRM. */
+function crmMetrics(registers: Registry[]) {
+  return {
     crmCallDuration: new Histogram({
       name: 'handoff_crm_call_duration_seconds',
       help: 'Duration of calls to the CRM by operation and outcome, waiting for a slot left out.',
@@ -57,12 +75,6 @@ export function createMetrics() {
       name: 'handoff_crm_unreadable_fields_total',
       help: 'Fields of CRM records whose content is not of its type and was shown as null.',
       labelNames: ['resource', 'field'] as const,
-      registers,
-    }),
-    idempotencyOutcomes: new Counter({
-      name: 'handoff_idempotency_outcomes_total',
-      help: 'Keyed requests by what the ledger said.',
-      labelNames: ['outcome'] as const,
       registers,
     }),
   };

@@ -12,7 +12,11 @@ export const member = {
     }),
     first_name: text('FirstName', { description: 'Given name.', example: 'Inés' }),
     last_name: text('LastName', { description: 'Family name.', example: 'Marín' }),
-    email: text('Email', { description: 'Address for mail.', example: 'ines.marin@example.com', filter: true }),
+    email: text('Email', {
+      description: 'Address for mail.',
+      example: 'ines.marin@example.com',
+      filter: true,
+    }),
     phone: text('Phone', { description: 'Telephone number.', example: '+34 952 555 010' }),
     created_at: timestamp('CreatedDate', {
       description: 'When the CRM made the record.',

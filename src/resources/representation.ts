@@ -29,39 +29,46 @@ export function entityTag(representation: string): string {
 }
 
 /** Schema of the representation. A field that the service itself vouches for is never null. */
-export function representationSchema({ fields, crmObject, name }: Resource): TSchema {
+export function representationSchema(resource: Resource): TSchema {
+  const { fields, name } = resource;
   const properties = Object.fromEntries(
     Object.entries(fields).map(([key, field]) => [key, key === 'id' ? field.schema : orNull(field)]),
   );
   return Type.Object(properties, {
     additionalProperties: false,
-    title: name[0]?.toUpperCase() + name.slice(1),
-    description: crmObject === 'Contact' ? 'A member.' : `A ${name}.`,
+    title: schemaName(resource),
+    description: `A ${name}.`,
   });
+}
+
+/** Name of the resource's schema in the documentation; others are named after it. */
+export function schemaName({ name }: Resource): string {
+  return `${name[0]?.toUpperCase()}${name.slice(1)}`;
 }
 
 /** What is stored in the CRM by others may be empty, or not of the field's type. */
 function orNull({ schema }: Field): TSchema {
   const { description, ...type } = schema as TSchema & { description?: string };
-  return Type.Union([type as TSchema, Type.Null()], description === undefined ? {} : { description });
+  return Type.Union([type, Type.Null()], description === undefined ? {} : { description });
 }
 
 /** Schema of the body that creates a record. */
-export function creationSchema({ fields }: Resource): TSchema {
-  const writable = Object.entries(fields).filter(([, field]) => field.writable);
+export function creationSchema(resource: Resource): TSchema {
+  const writable = Object.entries(resource.fields).filter(([, field]) => field.writable);
   return Type.Object(
     Object.fromEntries(
       writable.map(([key, { schema, required }]) => [key, required ? schema : Type.Optional(schema)]),
     ),
-    { additionalProperties: false },
+    { additionalProperties: false, title: `New${schemaName(resource)}` },
   );
 }
 
 /** Schema of the body that changes a record: any of the writable fields, at least one. */
-export function changeSchema({ fields }: Resource): TSchema {
-  const writable = Object.entries(fields).filter(([, field]) => field.writable);
+export function changeSchema(resource: Resource): TSchema {
+  const writable = Object.entries(resource.fields).filter(([, field]) => field.writable);
   return Type.Object(Object.fromEntries(writable.map(([key, { schema }]) => [key, Type.Optional(schema)])), {
     additionalProperties: false,
     minProperties: 1,
+    title: `${schemaName(resource)}Change`,
   });
 }

@@ -42,7 +42,7 @@ export class AwsCalls {
   /** The current version. */
   async get(name: string): Promise<{ value: string; version: string; stages: string[] }> {
     const found = await this.#send('GetSecretValue', (client, options) =>
-      client.getSecretValue({ SecretId: name }, options),
+      client.getSecretValue({ SecretId: name, VersionStage: 'AWSCURRENT' }, options),
     );
     // Somebody may have stored a file by the command line, which makes it binary.
     const value = found.SecretString ?? Buffer.from(found.SecretBinary ?? []).toString('utf8');
@@ -159,15 +159,18 @@ const advice: [name: RegExp, advice: string][] = [
  * its session token, and so does the error as a cause.
  */
 function translate(call: string, error: unknown): Error {
-  const { name = 'Error', message = '', code = '', $metadata } = error as Facts;
+  const { name = 'Error', message = '', code = '', $metadata = {} } = error as Facts;
   // The service's words: "marked for deletion", "scheduled for deletion", "was deleted".
   if (documented.includes(name)) return new AwsRefusal(name, /delet/i.test(message));
   const what = /^E[A-Z_]+$/.test(code) ? code : name;
-  const reason = /region is missing/i.test(message)
-    ? 'no region is set: set AWS_REGION'
-    : (advice.find(([pattern]) => pattern.test(what))?.[1] ?? 'the call failed');
-  const id = $metadata?.requestId === undefined ? '' : `, request ${$metadata.requestId}`;
+  const isRegionMissing = /region is missing/i.test(message);
+  const reason = isRegionMissing ? 'no region is set: set AWS_REGION' : adviceFor(what);
+  const id = $metadata.requestId === undefined ? '' : `, request ${$metadata.requestId}`;
   return new SecretsUnavailable(`AWS Secrets Manager, ${call}: ${reason} (${what}${id})`);
+}
+
+function adviceFor(what: string): string {
+  return advice.find(([pattern]) => pattern.test(what))?.[1] ?? 'the call failed';
 }
 
 interface Facts {

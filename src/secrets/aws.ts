@@ -17,7 +17,7 @@ const nextStage = 'HANDOFF_NEXT';
 const deletedStage = 'HANDOFF_DELETED';
 
 /** How long a create waits for a deletion of the same secret, which the service does in the background. */
-const deletionWaitMs = 10_000;
+const deletionWaitMs = 5000;
 const deletionPollMs = 250;
 
 /**
@@ -157,7 +157,8 @@ class AwsSecretsManager implements SecretsManager {
     });
     // The answer to a first attempt was lost, and the SDK's second one was refused for what the first had done.
     if (current?.version === version) return version;
-    if (current?.version === expected) throw refusal;
+    // Where our version is gone, another writer has taken its stage: that one may be about to win.
+    if (current?.version === expected && refusal.code !== 'ResourceNotFoundException') throw refusal;
     throw this.#conflict(name);
   }
 

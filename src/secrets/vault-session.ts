@@ -185,6 +185,8 @@ function readLease(answer: VaultAnswer): Lease | undefined {
   const token = auth?.['client_token'];
   const seconds = auth?.['lease_duration'];
   if (typeof token !== 'string' || token === '' || typeof seconds !== 'number') return undefined;
+  // No life left; unlike with a look-up, 0 is not endless here.
+  if (seconds <= 0) return undefined;
   return makeLease(token, seconds, auth?.['renewable'] === true);
 }
 

@@ -68,7 +68,8 @@ class VaultSecretsManager implements SecretsManager {
   async write(name: string, value: string, expected: string | null): Promise<string> {
     checkSecretName(name);
     if (Buffer.byteLength(value) > maxSecretBytes) throw this.#tooLarge(name);
-    const found = await this.#lookUnlessBeingDeleted(name);
+    // Who saw a version that is being deleted has lost; who creates waits until the name is free.
+    const found = await (expected === null ? this.#lookUnlessBeingDeleted(name) : this.#look(name));
     if ((found.secret?.version ?? null) !== expected) throw this.#conflict(name);
     return this.#put(name, { value }, found.number);
   }
@@ -106,20 +107,21 @@ class VaultSecretsManager implements SecretsManager {
   async #look(name: string): Promise<Found> {
     const path = this.#path('data', name);
     const answer = await this.#call({ method: 'GET', path });
-    const { status, body } = answer;
-    const content = asObject(body?.['data']);
-    const metadata = asObject(content?.['metadata']);
-    const number = metadata?.['version'];
-    if (status === 404 && isAbsent(answer))
-      return { secret: undefined, number: typeof number === 'number' ? number : 0, isBeingDeleted: false };
-    if (status !== 200 || typeof number !== 'number') throw refusal(`give out ${path}`, answer);
-    const data = asObject(content?.['data']);
-    if (data?.['deleted'] === true) return { secret: undefined, number, isBeingDeleted: true };
-    const value = data?.['value'];
+    const { data, metadata } = readParts(answer);
+    const number = metadata['version'];
+    if (answer.status === 404 && isAbsent(answer))
+      return { secret: undefined, number: Number(number ?? 0), isBeingDeleted: false };
+    if (answer.status !== 200 || typeof number !== 'number') throw refusal(`give out ${path}`, answer);
+    if (data['deleted'] === true) return { secret: undefined, number, isBeingDeleted: true };
+    const secret = { value: this.#readValue(name, data['value']), version: versionOf(metadata) };
+    return { secret, number, isBeingDeleted: false };
+  }
+
+  #readValue(name: string, value: unknown): string {
     if (typeof value !== 'string')
-      throw new SecretsUnavailable(`The secret ${path} in Vault has no text under the key "value"`);
+      throw new SecretsUnavailable(`${this.#path('data', name)} in Vault has no text under the key "value"`);
     if (Buffer.byteLength(value) > maxSecretBytes) throw this.#tooLarge(name);
-    return { secret: { value, version: versionOf(metadata) }, number, isBeingDeleted: false };
+    return value;
   }
 
   async #lookUnlessBeingDeleted(name: string): Promise<Found> {
@@ -146,8 +148,8 @@ class VaultSecretsManager implements SecretsManager {
       errorsOf(answer.body).some((text) => text.includes('check-and-set parameter did not'))
     )
       throw this.#conflict(name);
-    const metadata = asObject(answer.body?.['data']);
-    if (answer.status !== 200 || typeof metadata?.['version'] !== 'number')
+    const metadata = asObject(answer.body?.['data']) ?? {};
+    if (answer.status !== 200 || typeof metadata['version'] !== 'number')
       throw refusal(`take ${path}`, answer);
     return versionOf(metadata);
   }
@@ -174,17 +176,23 @@ class VaultSecretsManager implements SecretsManager {
     if (answer.status !== 200) throw refusal('look up its token', answer);
   }
 
-  /** With a token that is good: where Vault refuses one that has run out, another is obtained once. */
   async #call(call: VaultCall): Promise<VaultAnswer> {
     try {
-      const token = await this.#session.token();
-      const answer = await this.#http.call({ ...call, token });
-      if (answer.status !== 403 || !(await this.#session.replaceRefused(token))) return answer;
-      return await this.#http.call({ ...call, token: await this.#session.token() });
+      const answer = await this.#callWithToken(call);
+      if (answer.status === 403 || answer.status === 429 || answer.status >= 472) this.#health.noteFailure();
+      return answer;
     } catch (error) {
       this.#health.noteFailure();
       throw error;
     }
+  }
+
+  /** Where Vault refuses a token that has run out, another is obtained once; a refused call has changed nothing. */
+  async #callWithToken(call: VaultCall): Promise<VaultAnswer> {
+    const token = await this.#session.token();
+    const answer = await this.#http.call({ ...call, token });
+    if (answer.status !== 403 || !(await this.#session.replaceRefused(token))) return answer;
+    return this.#http.call({ ...call, token: await this.#session.token() });
   }
 
   #path(what: 'data' | 'metadata', name: string): string {
@@ -203,12 +211,18 @@ class VaultSecretsManager implements SecretsManager {
   }
 }
 
-/** Nothing is there, or nothing any more; a path that no engine serves has an error, and a proxy answers otherwise. */
-function isAbsent({ body }: VaultAnswer): boolean {
-  if (asObject(asObject(body?.['data'])?.['metadata']) !== undefined) return true;
-  return Array.isArray(body?.['errors']) && body['errors'].length === 0;
+/** The two parts of a secret; empty where there is none. */
+function readParts({ body }: VaultAnswer) {
+  const content = asObject(body?.['data']) ?? {};
+  return { data: asObject(content['data']) ?? {}, metadata: asObject(content['metadata']) ?? {} };
 }
 
-function versionOf(metadata: Readonly<Record<string, unknown>> | undefined): string {
-  return `${String(metadata?.['version'])} of ${String(metadata?.['created_time'])}`;
+/** Nothing is there, or nothing any more; a path that no engine serves has an error, and a proxy answers otherwise. */
+function isAbsent(answer: VaultAnswer): boolean {
+  const errors = answer.body?.['errors'];
+  return 'version' in readParts(answer).metadata || (Array.isArray(errors) && errors.length === 0);
+}
+
+function versionOf(metadata: Readonly<Record<string, unknown>>): string {
+  return `${String(metadata['version'])} of ${String(metadata['created_time'])}`;
 }

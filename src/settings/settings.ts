@@ -18,6 +18,7 @@ export interface Settings {
   readonly trustProxies: readonly string[];
   readonly secretsDir: string;
   readonly secretsRefreshSeconds: number;
+  readonly graceWindowHours: number;
   /** Undefined: the simulated org is started and used. */
   readonly crm: CrmAddress | undefined;
   readonly crmPrivateKeySecret: string;
@@ -27,6 +28,9 @@ export interface Settings {
   readonly crmMaxConcurrency: number;
   readonly crmQuotaReserve: number;
   readonly idempotencyRetentionHours: number;
+  readonly auditRetentionDays: number;
+  readonly rateLimitPerMinute: number;
+  readonly rateLimitFailedPerMinute: number;
   readonly drainSeconds: number;
   readonly shutdownSeconds: number;
   readonly logLevel: NonNullable<RawSettings['logLevel']>;
@@ -101,6 +105,7 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     trustProxies: value('trustProxies'),
     secretsDir: raw.secretsDir ?? join(dataDir, 'secrets'),
     secretsRefreshSeconds: value('secretsRefreshSeconds'),
+    graceWindowHours: value('graceWindowHours'),
     crm: crmAddress(raw),
     crmPrivateKeySecret: raw['crm.privateKeySecret'] ?? `crm/${environment}/private-key`,
     crmApiVersion: value('crm.apiVersion').replace(/^v/, ''),
@@ -109,6 +114,9 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     crmMaxConcurrency: value('crm.maxConcurrency'),
     crmQuotaReserve: value('crm.quotaReserve'),
     idempotencyRetentionHours: value('idempotencyRetentionHours'),
+    auditRetentionDays: value('auditRetentionDays'),
+    rateLimitPerMinute: value('rateLimit.perMinute'),
+    rateLimitFailedPerMinute: value('rateLimit.failedPerMinute'),
     drainSeconds: raw.drainSeconds ?? (production ? 5 : 0),
     shutdownSeconds: value('shutdownSeconds'),
     logLevel: value('logLevel'),

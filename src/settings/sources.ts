@@ -19,23 +19,31 @@ export interface Assembled {
 export function assembleSettings(file: unknown, env: NodeJS.ProcessEnv): Assembled {
   if (!isPlainObject(file))
     return { ...emptyAssembly(), faults: ['the configuration file must hold an object'] };
-  const faults: string[] = [];
+  const assembled = emptyAssembly();
+  const found = valuesOfFile(file, env, assembled.faults);
+  for (const [key, row] of rows) {
+    const variable = env[row.env];
+    const isFromEnv = variable !== undefined && variable !== '';
+    if (!isFromEnv && !found.has(key)) continue;
+    const value = isFromEnv ? parseVariable(variable, row.schema) : found.get(key);
+    const where = isFromEnv ? `${key} (${row.env})` : key;
+    if (accept(assembled, key, row, value, where)) assembled.set.add(key);
+  }
+  return assembled;
+}
+
+/** By key, with the section of the chosen environment laid over the common part. */
+function valuesOfFile(
+  file: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  faults: string[],
+): Map<string, unknown> {
   const { environments, ...common } = file;
   const found = new Map(flatten(common, '', faults));
   const sections = readSections(environments, faults);
   const chosen = env['HANDOFF_ENVIRONMENT'] || found.get('environment') || settingsTable.environment.fallback;
-  for (const [key, value] of sections.get(String(chosen)) ?? []) found.set(key, value);
-
-  const assembled = { ...emptyAssembly(), faults };
-  for (const [key, row] of rows) {
-    const variable = env[row.env];
-    const fromEnv = variable !== undefined && variable !== '';
-    if (!fromEnv && !found.has(key)) continue;
-    const value = fromEnv ? parseVariable(variable, row.schema) : found.get(key);
-    const where = fromEnv ? `${key} (${row.env})` : key;
-    if (accept(assembled, key, row, value, where)) assembled.set.add(key);
-  }
-  return assembled;
+  for (const [key, value] of sections.get(chosen) ?? []) found.set(key, value);
+  return found;
 }
 
 function emptyAssembly(): Assembled {
@@ -59,8 +67,8 @@ function accept(assembled: Assembled, key: SettingKey, row: Setting, value: unkn
 }
 
 /** The environment sections, each flattened and each checked for unknown keys, whichever of them is chosen. */
-function readSections(environments: unknown, faults: string[]): Map<string, [string, unknown][]> {
-  const sections = new Map<string, [string, unknown][]>();
+function readSections(environments: unknown, faults: string[]): Map<unknown, [string, unknown][]> {
+  const sections = new Map<unknown, [string, unknown][]>();
   if (environments === undefined) return sections;
   if (!isPlainObject(environments)) {
     faults.push('environments: must be an object with the keys dev, staging, prod');
@@ -99,30 +107,32 @@ function parseVariable(text: string, schema: TSchema): unknown {
   return text.trim() === '' || Number.isNaN(number) ? text : number;
 }
 
+interface Bounds {
+  type?: string;
+  enum?: string[];
+  minimum?: number;
+  exclusiveMinimum?: number;
+  maximum?: number;
+  pattern?: string;
+  minLength?: number;
+}
+
 /** The schema as the end of a sentence that starts with the wrong value. */
 function expected(schema: TSchema): string {
-  const {
-    type,
-    enum: choices,
-    minimum,
-    exclusiveMinimum,
-    maximum,
-    pattern,
-    minLength,
-  } = schema as Record<string, unknown>;
-  if (Array.isArray(choices)) return `is not one of ${choices.join(', ')}`;
-  if (type === 'integer' || type === 'number') {
-    const low =
-      minimum !== undefined
-        ? ` from ${minimum}`
-        : exclusiveMinimum !== undefined
-          ? ` over ${exclusiveMinimum}`
-          : '';
-    return `is not ${type === 'integer' ? 'a whole number' : 'a number'}${low}${maximum !== undefined ? ` to ${maximum}` : ''}`;
-  }
+  const { type, enum: choices, pattern, minLength, ...bounds } = schema as Bounds;
+  if (choices) return `is not one of ${choices.join(', ')}`;
+  if (type === 'integer') return `is not a whole number${range(bounds)}`;
+  if (type === 'number') return `is not a number${range(bounds)}`;
   if (pattern !== undefined) return `does not match ${pattern}`;
   if (minLength !== undefined) return 'is not a text that holds something';
   return `is not of type ${type}`;
+}
+
+function range({ minimum, exclusiveMinimum, maximum }: Bounds): string {
+  const from = minimum === undefined ? '' : ` from ${minimum}`;
+  const over = exclusiveMinimum === undefined ? '' : ` over ${exclusiveMinimum}`;
+  const to = maximum === undefined ? '' : ` to ${maximum}`;
+  return from + over + to;
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {

@@ -107,10 +107,7 @@ export const settingsTable = {
     30,
     'How often everything that came from the secrets manager is read again.',
   ),
-  graceWindowHours: planned(
-    'ignored',
-    setting('GRACE_WINDOW_HOURS', hours, 24, 'How long a rotated pair stays valid.'),
-  ),
+  graceWindowHours: setting('GRACE_WINDOW_HOURS', hours, 24, 'How long a rotated pair stays valid.'),
   'crm.loginUrl': setting(
     'CRM_LOGIN_URL',
     httpUrl,
@@ -184,10 +181,7 @@ export const settingsTable = {
     24,
     'How long the result of a keyed write is kept, from its completion.',
   ),
-  auditRetentionDays: planned(
-    'ignored',
-    setting('AUDIT_RETENTION_DAYS', days, 90, 'How long authentication attempts are kept.'),
-  ),
+  auditRetentionDays: setting('AUDIT_RETENTION_DAYS', days, 90, 'How long authentication attempts are kept.'),
   webhookRetentionDays: planned(
     'ignored',
     setting('WEBHOOK_RETENTION_DAYS', days, 30, 'How long received webhooks are kept.'),
@@ -196,23 +190,17 @@ export const settingsTable = {
     'ignored',
     setting('MEMBER_CACHE_SECONDS', seconds(0, 300), 300, 'How long a member may be cached; 0 turns it off.'),
   ),
-  'rateLimit.perMinute': planned(
-    'ignored',
-    setting(
-      'RATE_LIMIT_PER_MINUTE',
-      Type.Integer({ minimum: 0 }),
-      6000,
-      'Requests a minute for each consumer; 0 = off.',
-    ),
+  'rateLimit.perMinute': setting(
+    'RATE_LIMIT_PER_MINUTE',
+    Type.Integer({ minimum: 0, maximum: 1_000_000_000 }),
+    6000,
+    'Requests a minute for each consumer; 0 = off.',
   ),
-  'rateLimit.failedPerMinute': planned(
-    'ignored',
-    setting(
-      'RATE_LIMIT_FAILED_PER_MINUTE',
-      Type.Integer({ minimum: 0 }),
-      6000,
-      'Failed authentications a minute for each address; 0 = off.',
-    ),
+  'rateLimit.failedPerMinute': setting(
+    'RATE_LIMIT_FAILED_PER_MINUTE',
+    Type.Integer({ minimum: 0, maximum: 1_000_000_000 }),
+    6000,
+    'Failed authentications a minute for each address; 0 = off.',
   ),
   'tls.certFile': planned('refused', setting('TLS_CERT_FILE', text, undefined, 'Certificate chain (PEM).')),
   'tls.keyFile': planned(

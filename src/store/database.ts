@@ -18,6 +18,14 @@ export interface Tables {
     response_headers: JSONColumnType<Record<string, string>> | null;
     response_body: string | null;
   };
+  authentication_attempts: {
+    id: string;
+    attempted_at: Date;
+    consumer_id: string | null;
+    endpoint: string;
+    result: string;
+    request_id: string;
+  };
 }
 
 /** The port to the database; every adapter speaks PostgreSQL's SQL. */

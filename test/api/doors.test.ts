@@ -17,8 +17,8 @@ describe('every door of the service', () => {
     const { hostname, port } = new URL(gateway.url);
     const socket = connect(Number(port), hostname);
     let answer = '';
-    socket.setEncoding('utf8').on('data', (chunk) => {
-      answer += chunk;
+    socket.setEncoding('utf8').on('data', (chunk: unknown) => {
+      answer += String(chunk);
     });
     socket.write(bytes);
     await once(socket, 'close');

@@ -32,7 +32,13 @@ export const mayImport: Record<string, readonly string[]> = {
 
   // The domain.
   'src/handoff': ['src/resources', 'src/observability', 'src/base'],
-  'src/consumers': ['src/secrets/secrets-manager.ts', 'src/observability', 'src/base'],
+  'src/consumers': [
+    'src/secrets/secrets-manager.ts',
+    'src/cache/shared-cache.ts',
+    'src/store/database.ts',
+    'src/observability',
+    'src/base',
+  ],
   'src/idempotency': ['src/store/database.ts', 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
 
@@ -72,7 +78,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/store', 'src/idempotency'],
+  kysely: ['src/store', 'src/idempotency', 'src/consumers'],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
   typebox: ['src'],

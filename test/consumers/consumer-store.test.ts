@@ -40,14 +40,15 @@ describe('consumers in the secrets manager', () => {
   it('loses none of two changes at once that are made again on conflict', async () => {
     const { create } = consumerStore();
     const { consumer } = await create({ name: '0', permissions: readQuotes });
-    const addOne = async ({ find, save }: ReturnType<typeof consumerStore>): Promise<void> => {
+    const addOne = async (consumers: ReturnType<typeof consumerStore>): Promise<void> => {
+      const { find, save } = consumers;
       const found = await find(consumer.id);
       assert.ok(found);
       try {
         await save({ ...found.consumer, name: String(Number(found.consumer.name) + 1) }, found.version);
       } catch (error) {
         assert.ok(error instanceof VersionConflict);
-        await addOne({ find, save, create, list: consumerStore().list });
+        await addOne(consumers);
       }
     };
     await Promise.all(Array.from({ length: 8 }, () => addOne(consumerStore())));

@@ -37,7 +37,7 @@ export function codeBlocks(page: string): Block[] {
 }
 
 /** The page without what only looks like Markdown: code. */
-export function prose(page: string): string {
+function prose(page: string): string {
   return page.replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '').replaceAll(/`[^`\n]+`/g, '');
 }
 

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
-import { type Claim, createLedger, type Ledger, type StoredAnswer } from '../../src/idempotency/ledger.ts';
+import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
+import { type Claim, createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
@@ -58,7 +59,7 @@ for (const [name, open] of Object.entries(openers)) {
     });
 
     const behaves = (what: string, body: () => Promise<void>) =>
-      test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
+      void test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
 
     /** A request that nobody sent before. */
     const newRequest = () => ({

@@ -156,7 +156,7 @@ describe('elements that the Metadata API does not have are found', () => {
     ['an unknown element further in', STATUS, /<(\/?)sorted>/g, '<$1sort>', /ValueSet|valueSetDefinition/i],
     ['a word that is no value', TRIP, '>Text<', '>NoSuchType<', /"NoSuchType" is not a value of FieldType/],
     ['a number that is none', TRIP, '>36<', '>many<', /"many" is no number/],
-    ['a boolean that is none', TRIP, '<unique>false', '<unique>no', /neither true nor false/],
+    ['a boolean that is none', TRIP, '<unique>false', '<unique>no', /is no boolean/],
     [
       'an element given twice',
       TRIP,

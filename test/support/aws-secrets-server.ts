@@ -157,21 +157,18 @@ export class AwsSecretsServer {
   #create({ Name = '', SecretString = '', ClientRequestToken = '' }: Input): object {
     check(namePattern.test(Name), 'Name');
     checkVersion(ClientRequestToken, SecretString);
-    const existing = this.#secrets.get(Name);
-    if (existing?.goneAt !== undefined && existing.goneAt > performance.now()) {
+    const existing = this.#findIfThere(Name);
+    if (existing?.goneAt !== undefined) {
       const message =
         "You can't create this secret because a secret with this name is already scheduled for deletion.";
       throw new Refused('InvalidRequestException', message);
     }
-    if (existing !== undefined && existing.goneAt === undefined) {
-      const isRepeat = existing.versions.get(ClientRequestToken)?.value === SecretString;
-      if (!isRepeat) throw new Refused('ResourceExistsException', `The secret ${Name} already exists.`);
-    } else {
-      const versions = new Map([
-        [ClientRequestToken, { value: SecretString, stages: new Set(['AWSCURRENT']) }],
-      ]);
-      this.#secrets.set(Name, { versions, goneAt: undefined });
-    }
+    const isRepeat = existing?.versions.get(ClientRequestToken)?.value === SecretString;
+    if (existing !== undefined && !isRepeat)
+      throw new Refused('ResourceExistsException', `The secret ${Name} already exists.`);
+    const first = { value: SecretString, stages: new Set(['AWSCURRENT']) };
+    if (!isRepeat)
+      this.#secrets.set(Name, { versions: new Map([[ClientRequestToken, first]]), goneAt: undefined });
     return { Name, VersionId: ClientRequestToken };
   }
 
@@ -187,20 +184,24 @@ export class AwsSecretsServer {
     return { Name: SecretId, VersionId: id, SecretString: version.value, VersionStages: [...version.stages] };
   }
 
-  #put({ SecretId = '', SecretString = '', ClientRequestToken = '', VersionStages }: Input): object {
+  #put(input: Input): object {
+    const { SecretId = '', SecretString = '', ClientRequestToken = '' } = input;
     checkVersion(ClientRequestToken, SecretString);
     const { versions } = this.#usable(SecretId);
     const existing = versions.get(ClientRequestToken);
     if (existing !== undefined && existing.value !== SecretString)
       throw new Refused('ResourceExistsException', 'A version with that id exists and has another value.');
-    if (existing !== undefined) return { Name: SecretId, VersionId: ClientRequestToken };
-    const stages = new Set(VersionStages ?? ['AWSCURRENT']);
-    if (versions.size === 0) stages.add('AWSCURRENT');
+    if (existing === undefined)
+      this.#addVersion(versions, ClientRequestToken, SecretString, input.VersionStages ?? ['AWSCURRENT']);
+    return { Name: SecretId, VersionId: ClientRequestToken };
+  }
+
+  #addVersion(versions: Map<string, Version>, id: string, value: string, wanted: string[]): void {
+    const stages = new Set(versions.size === 0 ? [...wanted, 'AWSCURRENT'] : wanted);
     const inUse = new Set([...versions.values()].flatMap((version) => [...version.stages]));
     if (inUse.union(stages).size > maxStages) throw new Refused('LimitExceededException', 'too many stages');
-    versions.set(ClientRequestToken, { value: SecretString, stages: new Set() });
-    for (const stage of stages) this.#attach(versions, stage, ClientRequestToken);
-    return { Name: SecretId, VersionId: ClientRequestToken };
+    versions.set(id, { value, stages: new Set() });
+    for (const stage of stages) this.#attach(versions, stage, id);
   }
 
   #moveStage({ SecretId = '', VersionStage = '', RemoveFromVersionId, MoveToVersionId }: Input): object {
@@ -233,7 +234,7 @@ export class AwsSecretsServer {
   }
 
   #delete({ SecretId = '', ForceDeleteWithoutRecovery = false }: Input): object {
-    const secret = this.#secrets.get(SecretId);
+    const secret = this.#findIfThere(SecretId);
     if (secret !== undefined)
       secret.goneAt = ForceDeleteWithoutRecovery
         ? performance.now() + this.removalMs
@@ -262,11 +263,16 @@ export class AwsSecretsServer {
   }
 
   #find(name: string): StoredSecret {
-    const secret = this.#secrets.get(name);
-    if (secret !== undefined && !(secret.goneAt !== undefined && secret.goneAt <= performance.now()))
-      return secret;
-    this.#secrets.delete(name);
+    const secret = this.#findIfThere(name);
+    if (secret !== undefined) return secret;
     throw new Refused('ResourceNotFoundException', "Secrets Manager can't find the specified secret.");
+  }
+
+  #findIfThere(name: string): StoredSecret | undefined {
+    const secret = this.#secrets.get(name);
+    const isGone = secret?.goneAt !== undefined && secret.goneAt <= performance.now();
+    if (isGone) this.#secrets.delete(name);
+    return isGone ? undefined : secret;
   }
 }
 

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Credentials } from './gateway.ts';
 import { Org } from './org.ts';
+import type { OwnOrg } from './own-org.ts';
 import { copyEmptyDatabase } from './pglite.ts';
 
 const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -30,16 +31,22 @@ export interface Installation {
   remove(): Promise<void>;
 }
 
-export async function createInstallation(common: NodeJS.ProcessEnv = {}): Promise<Installation> {
+/** `ownOrg` stands in for the org that a gateway starts and ends with itself. */
+export async function createInstallation(
+  common: NodeJS.ProcessEnv = {},
+  ownOrg?: OwnOrg,
+): Promise<Installation> {
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-installation-'));
   if (!common.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
   await writeFile(join(dataDir, 'config.json'), '{}');
+  await ownOrg?.trust(common['SECRETS_DIR'] ?? join(dataDir, 'secrets'));
+  const settings = { DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', ...ownOrg?.env, ...common };
   const running = new Set<ChildProcess>();
   return {
     dataDir,
     async start(env = {}) {
       const child = spawn(process.execPath, [program, '--config', join(dataDir, 'config.json')], {
-        env: { ...ownEnvironment(), DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', ...common, ...env },
+        env: { ...ownEnvironment(), ...settings, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       running.add(child);
@@ -47,7 +54,7 @@ export async function createInstallation(common: NodeJS.ProcessEnv = {}): Promis
         running.delete(child);
         return { code, signal };
       });
-      return { ...(await untilReady(child)), signal: (name) => child.kill(name), ended };
+      return { ...(await untilReady(child, ownOrg?.org)), signal: (name) => child.kill(name), ended };
     },
     credentials: async () => JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8')),
     async remove() {
@@ -66,7 +73,10 @@ function ownEnvironment(): NodeJS.ProcessEnv {
   return { PATH, HOME, ...(TMPDIR && { TMPDIR }) };
 }
 
-async function untilReady(child: ChildProcess): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output'>> {
+async function untilReady(
+  child: ChildProcess,
+  ownOrg: Org | undefined,
+): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output'>> {
   const output: string[] = [];
   const ready = Promise.withResolvers<string>();
   let orgUrl = '';
@@ -88,5 +98,5 @@ async function untilReady(child: ChildProcess): Promise<Pick<GatewayProcess, 'ur
   });
   banner.promise.catch(() => {});
   const url = await ready.promise;
-  return { url, org: await banner.promise, output };
+  return { url, org: ownOrg ?? (await banner.promise), output };
 }

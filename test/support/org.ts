@@ -11,7 +11,10 @@ export class Org {
 
   /** Raw records of an object that have these values. */
   async records(object: string, where: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
-    return (await this.#control('GET', `records/${object}?${new URLSearchParams(where)}`)) as never;
+    return (await this.#control(
+      'GET',
+      `records/${object}?${new URLSearchParams(where).toString()}`,
+    )) as never;
   }
 
   /** Writes raw records, system fields included. */

@@ -132,24 +132,10 @@ export class VaultServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'http://vault');
-    const method =
-      request.method === 'GET' && url.searchParams.get('list') === 'true' ? 'LIST' : request.method;
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const call = {
-      method: method ?? '',
-      path: decodeURIComponent(url.pathname)
-        .replace(/^\/v1\//, '')
-        .replace(/\/$/, ''),
-      token: request.headers['x-vault-token'] as string | undefined,
-      namespace: request.headers['x-vault-namespace'] as string | undefined,
-    };
-    const text = Buffer.concat(chunks).toString('utf8');
+    const { call, text } = await readCall(request);
     const fault = this.fault(call);
-    if (fault === 'hang') return void this.#tell({ ...call, status: 0 });
-    const answer =
-      fault === 'reset' ? { status: 0 } : (faultAnswer(fault, text, call.token) ?? this.#answer(call, text));
+    if (fault === 'hang') return this.#tell({ ...call, status: 0 });
+    const answer = faultAnswer(fault, text, call.token) ?? this.#answer(call, text);
     if (fault === 'reset' || fault === 'lost') request.socket.destroy();
     else send(response, answer, fault);
     this.#tell({ ...call, status: answer.status });
@@ -167,12 +153,17 @@ export class VaultServer {
   #answer(call: Omit<VaultServerCall, 'status'>, text: string): Answer {
     if (call.namespace !== this.namespace) return noRoute(call.path);
     const body = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>;
-    const logIn = /^auth\/([^/]+)\/login$/.exec(call.path);
-    if (logIn !== null) return logIn[1] === 'kubernetes' ? this.#logIn(body) : noRoute(call.path);
-    const token = this.#tokens.get(call.token ?? '');
+    if (call.path === 'auth/kubernetes/login') return this.#logIn(body);
+    if (/^auth\/[^/]+\/login$/.test(call.path)) return noRoute(call.path);
+    const id = call.token ?? '';
+    const token = this.#tokens.get(id);
     if (token === undefined || token.expiresAt < performance.now()) return denied;
     if (call.path === 'auth/token/lookup-self') return lookUp(token);
-    if (call.path === 'auth/token/renew-self') return renew(token, call.token ?? '');
+    if (call.path === 'auth/token/renew-self') return renew(token, id);
+    return this.#kv(call, body);
+  }
+
+  #kv(call: { method: string; path: string }, body: Record<string, unknown>): Answer {
     const [, mount = '', part = '', path = ''] = /^([^/]+)\/(data|metadata)\/(.+)$/.exec(call.path) ?? [];
     const secrets = this.#mounts.get(mount);
     if (secrets === undefined) return noRoute(call.path);
@@ -223,6 +214,22 @@ export class VaultServer {
   }
 }
 
+async function readCall(request: IncomingMessage) {
+  const url = new URL(request.url ?? '/', 'http://vault');
+  const isList = request.method === 'GET' && url.searchParams.get('list') === 'true';
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const call = {
+    method: isList ? 'LIST' : String(request.method),
+    path: decodeURIComponent(url.pathname)
+      .replace(/^\/v1\//, '')
+      .replace(/\/$/, ''),
+    token: request.headers['x-vault-token'] as string | undefined,
+    namespace: request.headers['x-vault-namespace'] as string | undefined,
+  };
+  return { call, text: Buffer.concat(chunks).toString('utf8') };
+}
+
 const denied: Answer = { status: 403, body: { errors: ['permission denied'] } };
 const nothing: Answer = { status: 404, body: { errors: [] } };
 
@@ -244,6 +251,8 @@ function faultAnswer(
       return { status: 429, body: { errors: ['request path "x": rate limit quota exceeded'] } };
     case 'broken':
       return { status: 500, body: { errors: ['internal error'] } };
+    case 'reset':
+      return { status: 0 };
     case 'html':
       return { status: 404 };
     case 'huge':
@@ -270,7 +279,7 @@ function renew(token: Token, id: string): Answer {
   if (!token.renewable) return { status: 400, body: { errors: ['lease is not renewable'] } };
   const now = performance.now();
   token.expiresAt = Math.min(now + token.ttl * 1000, token.endsAt);
-  const seconds = Math.max(0, Math.floor((token.expiresAt - now) / 1000));
+  const seconds = Math.max(0, Math.round((token.expiresAt - now) / 1000));
   return { status: 200, body: { auth: { client_token: id, lease_duration: seconds, renewable: true } } };
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type HttpAnswer, type HttpCall, jsonAnswer } from '../http/exchange.ts';
+import { type HttpAnswer, type HttpCall, jsonAnswer } from '../exchange.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError } from '../org/api-error.ts';
 import { insertRow } from '../org/dml.ts';

@@ -1,3 +1,4 @@
+import { type HttpAnswer, type HttpCall, jsonAnswer } from '../exchange.ts';
 import { tokenOf } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';
@@ -8,7 +9,6 @@ import { isVersion } from '../rest/discovery.ts';
 import { routeCall } from '../rest/router.ts';
 import { effectiveMethod, splitPath } from '../rest/subrequest.ts';
 import { loadSoqlParser } from '../soql/parse.ts';
-import { type HttpAnswer, type HttpCall, jsonAnswer } from './exchange.ts';
 
 const DATA_ROOT = '/services/data';
 

@@ -4,6 +4,7 @@ import type { FaultSubject } from '../control/fault-matching.ts';
 import type { Faults, StruckFault } from '../control/faults.ts';
 import type { Gate } from '../control/gate.ts';
 import type { Settings } from '../control/settings.ts';
+import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer } from '../exchange.ts';
 import { OAuthError } from '../oauth/assertion.ts';
 import { handleOAuth, type OAuthContext, oauthErrorAnswer } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
@@ -23,7 +24,6 @@ import {
   runDataCall,
   toApiCall,
 } from './data-endpoint.ts';
-import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer } from './exchange.ts';
 import { dataOperation, type Operation, oauthOperation } from './operation.ts';
 
 export interface Pipeline {

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Activity } from '../control/activity.ts';
 import type { ControlHandler } from '../control/control-api.ts';
 import type { Gate } from '../control/gate.ts';
+import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer, readBody, sendAnswer } from '../exchange.ts';
 import { ApiError } from '../org/api-error.ts';
 import { isDataPath } from './data-endpoint.ts';
-import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer, readBody, sendAnswer } from './exchange.ts';
 import { operationOf, type Pipeline } from './pipeline.ts';
 
 export interface ServerParts {

@@ -1,9 +1,10 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../base/problem.ts';
 import type { AttemptRecorder, AttemptResult } from '../../consumers/attempts.ts';
 import type { Authenticate } from '../../consumers/authentication.ts';
 import { allows, type Consumer } from '../../consumers/consumer.ts';
-import { isPublic, type Permission, type RequiredPermission, type Route } from '../route.ts';
+import { isPublic, type RequiredPermission, type Route } from '../route.ts';
+import { countFailure, countRequest, type Limits } from './rate-limit.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -14,7 +15,7 @@ declare module 'fastify' {
   }
 }
 
-type Hook = (request: FastifyRequest) => Promise<void>;
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 interface AuthenticationHooks {
   onRequest?: Hook;
@@ -23,22 +24,33 @@ interface AuthenticationHooks {
 
 /**
  * The hooks that let a request through to a route: credentials first, then the permission that can be judged without
- * the body, and after the body is read the one that can't.
+ * the body, and after the body is read the one that can't. Once the permission is certain, the request is counted.
  */
-export function authenticationHooks({ permission }: Route, authenticate: Authenticate): AuthenticationHooks {
+export function authenticationHooks(
+  { permission }: Route,
+  authenticate: Authenticate,
+  limits: Limits,
+): AuthenticationHooks {
   if (isPublic(permission)) return {};
   return {
-    onRequest: async (request: FastifyRequest) => {
+    onRequest: async (request, reply) => {
       const { 'x-api-key': apiKey, 'x-api-secret': apiSecret } = request.headers;
       const authentication = await authenticate({ apiKey: single(apiKey), apiSecret: single(apiSecret) });
       const { result, consumerId } = authentication;
       request.attempt = { result, consumerId, timestamp: new Date().toISOString() };
-      if (authentication.result !== 'accepted') throw invalidCredentials();
+      if (authentication.result !== 'accepted') {
+        countFailure(limits, request.ip, reply);
+        throw invalidCredentials();
+      }
       request.consumer = authentication.consumer;
       requireOneOf(request, 'anyOf' in permission ? permission.anyOf : [permission]);
+      if (!('byBody' in permission)) countRequest(limits, authentication.consumerId, reply);
     },
     ...('byBody' in permission && {
-      preValidation: async (request: FastifyRequest) => requireByBody(request, permission),
+      preValidation: async (request: FastifyRequest, reply: FastifyReply) => {
+        requireOneOf(request, [permission.byBody(request.body)]);
+        countRequest(limits, (request.consumer as Consumer).id, reply);
+      },
     }),
   };
 }
@@ -48,10 +60,6 @@ export function recordAttempt(request: FastifyRequest, endpoint: string, attempt
   if (!request.attempt) return;
   const { result, consumerId, timestamp } = request.attempt;
   attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id: request.id });
-}
-
-function requireByBody(request: FastifyRequest, permission: Extract<Permission, { byBody: unknown }>): void {
-  requireOneOf(request, [permission.byBody(request.body)]);
 }
 
 function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): void {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../../base/problem.ts';
+import type { Route } from '../route.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -29,22 +30,34 @@ export function readJsonBodies(app: FastifyInstance): void {
   );
 }
 
-/** For routes that take no body: an empty one may have any content type. */
-export async function forgetTypeOfEmptyBody({ headers }: FastifyRequest): Promise<void> {
+/** What is done about the body before a route's schema is checked: it is needed, may be left out, or is refused. */
+export function bodyHooks({ request: { body }, bodyOptional }: Route) {
+  if (body === undefined) return { onRequest: [forgetTypeOfEmptyBody], preValidation: refuseBody };
+  if (bodyOptional) return { onRequest: [forgetTypeOfEmptyBody], preValidation: emptyForNone };
+  return { onRequest: [], preValidation: requireBody };
+}
+
+/** Where no body is needed, an empty one may have any content type. */
+async function forgetTypeOfEmptyBody({ headers }: FastifyRequest): Promise<void> {
   const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
   if (isEmpty) delete headers['content-type'];
 }
 
 /** What a route can't use is refused, not ignored: whoever sends it expects something of it. */
-export async function refuseBody({ body }: FastifyRequest): Promise<void> {
+async function refuseBody({ body }: FastifyRequest): Promise<void> {
   if (body === undefined) return;
   throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
     errors: [{ pointer: '#', message: 'is not known; leave it out' }],
   });
 }
 
+/** A body that may be left out is then an object with none of its members. */
+async function emptyForNone(request: FastifyRequest): Promise<void> {
+  if (request.body === undefined) request.body = {};
+}
+
 /** Throws `malformed_json` where a body is needed and there is none. */
-export async function requireBody({ body }: FastifyRequest): Promise<void> {
+async function requireBody({ body }: FastifyRequest): Promise<void> {
   if (body === undefined) throw new Problem('malformed_json', 'The body is missing.');
 }
 

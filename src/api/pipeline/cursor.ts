@@ -43,7 +43,7 @@ export function createCursorCodec(keys: () => KeySet): CursorCodec {
         });
         decipher.setAAD(Buffer.from(list)).setAuthTag(bytes.subarray(-tagBytes));
         const opened = [decipher.update(bytes.subarray(nonceEnd, -tagBytes)), decipher.final()];
-        return JSON.parse(Buffer.concat(opened).toString('utf8'));
+        return JSON.parse(Buffer.concat(opened).toString('utf8')) as unknown;
       } catch {
         throw invalidCursor();
       }

@@ -2,7 +2,7 @@ import type { FastifyError, FastifySchemaValidationError } from 'fastify';
 import { type Fault, Problem } from '../../base/problem.ts';
 
 /** Most faults that one answer lists. */
-const maxFaults = 20;
+export const maxFaults = 20;
 
 /** Bytes of a request body at most. */
 export const maxBodyBytes = 1_048_576;

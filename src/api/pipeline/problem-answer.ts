@@ -1,5 +1,5 @@
 import { Problem, problems } from '../../base/problem.ts';
-import type { StoredAnswer } from '../../idempotency/ledger.ts';
+import type { StoredAnswer } from '../../idempotency/claims-table.ts';
 
 export const problemContentType = 'application/problem+json';
 

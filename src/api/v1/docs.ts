@@ -1,3 +1,4 @@
+import { Type } from 'typebox';
 import { createReadablePage, type ReadablePage } from '../openapi/readable-page.ts';
 import { defineRoute, type Route } from '../route.ts';
 
@@ -28,7 +29,14 @@ function documentRoute(document: () => string, page: ReadablePage): Route {
     permission: open,
     idempotencyKey: 'ignored',
     request: {},
-    answers: { 200: { description: 'The OpenAPI 3.1 document.' } },
+    answers: {
+      200: {
+        description: 'The OpenAPI 3.1 document.',
+        schema: Type.Object({}, { additionalProperties: true, examples: [{ openapi: '3.1.0' }] }),
+        headers: { Vary: 'Accept' },
+        otherMedia: ['text/html'],
+      },
+    },
     problems: [],
     async handle({ headers }) {
       const shared = { 'cache-control': 'no-cache', vary: 'Accept' };
@@ -62,7 +70,7 @@ function scriptRoute(page: ReadablePage): Route {
     permission: open,
     idempotencyKey: 'ignored',
     request: {},
-    answers: { 200: { description: 'JavaScript.' } },
+    answers: { 200: { description: 'JavaScript.', otherMedia: ['text/javascript'] } },
     problems: [],
     handle: async () => ({
       status: 200,

@@ -8,14 +8,14 @@ const connection = (description: string) =>
 const user = Type.Object(
   {
     Id: Type.String({ description: "The CRM's identifier of the integration user.", maxLength: 18 }),
-    Name: Type.String({ maxLength: 255 }),
+    Name: Type.String({ description: 'Name of the integration user.', maxLength: 255 }),
   },
   { additionalProperties: false },
 );
 
 const report = Type.Object(
   {
-    status: Type.Enum(['ok', 'unavailable']),
+    status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
     crm: Type.Object({
       connected: Type.Boolean(),
       user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
@@ -24,7 +24,7 @@ const report = Type.Object(
     database: connection('Where idempotency keys are remembered.'),
     cache: connection('What all replicas share for speed.'),
   },
-  { additionalProperties: connection('A further connector.') },
+  { additionalProperties: connection('A further connector.'), title: 'Health' },
 );
 
 const example = {

@@ -23,6 +23,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     idempotencyKey: 'required',
     conditional: 'If-Match',
     request: { params: shared.idParams('id', resource), body: changeSchema(resource) },
+    requestExample: { name: 'Hotel Miramar, Málaga: suite with sea view, 4 nights' },
     answers: {
       200: {
         description: `The ${resource.name} as it is now.`,

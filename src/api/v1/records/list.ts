@@ -1,6 +1,6 @@
-import { type TSchema, Type } from 'typebox';
+import { Type } from 'typebox';
 import type { FieldValues, ListQuery, StoredRecord } from '../../../resources/records.ts';
-import { representationSchema } from '../../../resources/representation.ts';
+import { representationSchema, schemaName } from '../../../resources/representation.ts';
 import type { Resource } from '../../../resources/resource.ts';
 import { type CursorCodec, maxCursorLength } from '../../pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../route.ts';
@@ -8,6 +8,7 @@ import * as shared from './shared.ts';
 
 const defaultLimit = 50;
 const maxLimit = 200;
+const exampleCursor = 'AAAAAfmC1Pp0Yt9dTnQ7wXb2vKzN5sJrG8hLqE3uVaM';
 
 /** Lists records, newest first, a page at a time; no record that exists throughout is missed or repeated. */
 export function listRoute(context: shared.RecordsContext, cursors: CursorCodec): Route {
@@ -23,12 +24,15 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
     request: { query: querySchema(resource) },
-    answers: { 200: { description: 'A page.', schema: pageSchema(representationSchema(resource)) } },
+    answers: { 200: { description: 'A page.', schema: pageSchema(resource) } },
     problems: ['invalid_cursor', ...shared.crmProblems],
     async handle({ query, call }) {
       const { limit = defaultLimit, cursor, ...given } = query as ListParameters;
       const filters = normalise(resource, given);
-      const list = JSON.stringify([resource.collection, Object.entries(filters).sort()]);
+      const list = JSON.stringify([
+        resource.collection,
+        Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1)),
+      ]);
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
       const found = await records.list(resource, { filters, limit: limit + 1, ...after }, call);
       const page = found.slice(0, limit);
@@ -49,10 +53,11 @@ function positionOf({ values }: StoredRecord): Position {
 }
 
 function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {
-  const entries = Object.entries(given).map(([name, value]) => {
-    return [name, fields[name]?.kind === 'uuid' ? value.toLowerCase() : value];
-  });
-  return Object.fromEntries(entries);
+  const filters: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given)) {
+    filters[name] = fields[name]?.kind === 'uuid' ? value.toLowerCase() : value;
+  }
+  return filters;
 }
 
 function querySchema({ fields }: Resource) {
@@ -67,6 +72,7 @@ function querySchema({ fields }: Resource) {
           maximum: maxLimit,
           default: defaultLimit,
           description: 'Records on the page at most.',
+          examples: [defaultLimit],
         }),
       ),
       cursor: Type.Optional(
@@ -74,6 +80,7 @@ function querySchema({ fields }: Resource) {
           minLength: 1,
           maxLength: maxCursorLength,
           description: '`next_cursor` of the page before.',
+          examples: [exampleCursor],
         }),
       ),
       ...Object.fromEntries(filters),
@@ -83,15 +90,20 @@ function querySchema({ fields }: Resource) {
 }
 
 /** The envelope of every list. */
-function pageSchema(item: TSchema) {
+function pageSchema(resource: Resource) {
   return Type.Object(
     {
-      data: Type.Array(item, { maxItems: maxLimit }),
+      data: Type.Array(representationSchema(resource), { maxItems: maxLimit }),
       next_cursor: Type.Union([Type.String({ maxLength: maxCursorLength }), Type.Null()], {
         description: 'Cursor of the next page; null on the last.',
+        examples: [exampleCursor],
       }),
-      has_more: Type.Boolean(),
+      has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
     },
-    { additionalProperties: false },
+    {
+      additionalProperties: false,
+      title: `${schemaName(resource)}Page`,
+      description: `A page of ${resource.collection}.`,
+    },
   );
 }

@@ -26,11 +26,8 @@ export function readRoute(context: shared.RecordsContext, idName: string): Route
     },
     problems: ['not_found', ...shared.crmProblems],
     async handle({ params, headers, call }) {
-      const record = await records.find(
-        resource,
-        (params as Record<string, string>)[idName]!.toLowerCase(),
-        call,
-      );
+      const { [idName]: id = '' } = params as Record<string, string>;
+      const record = await records.find(resource, id.toLowerCase(), call);
       if (!record) throw shared.notFound(resource);
       const answer = shared.recordAnswer(200, context, record);
       if (!isNotModified(headers['if-none-match'], answer.headers.etag)) return answer;

@@ -19,7 +19,7 @@ export function removeRoute({ resource, records, represent }: shared.RecordsCont
     conditional: 'If-Match',
     request: { params: shared.idParams('id', resource) },
     answers: { 204: { description: `The ${resource.name} is gone.` } },
-    problems: ['not_found', ...shared.crmProblems],
+    problems: ['crm_rejected', 'conflict', ...shared.crmProblems],
     async handle({ params, headers, call, claim }) {
       const { continued } = claim;
       const record = await records.find(resource, (params as { id: string }).id.toLowerCase(), call);

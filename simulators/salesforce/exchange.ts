@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip, inflate } from 'node:zlib';
-import { ApiError } from '../org/api-error.ts';
+import { ApiError } from './org/api-error.ts';
 
 /** One HTTP request, its body read and unpacked. */
 export interface HttpCall {

@@ -1,0 +1,125 @@
+import { isPublic, type Route } from '../route.ts';
+import type { JsonObject } from './schemas.ts';
+
+interface Header {
+  description: string;
+  schema: JsonObject;
+  /** Sent with every answer that lists it. */
+  always: boolean;
+  example: string | number;
+}
+
+/** The headers of answers, each described once. */
+const headers = {
+  'X-Request-Id': {
+    description: 'Id of the request, as it stands in the log and in errors.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$', maxLength: 128 },
+    always: true,
+    example: '933bfcba-80b2-48dd-b31b-e58b7b06d3e3',
+  },
+  'Cache-Control': {
+    description: 'Whether the answer may be kept, and by whom.',
+    schema: { type: 'string', pattern: '^[a-z0-9=, -]+$', maxLength: 100 },
+    always: true,
+    example: 'no-store',
+  },
+  ETag: {
+    description: 'Strong entity tag of the record, for If-Match and If-None-Match.',
+    schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{22}"$', maxLength: 24 },
+    always: true,
+    example: '"Zk3u0vQ7mXb2nR8tYw5pLs"',
+  },
+  Location: {
+    description: 'Path of the new record.',
+    schema: { type: 'string', pattern: '^/v1/', maxLength: 200 },
+    always: true,
+    example: '/v1/quotes/0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
+  },
+  'Idempotent-Replayed': {
+    description:
+      '`true` when this is the stored answer of an earlier request with the same key; else absent.',
+    schema: { type: 'string', enum: ['true'] },
+    always: false,
+    example: 'true',
+  },
+  'Retry-After': {
+    description: 'Seconds after which a repeat may help, the same as `retry_after` in the body.',
+    schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
+    always: false,
+    example: 1,
+  },
+  'RateLimit-Policy': {
+    description:
+      'How many requests (`q`) are allowed in how many seconds (`w`); sent once the consumer is known.',
+    schema: { type: 'string', pattern: '^"[a-z-]+";q=\\d+;w=\\d+$', maxLength: 100 },
+    always: false,
+    example: '"consumer";q=6000;w=60',
+  },
+  RateLimit: {
+    description: 'How many requests are left (`r`), and in how many seconds there are more (`t`).',
+    schema: { type: 'string', pattern: '^"[a-z-]+";r=\\d+;t=\\d+$', maxLength: 100 },
+    always: false,
+    example: '"consumer";r=5999;t=60',
+  },
+  Allow: {
+    description: 'The methods that this path answers.',
+    schema: { type: 'string', pattern: '^[A-Z]+(, [A-Z]+)*$', maxLength: 100 },
+    always: true,
+    example: 'GET, HEAD, OPTIONS, POST',
+  },
+  'WWW-Authenticate': {
+    description: 'The challenge that every 401 carries (RFC 9110).',
+    schema: { type: 'string', pattern: '^ApiKey ', maxLength: 200 },
+    always: true,
+    example: 'ApiKey realm="handoff-gateway"',
+  },
+  Deprecation: {
+    description: 'Since when the operation is deprecated: `@` and seconds since 1970 (RFC 9745).',
+    schema: { type: 'string', pattern: '^@\\d{1,12}$', maxLength: 13 },
+    always: true,
+    example: '@1798761600',
+  },
+  Sunset: {
+    description: 'From when on the operation may be gone, as HTTP date (RFC 8594).',
+    schema: { type: 'string', pattern: ' GMT$', maxLength: 29 },
+    always: true,
+    example: 'Sat, 01 Jan 2028 00:00:00 GMT',
+  },
+  Link: {
+    description: 'Where the deprecation and what to do about it are described (RFC 8288).',
+    schema: { type: 'string', pattern: '^<', maxLength: 1000 },
+    always: true,
+    example: '<https://docs.example.com/v2>; rel="deprecation", <https://docs.example.com/v2>; rel="sunset"',
+  },
+} as const satisfies Record<string, Header>;
+
+export type HeaderName = keyof typeof headers;
+
+/** The headers as components of the document. */
+export const headerComponents: JsonObject = Object.fromEntries(
+  Object.entries(headers).map(([name, { always, ...header }]) => [name, { ...header, required: always }]),
+);
+
+/** The headers of every answer of a route. */
+export function usualHeaders({ permission, deprecation }: Route): HeaderName[] {
+  return [
+    'X-Request-Id',
+    'Cache-Control',
+    ...(isPublic(permission) ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
+    ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+  ];
+}
+
+/** References to them, for one answer. */
+export function headerRefs(names: Iterable<HeaderName>): JsonObject {
+  return Object.fromEntries([...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** An answer's own headers, as its route describes them. */
+export function ownHeaders(described: Record<string, string> = {}): JsonObject {
+  const entries = Object.entries(described).map(([name, description]) => {
+    if (name in headers) return [name, { $ref: `#/components/headers/${name}`, description }];
+    return [name, { description, schema: { type: 'string', maxLength: 2048 } }];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,103 @@
+import type { TSchema } from 'typebox';
+import { type DocumentedAnswer, isPublic, type Permission, type Route } from '../route.ts';
+import { type HeaderName, headerRefs, ownHeaders, usualHeaders } from './headers.ts';
+import { parameterRef } from './parameters.ts';
+import type { ProblemResponses } from './problem-responses.ts';
+import { exampleOf, type JsonObject, type SchemaWriter } from './schemas.ts';
+
+/** A route as an operation of the document. */
+export function operation(
+  route: Route,
+  schemas: SchemaWriter,
+  problemResponses: ProblemResponses,
+): JsonObject {
+  const { operationId, tag, summary, permission, request, deprecation } = route;
+  const answers = Object.entries(route.answers).map(([status, answer]) => [
+    status,
+    response(answer, [...usualHeaders(route), ...replayHeader(route, Number(status))], schemas),
+  ]);
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description: description(route),
+    ...(deprecation && { deprecated: true }),
+    ...(isPublic(permission) && { security: [] }),
+    parameters: [
+      ...parameters('path', request.params, schemas),
+      ...parameters('query', request.query, schemas),
+      ...headerParameters(route).map(parameterRef),
+    ],
+    ...(request.body && { requestBody: requestBody(request.body, route, schemas) }),
+    responses: { ...Object.fromEntries(answers), ...problemResponses.of(route) },
+  };
+}
+
+function description({ description: text, permission, deprecation }: Route): string {
+  const ending =
+    deprecation &&
+    `Deprecated since ${deprecation.since}; it may be gone from ${deprecation.sunset} on. See ${deprecation.link}.`;
+  return [text, permissionText(permission), ending].filter(Boolean).join('\n\n');
+}
+
+function permissionText(permission: Permission): string {
+  if (isPublic(permission)) return `Needs no credentials: ${permission.none}.`;
+  const wanted = 'anyOf' in permission ? permission.anyOf : [permission];
+  return `Needs the permission ${wanted.map(({ resource, action }) => `\`${resource}:${action}\``).join(' or ')}.`;
+}
+
+function parameters(
+  where: 'path' | 'query',
+  schema: TSchema | undefined,
+  schemas: SchemaWriter,
+): JsonObject[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as {
+    properties?: Record<string, TSchema & { description?: string; examples?: unknown[] }>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description: text, examples, ...property }]) => ({
+    name,
+    in: where,
+    required: where === 'path' || required.includes(name),
+    ...(text !== undefined && { description: text }),
+    schema: schemas.request(property as TSchema),
+    ...(examples && { example: examples[0] }),
+  }));
+}
+
+function headerParameters({ idempotencyKey, conditional }: Route) {
+  return [
+    'X-Request-Id' as const,
+    ...(idempotencyKey === 'required' ? (['Idempotency-Key'] as const) : []),
+    ...(idempotencyKey === 'optional' ? (['Optional-Idempotency-Key'] as const) : []),
+    ...(conditional ? [conditional] : []),
+  ];
+}
+
+function requestBody(schema: TSchema, route: Route, schemas: SchemaWriter): JsonObject {
+  const example = route.requestExample ?? exampleOf(schema);
+  return {
+    required: route.bodyOptional !== true,
+    content: { 'application/json': { schema: schemas.request(schema), example } },
+  };
+}
+
+function replayHeader({ idempotencyKey }: Route, status: number): HeaderName[] {
+  return idempotencyKey !== 'ignored' && status < 300 ? ['Idempotent-Replayed'] : [];
+}
+
+function response(answer: DocumentedAnswer, headers: HeaderName[], schemas: SchemaWriter): JsonObject {
+  const { schema, example, otherMedia } = answer;
+  const media: Record<string, JsonObject> = {};
+  if (schema) {
+    media['application/json'] = { schema: schemas.answer(schema), example: example ?? exampleOf(schema) };
+  }
+  for (const type of otherMedia ?? []) {
+    media[type] = { schema: { type: 'string', maxLength: 10_000_000, description: 'Text.' } };
+  }
+  return {
+    description: answer.description,
+    headers: { ...headerRefs(headers), ...ownHeaders(answer.headers) },
+    ...(Object.keys(media).length > 0 && { content: media }),
+  };
+}

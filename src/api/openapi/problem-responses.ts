@@ -1,0 +1,116 @@
+import { type ProblemCode, problems } from '../../base/problem.ts';
+import { isFinal, problemAnswer, problemContentType } from '../pipeline/problem-answer.ts';
+import { isPublic, type Route } from '../route.ts';
+import { type HeaderName, headerRefs, usualHeaders } from './headers.ts';
+import { exampleProblem } from './problem-examples.ts';
+import { faultSchema, problemSchema } from './problem-schema.ts';
+import type { JsonObject } from './schemas.ts';
+
+const exampleRequestId = '933bfcba-80b2-48dd-b31b-e58b7b06d3e3';
+
+/** All codes that a route can answer with: its own, and those that follow from what it asks for. */
+export function problemCodes(route: Route): ProblemCode[] {
+  const { permission, request, conditional, idempotencyKey } = route;
+  const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'internal_error'];
+  if (!isPublic(permission)) codes.push('invalid_credentials', 'permission_denied', 'rate_limited');
+  if (request.params) codes.push('not_found');
+  // The body of a GET is not looked at; any other is read before it can be refused.
+  if (route.method !== 'GET') codes.push('malformed_json', 'payload_too_large', 'unsupported_media_type');
+  if (conditional === 'If-Match') codes.push('precondition_failed');
+  if (idempotencyKey === 'required') codes.push('idempotency_key_missing');
+  if (idempotencyKey !== 'ignored') {
+    codes.push(
+      'idempotency_key_invalid',
+      'idempotency_key_reused',
+      'idempotency_in_progress',
+      'store_unavailable',
+    );
+  }
+  return [...new Set([...codes, ...route.problems])];
+}
+
+/** The error answers of operations; those that several operations have in common are written once. */
+export interface ProblemResponses {
+  /** By status. */
+  of(route: Route): JsonObject;
+  readonly components: { responses: JsonObject; examples: JsonObject; schemas: JsonObject };
+}
+
+export function createProblemResponses(): ProblemResponses {
+  const responses: JsonObject = {};
+  const examples: JsonObject = {};
+  const respond = (codes: ProblemCode[], route: Route): JsonObject => {
+    for (const code of codes) examples[code] ??= example(code);
+    const name = nameOf(codes, route);
+    responses[name] ??= response(codes, route);
+    return { $ref: `#/components/responses/${name}` };
+  };
+  return {
+    of(route) {
+      const documented = [...codesByStatus(route)].filter(([status]) => !(status in route.answers));
+      return Object.fromEntries(documented.map(([status, codes]) => [status, respond(codes, route)]));
+    },
+    components: { responses, examples, schemas: { Problem: problemSchema, Fault: faultSchema } },
+  };
+}
+
+function codesByStatus(route: Route): Map<number, ProblemCode[]> {
+  const order = Object.keys(problems) as ProblemCode[];
+  const wanted = new Set(problemCodes(route));
+  const codes = order.filter((code) => wanted.has(code));
+  return Map.groupBy(codes, (code) => problems[code].status);
+}
+
+/** Made of the codes, and of what else decides over the headers. */
+function nameOf(codes: ProblemCode[], route: Route): string {
+  const parts = [
+    codes.map(pascalCase).join('Or'),
+    isKeyed(route) && codes.some(isKept) ? 'Keyed' : '',
+    isPublic(route.permission) ? 'Public' : '',
+    route.deprecation ? 'Deprecated' : '',
+  ];
+  return parts.join('');
+}
+
+function isKeyed({ idempotencyKey }: Route): boolean {
+  return idempotencyKey !== 'ignored';
+}
+
+function response(codes: ProblemCode[], route: Route): JsonObject {
+  const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${problems[code].title}.`).join('\n\n'),
+    headers: headerRefs(headersOf(codes, route)),
+    content: {
+      [problemContentType]: {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  };
+}
+
+function headersOf(codes: ProblemCode[], route: Route): Set<HeaderName> {
+  const names = new Set<HeaderName>(usualHeaders(route));
+  for (const code of codes) {
+    if (exampleProblem(code).facts.retryAfter !== undefined) names.add('Retry-After');
+    if (code === 'invalid_credentials') names.add('WWW-Authenticate');
+    if (code === 'method_not_allowed') names.add('Allow');
+    if (isKeyed(route) && isKept(code)) names.add('Idempotent-Replayed');
+  }
+  return names;
+}
+
+/** Whether a repeat under the same key gets this problem again, as a replay. */
+function isKept(code: ProblemCode): boolean {
+  return isFinal(exampleProblem(code)) && code !== 'idempotency_key_reused';
+}
+
+function example(code: ProblemCode): JsonObject {
+  const answer = problemAnswer(exampleProblem(code), exampleRequestId, true);
+  return { summary: problems[code].title, value: JSON.parse(answer.body) };
+}
+
+function pascalCase(code: ProblemCode): string {
+  return code.replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+}

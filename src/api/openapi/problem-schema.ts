@@ -1,0 +1,87 @@
+import { problems } from '../../base/problem.ts';
+import { maxFaults } from '../pipeline/framework-errors.ts';
+
+/** Schema of every error (RFC 9457). Open, since members may be added within a version. */
+export const problemSchema = {
+  type: 'object',
+  title: 'Problem',
+  description: 'A problem document (RFC 9457). Programs go by `code`; the texts are for people.',
+  required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
+  properties: {
+    type: {
+      type: 'string',
+      format: 'uri',
+      maxLength: 200,
+      description: 'Identifies the kind of problem; follows from `code`.',
+    },
+    title: { type: 'string', maxLength: 200, description: 'The kind of problem, the same each time.' },
+    status: {
+      type: 'integer',
+      format: 'int32',
+      minimum: 400,
+      maximum: 599,
+      description: 'The HTTP status.',
+    },
+    detail: { type: 'string', maxLength: 4000, description: 'What is wrong this time.' },
+    code: {
+      type: 'string',
+      maxLength: 100,
+      description:
+        'The stable name of the problem, for programs. Others may be added; treat an unknown one by its status.',
+      'x-extensible-enum': Object.keys(problems),
+    },
+    request_id: {
+      type: 'string',
+      pattern: '^[A-Za-z0-9._-]{1,128}$',
+      maxLength: 128,
+      description: 'Id of the request, as it stands in the log.',
+    },
+    errors: {
+      type: 'array',
+      maxItems: maxFaults,
+      description: 'Where the request is at fault.',
+      items: { $ref: '#/components/schemas/Fault' },
+    },
+    required: {
+      type: 'object',
+      description: 'The permission that is missing.',
+      required: ['resource', 'action'],
+      properties: {
+        resource: { type: 'string', maxLength: 20, description: 'On what, for example `quotes`.' },
+        action: { type: 'string', maxLength: 10, description: '`read`, `write` or `delete`.' },
+      },
+    },
+    retry_after: {
+      type: 'integer',
+      format: 'int32',
+      minimum: 0,
+      maximum: 86_400,
+      description: 'Seconds after which a repeat may help.',
+    },
+    external_id: {
+      type: 'string',
+      format: 'uuid',
+      maxLength: 36,
+      description:
+        'After a write without Idempotency-Key whose outcome is not known: the record to look for before sending it again.',
+    },
+  },
+};
+
+/** Schema of one place where a request is at fault. */
+export const faultSchema = {
+  type: 'object',
+  title: 'Fault',
+  description: 'A place where the request is at fault, named by one of `pointer`, `parameter` and `header`.',
+  required: ['message'],
+  properties: {
+    pointer: {
+      type: 'string',
+      maxLength: 2000,
+      description: 'Place in the body: a JSON Pointer as URI fragment (RFC 6901).',
+    },
+    parameter: { type: 'string', maxLength: 200, description: 'Name of a path or query parameter.' },
+    header: { type: 'string', maxLength: 200, description: 'Name of a header.' },
+    message: { type: 'string', maxLength: 1000, description: 'What is wrong there.' },
+  },
+};

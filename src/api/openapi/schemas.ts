@@ -1,0 +1,104 @@
+import type { TSchema } from 'typebox';
+
+export type JsonObject = Record<string, unknown>;
+
+/** The keywords that the schemas of routes are made of. */
+interface Keywords extends JsonObject {
+  title?: string;
+  type?: string;
+  description?: string;
+  enum?: readonly unknown[];
+  anyOf?: Keywords[];
+  items?: Keywords;
+  properties?: Record<string, Keywords>;
+  additionalProperties?: boolean | Keywords;
+  examples?: unknown[];
+}
+
+/** Turns the schemas of routes into those of the document. */
+export interface SchemaWriter {
+  /** What consumers send: closed, since unknown members and values are refused. */
+  request(schema: TSchema): JsonObject;
+  /** What they get: open, since members and values may be added within a version. */
+  answer(schema: TSchema): JsonObject;
+  /** The schemas that have a title, by it; everywhere else they are referred to. */
+  readonly components: JsonObject;
+}
+
+type Side = 'request' | 'answer';
+
+export function createSchemaWriter(): SchemaWriter {
+  const components: Record<string, JsonObject> = {};
+  const write = (schema: Keywords, side: Side): JsonObject => {
+    const written = writeKeywords(schema, side, (part) => write(part, side));
+    if (schema.title === undefined) return written;
+    const known = components[schema.title];
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(written)) {
+      throw new Error(`two schemas have the title ${schema.title} and differ`);
+    }
+    components[schema.title] = written;
+    return { $ref: `#/components/schemas/${schema.title}` };
+  };
+  return {
+    request: (schema) => write(schema as Keywords, 'request'),
+    answer: (schema) => write(schema as Keywords, 'answer'),
+    components,
+  };
+}
+
+function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => JsonObject): JsonObject {
+  const { properties, items, additionalProperties, anyOf, ...rest } = schema;
+  const written: JsonObject = side === 'answer' ? openEnum(rest) : rest;
+  if (schema.enum && schema.type === undefined) written['type'] = 'string';
+  if (schema.type === 'integer') written['format'] ??= 'int32';
+  if (items) written['items'] = write(items);
+  if (anyOf) Object.assign(written, writeAnyOf(anyOf, write));
+  if (properties) {
+    const entries = Object.entries(properties).map(([name, part]) => [name, write(part)]);
+    written['properties'] = Object.fromEntries(entries);
+  }
+  if (typeof additionalProperties === 'object') {
+    written['additionalProperties'] = write(additionalProperties);
+  } else if (additionalProperties === true || (additionalProperties === false && side === 'request')) {
+    written['additionalProperties'] = additionalProperties;
+  }
+  return written;
+}
+
+/** "This or null" is one type with a second name, which is easier to read, and to generate code from. */
+function writeAnyOf(parts: Keywords[], write: (part: Keywords) => JsonObject): JsonObject {
+  const [first, second] = parts.map(write);
+  const isNullable = parts.length === 2 && second?.['type'] === 'null' && typeof first?.['type'] === 'string';
+  return isNullable ? { ...first, type: [first['type'], 'null'] } : { anyOf: parts.map(write) };
+}
+
+/** The values that are known today: generated code must not fail at a new one. */
+function openEnum({ enum: values, ...rest }: Keywords): JsonObject {
+  if (values === undefined) return rest;
+  const known = values.map((value) => `\`${String(value)}\``).join(', ');
+  const text = `Known values: ${known}. Others may be added; treat an unknown one as such.`;
+  return {
+    ...rest,
+    maxLength: 100,
+    description: [rest.description, text].filter(Boolean).join(' '),
+    examples: rest.examples ?? [values[0]],
+    'x-extensible-enum': values,
+  };
+}
+
+/**
+ * A value that fits the schema, made of the examples of its parts; parts without one are left out, and the check of
+ * the examples names them.
+ */
+export function exampleOf(schema: TSchema): unknown {
+  const { examples, enum: values, anyOf, items, properties, type } = schema as Keywords;
+  if (examples) return examples[0];
+  if (values) return values[0];
+  if (anyOf?.[0]) return exampleOf(anyOf[0]);
+  if (items) return [exampleOf(items)];
+  if (properties) {
+    const entries = Object.entries(properties).map(([name, part]) => [name, exampleOf(part)]);
+    return Object.fromEntries(entries);
+  }
+  return type === 'boolean' ? true : undefined;
+}

@@ -1,0 +1,58 @@
+import { isIPv6 } from 'node:net';
+import type { FastifyReply } from 'fastify';
+import { Problem } from '../../base/problem.ts';
+import { type Quota, windowSeconds } from '../../consumers/rate-counter.ts';
+import type { RateLimit, RateLimits } from '../../consumers/rate-limits.ts';
+
+export type Limits = Pick<RateLimits, 'requests' | 'failures'>;
+
+/** Counts a request of a consumer and tells it in the headers what is left. Throws `rate_limited`. */
+export function countRequest({ requests }: Limits, consumerId: string, reply: FastifyReply): void {
+  if (requests === undefined) return;
+  const quota = requests.take(consumerId);
+  setHeaders(reply, requests, quota);
+  if (!quota.allowed) throw tooMany(`This consumer has sent ${requests.perMinute} requests`, quota);
+}
+
+/**
+ * Counts a failed authentication. Throws `rate_limited` once there are too many from that address; up to then the
+ * headers say nothing of it, since what is left is no business of strangers.
+ */
+export function countFailure({ failures }: Limits, address: string, reply: FastifyReply): void {
+  if (failures === undefined) return;
+  const quota = failures.take(networkOf(address));
+  if (quota.allowed) return;
+  setHeaders(reply, failures, quota);
+  throw tooMany(`From this address ${failures.perMinute} authentications have failed`, quota);
+}
+
+/** RateLimit headers (draft-ietf-httpapi-ratelimit-headers-11): structured lists, whose names need no escaping here. */
+function setHeaders(reply: FastifyReply, { name, perMinute }: RateLimit, quota: Quota): void {
+  reply.header('ratelimit-policy', `"${name}";q=${perMinute};w=${windowSeconds}`);
+  reply.header('ratelimit', `"${name}";r=${quota.remaining};t=${quota.resetSeconds}`);
+}
+
+function tooMany(what: string, { resetSeconds }: Quota): Problem {
+  return new Problem('rate_limited', `${what} within a minute.`, { retryAfter: resetSeconds });
+}
+
+/**
+ * What counts as one address: of IPv6 the first 64 bits, since whoever has one address of such a network has all of
+ * them; IPv4 in the clothes of IPv6 is IPv4.
+ */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  // From a trusted proxy it may be any text.
+  if (!isIPv6(address)) return address.slice(0, 64);
+  const [head = '', tail] = address.toLowerCase().replace(/%.*$/, '').split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const after = tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
+    groups.push(...Array.from({ length: 8 - groups.length - after }, () => '0'), ...tail.split(':'));
+  }
+  return groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}

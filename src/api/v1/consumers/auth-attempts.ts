@@ -1,0 +1,98 @@
+import { Type } from 'typebox';
+import { Problem } from '../../../base/problem.ts';
+import type { StoredAttempt } from '../../../consumers/attempt-table.ts';
+import { attemptResults } from '../../../consumers/attempts.ts';
+import type { Audit } from '../../../consumers/audit.ts';
+import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { defineRoute, type Route } from '../../route.ts';
+import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
+import { id, tag } from './shared.ts';
+
+const query = Type.Object(
+  {
+    ...pageParameters,
+    consumer_id: Type.Optional(id),
+    result: Type.Optional(
+      Type.Enum(attemptResults, { description: 'How the attempt ended.', examples: ['wrong_secret'] }),
+    ),
+    since: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'Earlier attempts are left out.',
+        examples: ['2027-03-01T08:00:00.000Z'],
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const attempt = Type.Object(
+  {
+    consumer_id: Type.Union([id, Type.Null()], { description: 'Null only when the key is unknown.' }),
+    endpoint: Type.String({
+      maxLength: 300,
+      description: 'Method and route pattern.',
+      examples: ['GET /v1/quotes/:id'],
+    }),
+    result: Type.Enum(attemptResults, { examples: ['accepted'] }),
+    timestamp: Type.String({
+      format: 'date-time',
+      maxLength: 40,
+      examples: ['2027-03-01T08:00:00.000Z'],
+    }),
+    request_id: Type.String({
+      maxLength: 128,
+      description: 'The X-Request-Id of the request.',
+      examples: ['933bfcba-80b2-48dd-b31b-e58b7b06d3e3'],
+    }),
+  },
+  { title: 'AuthenticationAttempt', description: 'An attempt to authenticate, accepted or not.' },
+);
+
+/** Who tried to authenticate, and how it ended. */
+export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/auth-attempts',
+    operationId: 'listAuthenticationAttempts',
+    tag,
+    summary: 'List authentication attempts',
+    description:
+      'Newest first. Other replicas write theirs within a second. A cursor is good for the same filters only.',
+    permission: { resource: 'consumers', action: 'read' },
+    idempotencyKey: 'ignored',
+    request: { query },
+    answers: {
+      200: {
+        description: 'A page.',
+        schema: pageSchema(attempt, 'AuthenticationAttemptPage', 'A page of authentication attempts.'),
+      },
+    },
+    problems: ['invalid_cursor', 'store_unavailable'],
+    async handle({ query: { limit = defaultLimit, cursor, since, ...filters } }) {
+      const list = JSON.stringify(['auth-attempts', filters.consumer_id, filters.result, since]);
+      const found = await audit.list({
+        ...filters,
+        ...(since !== undefined && { since: momentOf(since) }),
+        ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
+        limit: limit + 1,
+      });
+      return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));
+    },
+  });
+}
+
+function show({ consumer_id, endpoint, result, timestamp, request_id }: StoredAttempt) {
+  return { consumer_id, endpoint, result, timestamp, request_id };
+}
+
+/** A leap second fits the format and no clock. */
+function momentOf(text: string): number {
+  const ms = Date.parse(text);
+  if (!Number.isNaN(ms)) return ms;
+  const message = 'must be a moment that exists, as RFC 3339 writes it';
+  throw new Problem('invalid_request', `The query is not valid: since ${message}.`, {
+    errors: [{ parameter: 'since', message }],
+  });
+}

@@ -1,0 +1,29 @@
+import { randomBytes } from 'node:crypto';
+
+const counterSize = 4096;
+
+/**
+ * Makes ids for attempts: UUIDs of version 7 (RFC 9562 section 5.7), whose order is that of time. After the
+ * milliseconds stands a counter, and after it what tells this process from all others.
+ */
+export function createAttemptIds(): (timestamp: string) => string {
+  const node = randomBytes(8);
+  // The two bits of the variant.
+  node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
+  const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;
+  let counter = 0;
+  return (timestamp) => {
+    counter = (counter + 1) % counterSize;
+    return `${headOf(Date.parse(timestamp))}-7${counter.toString(16).padStart(3, '0')}-${tail}`;
+  };
+}
+
+/** An id that is not after any of this moment, and after all of earlier ones; milliseconds since 1970. */
+export function firstAttemptIdOf(ms: number): string {
+  return `${headOf(Math.max(0, ms))}-0000-0000-000000000000`;
+}
+
+function headOf(ms: number): string {
+  const hex = ms.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}

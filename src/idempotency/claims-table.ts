@@ -1,0 +1,134 @@
+import { sql } from 'kysely';
+import type { Database } from '../store/database.ts';
+
+/** How long an owner may be silent: longer than a request lives, so that only dead owners are replaced. */
+export const leaseSeconds = 30;
+export interface KeyedRequest {
+  consumerId: string;
+  key: string;
+  /** Name of the operation, for whoever clears up after it. */
+  operation: string;
+  fingerprint: Buffer;
+  /** External ID to store if the claim is new. */
+  externalId: string;
+}
+
+/** An answer as it leaves the service: what a repeat gets again. */
+export interface StoredAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** A claim that was just taken. */
+export interface ClaimRow {
+  external_id: string;
+  entity_tag_before: string | null;
+  fence: string;
+  continued: boolean;
+}
+
+/** A claim that somebody else has, or that is completed. */
+export type EarlierClaim = { fingerprint: Uint8Array } & (
+  | { completed: false }
+  | {
+      completed: true;
+      response_status: number;
+      response_headers: Record<string, string>;
+      response_body: string;
+    }
+);
+
+/** The SQL of the ledger; each move of a claim is one statement, and the database's clock decides. */
+export class ClaimsTable {
+  readonly #db: Database['sql'];
+  readonly #retention: ReturnType<typeof interval>;
+
+  constructor(database: Database, retentionHours: number) {
+    this.#db = database.sql;
+    this.#retention = interval(retentionHours * 3600);
+  }
+
+  /** One statement decides who owns the claim; no row means that somebody else does, or that it is completed. */
+  async take({
+    consumerId,
+    key,
+    operation,
+    fingerprint,
+    externalId,
+  }: KeyedRequest): Promise<ClaimRow | undefined> {
+    const { rows } = await sql<ClaimRow>`
+      insert into idempotency_claims as c
+        (consumer_id, key, operation, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
+      values (${consumerId}, ${key}, ${operation}, ${fingerprint}, ${externalId}, 1,
+        now() + ${interval(leaseSeconds)}, now(), now())
+      on conflict (consumer_id, key) do update set
+        fence = c.fence + 1,
+        lease_until = excluded.lease_until,
+        last_attempt_at = excluded.last_attempt_at,
+        operation = excluded.operation,
+        fingerprint = excluded.fingerprint,
+        external_id = case when c.completed_at is null then c.external_id else excluded.external_id end,
+        created_at = case when c.completed_at is null then c.created_at else excluded.created_at end,
+        entity_tag_before = case when c.completed_at is null then c.entity_tag_before end,
+        completed_at = null, response_status = null, response_headers = null, response_body = null
+      where c.completed_at <= now() - ${this.#retention}
+        or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
+      returning external_id, entity_tag_before, fence::text, created_at <> last_attempt_at as continued
+    `.execute(this.#db);
+    return rows[0];
+  }
+
+  async find({ consumerId, key }: KeyedRequest): Promise<EarlierClaim | undefined> {
+    const { rows } = await sql<EarlierClaim>`
+      select fingerprint, completed_at is not null as completed, response_status, response_headers, response_body
+      from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
+    `.execute(this.#db);
+    return rows[0];
+  }
+
+  /** Stores the answer; false, and nothing is changed, for an owner that was replaced. */
+  complete(request: KeyedRequest, fence: string, { status, headers, body }: StoredAnswer): Promise<boolean> {
+    return this.#change(
+      request,
+      fence,
+      sql`completed_at = now(), response_status = ${status},
+        response_headers = ${JSON.stringify(headers)}::jsonb, response_body = ${body}`,
+    );
+  }
+
+  /** Gives the claim back: a repeat may take it at once. */
+  release(request: KeyedRequest, fence: string): Promise<boolean> {
+    return this.#change(request, fence, sql`lease_until = now(), last_attempt_at = now()`);
+  }
+
+  remember(request: KeyedRequest, fence: string, entityTag: string): Promise<boolean> {
+    return this.#change(request, fence, sql`entity_tag_before = ${entityTag}`);
+  }
+
+  async isOwner({ consumerId, key }: KeyedRequest, fence: string): Promise<boolean> {
+    const { rows } = await sql<{ owned: boolean }>`
+      select fence = ${fence}::bigint and lease_until > now() and completed_at is null as owned
+      from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
+    `.execute(this.#db);
+    return rows[0]?.owned ?? false;
+  }
+
+  /** Changes an unfinished claim while its fence is still this one; tells whether it was. */
+  async #change(
+    { consumerId, key }: KeyedRequest,
+    fence: string,
+    assignments: ReturnType<typeof interval>,
+  ): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      update idempotency_claims set ${assignments}
+      where consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint and completed_at is null
+    `.execute(this.#db);
+    return numAffectedRows === 1n;
+  }
+}
+
+/** A duration in SQL. */
+export function interval(seconds: number) {
+  return sql`make_interval(secs => ${seconds}::double precision)`;
+}

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Claims, type ClaimState, openClaims } from '../support/claims.ts';
+import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
+import { assertInProgress, isReplay, type KeyedWrite, KeyedWrites, lasting } from '../support/keyed-writes.ts';
+import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
+import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** What the gateway's world is made of; all of it outlives the gateway. */
+interface World {
+  ownOrg: OwnOrg;
+  proxy: TcpProxy;
+  claims: Claims;
+  installation: Installation;
+  close(): Promise<void>;
+}
+
+/** Stops the writes at one place. */
+interface Stop {
+  hit(count: number): Promise<void>;
+  /** After the kill: nothing more is to be stopped. */
+  clear(): Promise<void>;
+  /** In the end, when all repeats are answered. */
+  finish?(): Promise<void>;
+}
+
+interface Step {
+  when: string;
+  stop(world: World): Promise<Stop>;
+  /** What the kill leaves: nothing, a claim that its owner can't finish, or a stored answer. */
+  leaves: 'nothing' | 'claim' | 'answer';
+  /** The CRM had done its part. */
+  committed: boolean;
+}
+
+const claiming = 'insert into idempotency_claims';
+const completing = 'set completed_at = now()';
+const kinds = ['creation', 'handOff', 'change', 'deletion'] as const;
+
+const steps: Step[] = [
+  {
+    when: 'before the claim',
+    stop: async ({ proxy }) => proxyStop(proxy.holdRequests(claiming)),
+    leaves: 'nothing',
+    committed: false,
+  },
+  {
+    when: 'after the claim, before any call to the CRM',
+    stop: async ({ proxy }) => proxyStop(proxy.holdAnswers(claiming)),
+    leaves: 'claim',
+    committed: false,
+  },
+  {
+    when: 'while the write is under way to the CRM, where it comes last of all',
+    stop: async ({ ownOrg }) => lateWrites(ownOrg),
+    leaves: 'claim',
+    committed: false,
+  },
+  {
+    when: 'after the CRM has committed, before its answer',
+    stop: async ({ ownOrg }) => {
+      const fault = await ownOrg.org.arm({ match: { path: '/sobjects/' }, effect: { kind: 'hold' } });
+      return { hit: fault.hit, clear: fault.remove };
+    },
+    leaves: 'claim',
+    committed: true,
+  },
+  {
+    when: "after the CRM's answer, before the completion",
+    stop: async ({ proxy }) => proxyStop(proxy.holdRequests(completing)),
+    leaves: 'claim',
+    committed: true,
+  },
+  {
+    when: 'after the completion, before the answer',
+    stop: async ({ proxy }) => proxyStop(proxy.holdAnswers(completing)),
+    leaves: 'answer',
+    committed: true,
+  },
+];
+
+function proxyStop(hold: { hit(count: number): Promise<void>; release(): void }): Stop {
+  return { hit: (count) => hold.hit(count), clear: async () => hold.release() };
+}
+
+/** The CRM has taken the calls in and works on them only after all repeats have been answered. */
+async function lateWrites({ org }: OwnOrg): Promise<Stop> {
+  const fault = await org.arm({
+    match: { path: '/sobjects/' },
+    effect: { kind: 'hold', stage: 'before' },
+    times: kinds.length,
+  });
+  return {
+    hit: fault.hit,
+    clear: async () => {},
+    finish: async () => {
+      await fault.remove();
+      // The calls have been let go by then: the org works through them before it takes a further one.
+      await org.counters();
+    },
+  };
+}
+
+async function openWorld(postgres: PostgresDatabase): Promise<World> {
+  const url = new URL(postgres.url);
+  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
+  url.host = `127.0.0.1:${proxy.port}`;
+  const ownOrg = await startOwnOrg();
+  const installation = await createInstallation({ DATABASE_URL: url.href }, ownOrg);
+  const claims = await openClaims(postgres.url);
+  return {
+    ownOrg,
+    proxy,
+    claims,
+    installation,
+    close: async () => {
+      await installation.remove();
+      await claims.close();
+      await proxy.close();
+      await ownOrg.close();
+      await postgres.stop();
+    },
+  };
+}
+
+describe('a gateway on PostgreSQL that is killed', () => {
+  let world: World | undefined;
+  let gateway: GatewayProcess;
+  let writes: KeyedWrites;
+
+  before(async () => {
+    const postgres = await startPostgres();
+    if (!postgres) return;
+    world = await openWorld(postgres);
+    gateway = await world.installation.start();
+    writes = new KeyedWrites(world.ownOrg.org, (await world.installation.credentials()).console);
+  });
+  after(() => world?.close());
+
+  for (const step of steps) {
+    describe(step.when, () => {
+      let stop: Stop | undefined;
+      let interrupted: Record<(typeof kinds)[number], KeyedWrite>;
+      const left = new Map<KeyedWrite, { claim: ClaimState | undefined; records: object[] }>();
+
+      before(async () => {
+        if (!world) return;
+        interrupted = await writes.oneOfEach(gateway.url);
+        const all = Object.values(interrupted);
+        const untouched = await Promise.all(all.map((write) => write.records()));
+        stop = await step.stop(world);
+        const cut = all.map((write) => assert.rejects(write.send(gateway.url)));
+        await stop.hit(all.length);
+        gateway.signal('SIGKILL');
+        await Promise.all([gateway.ended, ...cut]);
+        await stop.clear();
+        for (const [index, write] of all.entries()) {
+          const records = await write.records();
+          assert[step.committed ? 'notDeepEqual' : 'deepEqual'](records, untouched[index]);
+          left.set(write, { claim: await world.claims.find(write.key), records });
+        }
+        gateway = await world.installation.start();
+      });
+
+      for (const kind of kinds) {
+        test(`${kind}: the repeat ends as the first would have, once`, async (context) => {
+          if (!world) return context.skip('there is no PostgreSQL');
+          const write = interrupted[kind];
+          const { claim, records } = left.get(write) ?? { records: [] };
+          assert.equal(claim === undefined ? 'nothing' : claim.completed ? 'answer' : 'claim', step.leaves);
+          if (step.leaves === 'claim') {
+            assertInProgress(await write.send(gateway.url));
+            assert.deepEqual(await write.records(), records);
+            await world.claims.endLease(write.key);
+          }
+
+          const answer = await write.send(gateway.url);
+          write.assertDone(answer);
+          await write.assertCarriedOut();
+          assert.equal(isReplay(answer), step.leaves === 'answer');
+          if (step.leaves === 'answer') assert.equal(answer.text, claim?.response_body);
+          if (step.committed) assert.deepEqual(await write.records(), records);
+          if (claim) assert.equal((await world.claims.find(write.key))?.external_id, claim.external_id);
+
+          const again = await write.send(gateway.url);
+          assert.equal(isReplay(again), true);
+          assert.deepEqual(lasting(again), lasting(answer));
+        });
+      }
+
+      test('nothing that comes later changes that', async (context) => {
+        if (!world) return context.skip('there is no PostgreSQL');
+        await stop?.finish?.();
+        for (const write of Object.values(interrupted)) {
+          await write.assertCarriedOut();
+          assert.equal(isReplay(await write.send(gateway.url)), true);
+        }
+      });
+    });
+  }
+});

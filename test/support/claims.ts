@@ -1,0 +1,35 @@
+import { Client } from 'pg';
+
+export interface ClaimState {
+  external_id: string;
+  fence: string;
+  completed: boolean;
+  response_body: string | null;
+}
+
+/** The claims of the idempotency ledger as they stand in a PostgreSQL database. */
+export interface Claims {
+  find(key: string): Promise<ClaimState | undefined>;
+  /** Ends the lease of a claim, as time would. */
+  endLease(key: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const endLeaseSql = 'update idempotency_claims set lease_until = now() where key = $1';
+
+export async function openClaims(databaseUrl: string): Promise<Claims> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  return {
+    find: async (key) => {
+      const { rows } = await client.query<ClaimState>(
+        `select external_id, fence, completed_at is not null as completed, response_body
+         from idempotency_claims where key = $1`,
+        [key],
+      );
+      return rows[0];
+    },
+    endLease: async (key) => void (await client.query(endLeaseSql, [key])),
+    close: () => client.end(),
+  };
+}

@@ -1,0 +1,38 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { startSalesforceSimulator } from '../../simulators/salesforce/simulator.ts';
+import { Org } from './org.ts';
+
+const clientId = 'handoff-gateway-test';
+const username = 'gateway-test@example.com';
+
+/** A simulated org of the test's own: it outlives the gateways that use it. */
+export interface OwnOrg {
+  org: Org;
+  /** Settings with which a gateway finds it. */
+  env: NodeJS.ProcessEnv;
+  /** Puts the private key that the org trusts into a folder of secrets. */
+  trust(secretsDir: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startOwnOrg(): Promise<OwnOrg> {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const simulator = await startSalesforceSimulator({ clientId, username, publicKey, seed: { members: 1 } });
+  const [memberId = ''] = simulator.memberIds(1);
+  return {
+    org: new Org(simulator.url, memberId),
+    env: { CRM_LOGIN_URL: simulator.url, CRM_CLIENT_ID: clientId, CRM_USERNAME: username },
+    trust: async (secretsDir) => {
+      const path = join(secretsDir, 'crm/dev/private-key');
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      await writeFile(path, privateKey, { mode: 0o600 });
+    },
+    close: () => simulator.close(),
+  };
+}

@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+/** A way between two programs that can be held at a wanted place, or cut. */
+export interface TcpProxy {
+  port: number;
+  /** Keeps back what a client sends, from the chunk that holds `text` on: the server never sees it. */
+  holdRequests(text: string): ProxyHold;
+  /** Lets a chunk that holds `text` through and keeps back all that the server answers to it and later. */
+  holdAnswers(text: string): ProxyHold;
+  /** Breaks all connections, with what is held on them, and takes no new ones until `restore`. */
+  cut(): Promise<void>;
+  restore(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ProxyHold {
+  /** Resolves when so many connections have been held. For answers: when the first of each has come. */
+  hit(count?: number): Promise<void>;
+  /** Lets go what is held, where its connection still lives, and holds nothing more. */
+  release(): void;
+}
+
+/** A hold as the connections see it. */
+class Hold implements ProxyHold {
+  readonly direction: 'requests' | 'answers';
+  readonly #text: string;
+  #hits = 0;
+  #over = false;
+  readonly #connections = new Set<Connection>();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(direction: 'requests' | 'answers', text: string) {
+    this.direction = direction;
+    this.#text = text;
+  }
+
+  matches(chunk: Buffer): boolean {
+    return !this.#over && chunk.includes(this.#text);
+  }
+
+  strike(connection: Connection): void {
+    this.#connections.add(connection);
+    this.#hits += 1;
+    for (const check of this.#waiting) check();
+  }
+
+  hit(count = 1): Promise<void> {
+    return new Promise((resolve) => {
+      const check = (): void => {
+        if (this.#hits < count) return;
+        this.#waiting.delete(check);
+        resolve();
+      };
+      this.#waiting.add(check);
+      check();
+    });
+  }
+
+  release(): void {
+    this.#over = true;
+    for (const connection of this.#connections) connection.letGo(this);
+  }
+}
+
+/** One connection, and what is kept back on it. */
+class Connection {
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #holds: ReadonlySet<Hold>;
+  #heldBy: Hold | undefined;
+  #kept: Buffer[] = [];
+  #struck = false;
+
+  constructor(client: Socket, server: Socket, holds: ReadonlySet<Hold>) {
+    this.#client = client;
+    this.#server = server;
+    this.#holds = holds;
+    client.on('data', (chunk: Buffer) => this.#onRequest(chunk));
+    server.on('data', (chunk: Buffer) => this.#onAnswer(chunk));
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      socket.setNoDelay();
+      socket.on('error', () => {});
+      // What is kept back is lost with the connection, as on a broken line.
+      socket.once('close', () => other.destroy());
+    }
+  }
+
+  #onRequest(chunk: Buffer): void {
+    this.#heldBy ??= [...this.#holds].find((hold) => hold.matches(chunk));
+    if (this.#heldBy?.direction === 'requests') this.#keep(chunk);
+    else this.#server.write(chunk);
+  }
+
+  #onAnswer(chunk: Buffer): void {
+    if (this.#heldBy?.direction === 'answers') this.#keep(chunk);
+    else this.#client.write(chunk);
+  }
+
+  #keep(chunk: Buffer): void {
+    this.#kept.push(chunk);
+    if (!this.#struck) this.#heldBy?.strike(this);
+    this.#struck = true;
+  }
+
+  letGo(hold: Hold): void {
+    if (this.#heldBy !== hold) return;
+    const target = hold.direction === 'requests' ? this.#server : this.#client;
+    for (const chunk of this.#kept) target.write(chunk);
+    this.#heldBy = undefined;
+    this.#kept = [];
+    this.#struck = false;
+  }
+
+  destroy(): void {
+    this.#client.destroy();
+    this.#server.destroy();
+  }
+}
+
+/** Opens a port of the loopback interface that leads to another one. */
+export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+  const holds = new Set<Hold>();
+  const connections = new Set<Connection>();
+  const server = createServer((client) => {
+    const connection = new Connection(client, connect(target), holds);
+    connections.add(connection);
+    client.once('close', () => connections.delete(connection));
+  });
+  const listen = async (port: number): Promise<void> => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  };
+  const cut = async (): Promise<void> => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const connection of connections) connection.destroy();
+    await closed;
+  };
+  const hold = (direction: 'requests' | 'answers', text: string): ProxyHold => {
+    const made = new Hold(direction, text);
+    holds.add(made);
+    return made;
+  };
+  await listen(0);
+  const { port } = server.address() as { port: number };
+  return {
+    port,
+    holdRequests: (text) => hold('requests', text),
+    holdAnswers: (text) => hold('answers', text),
+    cut,
+    restore: () => listen(port),
+    close: async () => {
+      if (server.listening) await cut();
+    },
+  };
+}
