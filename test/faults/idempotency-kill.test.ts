@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Claims, type ClaimState, openClaims } from '../support/claims.ts';
+import { type ClaimState, type Claims, openClaims } from '../support/claims.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
-import { assertInProgress, isReplay, type KeyedWrite, KeyedWrites, lasting } from '../support/keyed-writes.ts';
+import {
+  assertInProgress,
+  isReplay,
+  type KeyedWrite,
+  KeyedWrites,
+  lasting,
+} from '../support/keyed-writes.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';

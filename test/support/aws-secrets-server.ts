@@ -158,17 +158,12 @@ export class AwsSecretsServer {
     check(namePattern.test(Name), 'Name');
     checkVersion(ClientRequestToken, SecretString);
     const existing = this.#findIfThere(Name);
-    if (existing?.goneAt !== undefined) {
-      const message =
-        "You can't create this secret because a secret with this name is already scheduled for deletion.";
-      throw new Refused('InvalidRequestException', message);
-    }
-    const isRepeat = existing?.versions.get(ClientRequestToken)?.value === SecretString;
-    if (existing !== undefined && !isRepeat)
-      throw new Refused('ResourceExistsException', `The secret ${Name} already exists.`);
-    const first = { value: SecretString, stages: new Set(['AWSCURRENT']) };
-    if (!isRepeat)
+    if (existing === undefined) {
+      const first = { value: SecretString, stages: new Set(['AWSCURRENT']) };
       this.#secrets.set(Name, { versions: new Map([[ClientRequestToken, first]]), goneAt: undefined });
+    } else {
+      checkRepeat(existing, ClientRequestToken, SecretString);
+    }
     return { Name, VersionId: ClientRequestToken };
   }
 
@@ -279,6 +274,15 @@ export class AwsSecretsServer {
 function holderOf(versions: Map<string, Version>, stage: string): string | undefined {
   for (const [id, { stages }] of versions) if (stages.has(stage)) return id;
   return undefined;
+}
+
+/** The same secret may be created again with the same version id, which changes nothing. */
+function checkRepeat({ versions, goneAt }: StoredSecret, version: string, value: string): void {
+  const message =
+    "You can't create this secret because a secret with this name is already scheduled for deletion.";
+  if (goneAt !== undefined) throw new Refused('InvalidRequestException', message);
+  if (versions.get(version)?.value !== value)
+    throw new Refused('ResourceExistsException', 'The secret already exists.');
 }
 
 function check(isGood: boolean, what: string): void {

@@ -22,6 +22,11 @@ export class Org {
     return ((await this.#control('POST', `records/${object}`, records)) as { ids: string[] }).ids;
   }
 
+  /** Deletes the records with these External IDs. */
+  async remove(object: string, externalIds: string[]): Promise<void> {
+    for (const id of externalIds) await this.#control('DELETE', `records/${object}?External_Id__c=${id}`);
+  }
+
   /** Deletes all records of an object. */
   async clear(object: string): Promise<void> {
     await this.#control('DELETE', `records/${object}`);

@@ -63,13 +63,16 @@ function showRow(type: ObjectType, row: Row): object {
   return Object.fromEntries(fields) as object;
 }
 
-function listRecords(parts: ControlParts, call: ControlCall): object[] {
-  const type = typeOf(parts, call);
+/** The rows that have the values of the query; all of them without one. */
+function matchingRows(parts: ControlParts, call: ControlCall, type: ObjectType): Row[] {
   const wanted = [...call.query].filter(([name]) => name !== 'timeoutMs');
   const rows = [...parts.org.store.table(type).rows.values()];
-  return rows
-    .filter((row) => wanted.every(([name, value]) => String(row[name] ?? '') === value))
-    .map((row) => showRow(type, row));
+  return rows.filter((row) => wanted.every(([name, value]) => String(row[name] ?? '') === value));
+}
+
+function listRecords(parts: ControlParts, call: ControlCall): object[] {
+  const type = typeOf(parts, call);
+  return matchingRows(parts, call, type).map((row) => showRow(type, row));
 }
 
 /** Raw: system fields such as CreatedDate may be given too. All of them or none are written. */
@@ -87,7 +90,7 @@ function insertRecords(parts: ControlParts, call: ControlCall): object {
 
 function deleteRecords(parts: ControlParts, call: ControlCall): object {
   const type = typeOf(parts, call);
-  const rows = [...parts.org.store.table(type).rows.values()];
+  const rows = matchingRows(parts, call, type);
   parts.org.store.transaction(() => {
     for (const row of rows) parts.org.store.write(type, row, undefined);
   });

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { sql } from 'kysely';
+import { Problem } from '../../src/base/problem.ts';
+import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
+import { createHousekeeping, type Settle } from '../../src/idempotency/housekeeping.ts';
+import { createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import type { Database } from '../../src/store/database.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { openPglite } from '../../src/store/pglite.ts';
+import { recordLog } from '../support/log.ts';
+import { copyEmptyDatabase } from '../support/pglite.ts';
+
+describe('the job that clears the ledger', () => {
+  const settled: StoredAnswer = {
+    status: 201,
+    headers: { location: '/v1/quotes/1' },
+    body: '{"settled":true}',
+  };
+  let dir: string;
+  let database: Database;
+  let ledger: Ledger;
+
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'handoff-housekeeping-'));
+    await copyEmptyDatabase(join(dir, 'database'));
+    database = await openPglite(join(dir, 'database'));
+    await migrate(database);
+    ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
+  });
+  after(async () => {
+    await database.close();
+    await rm(dir, { recursive: true });
+  });
+
+  const clear = (settle: Settle) =>
+    createHousekeeping({ database, log: recordLog().log, retentionHours: 24, settle }).run();
+  const neverAsked: Settle = async () => assert.fail('must not be asked');
+  const age = (key: string, hours: number) =>
+    sql`update idempotency_claims set
+      completed_at = completed_at - make_interval(hours => ${hours}),
+      last_attempt_at = last_attempt_at - make_interval(hours => ${hours}),
+      lease_until = lease_until - make_interval(hours => ${hours})
+      where key = ${key}`.execute(database.sql);
+  const exists = async (key: string) =>
+    (await sql`select 1 from idempotency_claims where key = ${key}`.execute(database.sql)).rows.length === 1;
+
+  const newRequest = () => ({
+    consumerId: 'con_test',
+    key: randomUUID(),
+    operation: 'createQuote',
+    fingerprint: Buffer.alloc(32, 1),
+    externalId: randomUUID(),
+  });
+  /** A request whose outcome is not known, and that nobody repeats for so long. */
+  async function abandoned(hours: number) {
+    const request = newRequest();
+    const failed = ledger.run(request, () => Promise.reject(new Problem('crm_timeout', 'late')));
+    await assert.rejects(failed);
+    await age(request.key, hours);
+    return request;
+  }
+  const replay = (request: ReturnType<typeof newRequest>) =>
+    ledger.run(request, async () => assert.fail('must not run again'));
+
+  test('deletes answers when their retention is over, and no earlier', async () => {
+    const [old, young] = [newRequest(), newRequest()];
+    for (const request of [old, young])
+      await ledger.run(request, async () => ({ answer: settled, final: true }));
+    await age(old.key, 25);
+    await age(young.key, 23);
+    await clear(neverAsked);
+    assert.equal(await exists(old.key), false);
+    assert.equal(await exists(young.key), true);
+  });
+
+  test('completes an abandoned claim whose record exists: a repeat gets its answer', async () => {
+    const request = await abandoned(25);
+    const asked: string[] = [];
+    await clear(async (operation, externalId) => {
+      asked.push(`${operation} ${externalId}`);
+      await assert.rejects(replay(request), { code: 'idempotency_in_progress' });
+      return settled;
+    });
+    assert.deepEqual(asked, [`createQuote ${request.externalId}`]);
+    assert.deepEqual(await replay(request), { answer: settled, replayed: true });
+  });
+
+  test('deletes an abandoned claim without a record', async () => {
+    const request = await abandoned(25);
+    await clear(async () => undefined);
+    assert.equal(await exists(request.key), false);
+  });
+
+  test('leaves a claim alone that somebody came back for within the retention, or is working on', async () => {
+    const recent = await abandoned(23);
+    const active = newRequest();
+    await ledger.run(active, async () => {
+      await sql`update idempotency_claims set last_attempt_at = now() - interval '2 days' where key = ${active.key}`.execute(
+        database.sql,
+      );
+      await clear(neverAsked);
+      return { answer: settled, final: true };
+    });
+    assert.equal(await exists(recent.key), true);
+    assert.equal((await replay(active)).replayed, true);
+  });
+
+  test('keeps a claim of which the CRM can not tell, for a later run and for a repeat', async () => {
+    const request = await abandoned(25);
+    const down = new Problem('crm_unavailable', 'down');
+    await assert.rejects(
+      clear(() => Promise.reject(down)),
+      down,
+    );
+    assert.equal(await exists(request.key), true);
+    await age(request.key, 1);
+    const repeat = await ledger.run(request, async ({ externalId, continued }) => {
+      assert.equal(externalId, request.externalId);
+      assert.equal(continued, true);
+      return { answer: settled, final: true };
+    });
+    assert.equal(repeat.replayed, false);
+  });
+});
