@@ -23,7 +23,7 @@ import { createJobQueue } from './jobs/job-queue.ts';
 import { createHealth } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
-import { createFileSecretsManager } from './secrets/file.ts';
+import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
 import type { Database } from './store/database.ts';
@@ -68,7 +68,7 @@ export function createApp(settings: Settings, log: Log): App {
   async function start(): Promise<Started> {
     await lockDataDir(context);
     const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
-    const secrets = openSecrets(context);
+    const secrets = await openSecrets(context);
     const cache = await openCache(context);
     const database = await openDatabase(context);
     const audit = openAudit(context, database);
@@ -113,8 +113,9 @@ async function openOperationsPort(context: Context, isReady: () => boolean): Pro
   return operations.listen(settings.metricsHost, settings.metricsPort);
 }
 
-function openSecrets({ settings, opened }: Context): SecretsManager {
-  const secrets = createFileSecretsManager({ dir: settings.secretsDir });
+async function openSecrets({ settings, log, opened }: Context): Promise<SecretsManager> {
+  const { secretsManager: kind, secretsDir: dir } = settings;
+  const secrets = await openSecretsManager({ kind, dir, env: process.env, log });
   opened.defer(() => secrets.close());
   return secrets;
 }
@@ -164,7 +165,8 @@ async function loadConsumers(
   });
   opened.defer(() => consumers.stop());
   const load = async () => {
-    if (!settings.production) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
+    const isFirstStartHelped = secrets.kind === 'file' && !settings.production;
+    if (isFirstStartHelped) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
     await consumers.start();
   };
   const isPassing = (error: unknown) => error instanceof SecretsUnavailable;

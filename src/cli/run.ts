@@ -4,7 +4,7 @@ import type { SharedCache } from '../cache/shared-cache.ts';
 import { createConsumers } from '../consumers/create-consumers.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
-import { createFileSecretsManager } from '../secrets/file.ts';
+import { openSecretsManager } from '../secrets/open-secrets-manager.ts';
 import { loadSettings } from '../settings/settings.ts';
 import { version } from '../version.ts';
 import { registerConsumerCommands } from './consumer.ts';
@@ -43,7 +43,8 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 /** Consumers straight from the secrets manager: these commands work beside a running service, and without one. */
 async function openConsumers(configFile: string | undefined): Promise<ConsumerContext> {
   const settings = loadSettings(process.env, configFile);
-  const secrets = createFileSecretsManager({ dir: settings.secretsDir });
+  const { secretsManager: kind, secretsDir: dir } = settings;
+  const secrets = await openSecretsManager({ kind, dir, env: process.env, log: createLog('silent') });
   const cache = settings.redisUrl === undefined ? undefined : await connectRedis(settings.redisUrl);
   const consumers = createConsumers({
     secrets,

@@ -41,7 +41,11 @@ export function banner({ settings, url, operationsUrl, org }: Running): string {
     ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org'],
     ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
     ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
-    ['Secrets', `files in ${settings.secretsDir}`, ''],
+    [
+      'Secrets',
+      settings.secretsManager === 'file' ? `files in ${settings.secretsDir}` : settings.secretsManager,
+      '',
+    ],
     ['Credentials', `${dataDir}/credentials.json`, ''],
   ];
   const table = rows.map(

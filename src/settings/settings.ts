@@ -16,6 +16,7 @@ export interface Settings {
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
   readonly trustProxies: readonly string[];
+  readonly secretsManager: 'file' | 'vault' | 'aws';
   readonly secretsDir: string;
   readonly secretsRefreshSeconds: number;
   readonly graceWindowHours: number;
@@ -103,6 +104,7 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     databaseUrl: raw.databaseUrl,
     redisUrl: raw.redisUrl,
     trustProxies: value('trustProxies'),
+    secretsManager: value('secretsManager'),
     secretsDir: raw.secretsDir ?? join(dataDir, 'secrets'),
     secretsRefreshSeconds: value('secretsRefreshSeconds'),
     graceWindowHours: value('graceWindowHours'),

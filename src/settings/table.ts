@@ -91,9 +91,9 @@ export const settingsTable = {
   ),
   secretsManager: setting(
     'SECRETS_MANAGER',
-    oneOf('file'),
+    oneOf('file', 'vault', 'aws'),
     'file',
-    'Where secrets come from. This version has `file`; `vault` and `aws` follow.',
+    'Where secrets come from. `vault` and `aws` have variables of their own: see secrets-managers.md.',
   ),
   secretsDir: setting(
     'SECRETS_DIR',

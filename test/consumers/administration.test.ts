@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { Problem } from '../../src/base/problem.ts';
 import { createMemoryCache } from '../../src/cache/memory.ts';
 import { createRedisCache } from '../../src/cache/redis.ts';
@@ -18,6 +18,7 @@ const redis = await startRedis();
 const hasCode = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
 
 describe('administration of consumers', () => {
+  after(() => redis?.stop());
   let store: Awaited<ReturnType<typeof createTestSecrets>>;
   const opened: { stop(): Promise<void> }[] = [];
   beforeEach(async () => {
