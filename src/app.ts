@@ -55,13 +55,22 @@ interface Context {
   opened: AsyncDisposableStack;
   /** Aborted when a stop begins. */
   stopping: AbortSignal;
+  /** Ends all connections to the API, whatever is under way on them. */
+  cutConnections: () => void;
 }
 
 /** Builds the service from its settings: this file alone knows every adapter. */
 export function createApp(settings: Settings, log: Log): App {
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
-  const context: Context = { settings, log, metrics: createMetrics(), opened, stopping: stop.signal };
+  const context: Context = {
+    settings,
+    log,
+    metrics: createMetrics(),
+    opened,
+    stopping: stop.signal,
+    cutConnections: () => {},
+  };
   let ready = false;
   let starting: Promise<Started> | undefined;
 
@@ -88,11 +97,14 @@ export function createApp(settings: Settings, log: Log): App {
       return starting;
     },
     close: async () => {
+      // What is still open near the end is cut, so that there is time to save all else.
+      const cut = setTimeout(() => context.cutConnections(), (settings.shutdownSeconds - 1) * 1000).unref();
       stop.abort(new Error('the service is stopping'));
       await starting?.catch(() => {});
       // A balancer needs time to see that this replica is no longer ready; until then it still answers.
       if (ready) await sleep(settings.drainSeconds * 1000);
       await opened.disposeAsync();
+      clearTimeout(cut);
     },
   };
 }
@@ -214,7 +226,11 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts)
   const health = createHealth(
     {
       crm: async () => ({ ...(await crm.health.check()) }),
-      secretsManager: connected(() => secrets.checkHealth()),
+      secretsManager: async () => {
+        await secrets.checkHealth();
+        const { connected: isConnected } = consumers.directory.status();
+        return { connected: isConnected };
+      },
       database: connected(() => database.checkHealth()),
       cache: connected(() => cache.checkHealth()),
     },
@@ -227,7 +243,7 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts)
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
-  { settings, log, opened }: Context,
+  { settings, log, opened, stopping }: Context,
   { database, audit, routes }: Pick<Parts, 'database' | 'audit'> & { routes: readonly Route[] },
 ): void {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
@@ -245,7 +261,10 @@ function startJobs(
     ],
   });
   opened.defer(() => jobs.stop());
-  jobs.start().catch((error: unknown) => log.error({ err: error }, 'the job queue could not be started'));
+  const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
+  waitUntilAvailable(() => jobs.start(), wait).catch(() =>
+    log.debug({}, 'stopped before the jobs were started'),
+  );
 }
 
 interface ServerParts {
@@ -271,15 +290,9 @@ function buildServer(context: Context, { database, cache, consumers, routes }: S
     trustProxies: settings.trustProxies,
     isStopping: () => stopping.aborted,
   });
-  opened.defer(() => closeServer(server, settings.shutdownSeconds));
+  context.cutConnections = () => server.server.closeAllConnections();
+  opened.defer(() => server.close());
   return server;
-}
-
-/** Lets requests in flight finish; connections that are still open near the end are cut, so that all else is saved. */
-async function closeServer(server: Server, shutdownSeconds: number): Promise<void> {
-  const cut = setTimeout(() => server.server.closeAllConnections(), shutdownSeconds * 900);
-  await server.close();
-  clearTimeout(cut);
 }
 
 /** A probe of something that says nothing of itself but that it answers. */

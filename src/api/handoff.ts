@@ -70,8 +70,8 @@ export function handoffRoute({ records }: { records: Records }): Route {
     },
     problems: ['member_not_found', 'details_too_large', 'crm_rejected', ...crmProblems],
     settle: (externalId, call) => settle(records, externalId, call),
-    async handle({ body, bodyText, call, claim }) {
-      const details = readDetails(bodyText, ['result', 'details'], fields.details);
+    prepare: (_body, bodyText) => readDetails(bodyText, ['result', 'details'], fields.details),
+    async handle({ body, prepared: details, call, claim }) {
       const resource = targets[body.type];
       const externalId = claim?.externalId ?? randomUUID();
       await claim?.confirmOwnership();
@@ -85,7 +85,7 @@ export function handoffRoute({ records }: { records: Records }): Route {
         },
         externalId,
         call,
-      ).catch(inTermsOfHandOff);
+      ).catch((error: unknown) => explain(error, externalId));
       return confirmationOf(resource, confirmed);
     },
   });
@@ -104,14 +104,18 @@ async function settle(records: Records, externalId: string, call: Call): Promise
   return undefined;
 }
 
-/** The CRM names fields of the record; in the hand-off's body some of them stand below `result`. */
-function inTermsOfHandOff(error: unknown): never {
-  if (!(error instanceof Problem) || !error.facts.errors) throw error;
-  const errors = error.facts.errors.map((fault) => {
+/**
+ * The CRM's refusal in terms of the hand-off: some fields of the record stand below `result` in its body, and the
+ * caller must be able to look a record up of which nobody knows whether it was made.
+ */
+function explain(error: unknown, externalId: string): never {
+  if (!(error instanceof Problem)) throw error;
+  const { errors, ...facts } = error.facts;
+  const placed = errors?.map((fault) => {
     if (!('pointer' in fault)) return fault;
     return { ...fault, pointer: fault.pointer.replace(/^#\/(name|source|details)\b/, '#/result/$1') };
   });
-  throw new Problem(error.code, error.message, { ...error.facts, errors });
+  throw new Problem(error.code, error.message, { ...facts, externalId, ...(placed && { errors: placed }) });
 }
 
 function permissionByType(body: unknown): RequiredPermission {

@@ -31,12 +31,12 @@ type Part<S extends RequestSchemas, K extends keyof RequestSchemas> = S[K] exten
   : undefined;
 
 /** What a handler gets: everything checked, nothing of the HTTP framework. */
-export interface Input<S extends RequestSchemas = RequestSchemas, K extends KeyRule = KeyRule> {
+export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   params: Part<S, 'params'>;
   query: Part<S, 'query'>;
   body: Part<S, 'body'>;
-  /** The body as it came, for what must pass unchanged. */
-  bodyText: string;
+  /** What `prepare` made of the body. */
+  prepared: P;
   headers: IncomingHttpHeaders;
   call: Call;
   /** Present when the request runs under an Idempotency-Key. */
@@ -73,7 +73,7 @@ export interface Deprecation {
   link: string;
 }
 
-export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule> {
+export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
   path: string;
@@ -94,7 +94,12 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule> {
   answers: Record<number, DocumentedAnswer>;
   /** Codes that it can answer with, beyond those that follow from permission, body and key. */
   problems: ProblemCode[];
-  handle(input: Input<S, K>): Promise<Answer>;
+  /**
+   * Reads and checks what the schema can't, such as text that must pass unchanged. It runs before the key is claimed:
+   * what it refuses touches nothing. Throws `Problem`.
+   */
+  prepare?(body: Part<S, 'body'>, bodyText: string): P;
+  handle(input: Input<S, K, P>): Promise<Answer>;
   /**
    * The answer of a creation that was never finished, if its record exists; for the job that clears the ledger.
    * Routes whose unfinished requests leave nothing to look for have none.
@@ -103,11 +108,11 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule> {
 }
 
 /** A route whose schemas are no longer in its type, so that all of them fit one list. */
-export type Route = RouteDefinition<RequestSchemas, KeyRule>;
+export type Route = RouteDefinition<RequestSchemas, KeyRule, unknown>;
 
 /** Checks a route's handler against its schemas, and forgets them for the list. */
-export function defineRoute<const S extends RequestSchemas, const K extends KeyRule>(
-  route: RouteDefinition<S, K>,
+export function defineRoute<const S extends RequestSchemas, const K extends KeyRule, P = undefined>(
+  route: RouteDefinition<S, K, P>,
 ): Route {
   return route;
 }

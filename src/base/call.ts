@@ -11,7 +11,7 @@ export interface Call {
 }
 
 /** All the time that a request has, queue, token and retries included. */
-export const requestBudgetMs = 25_000;
+const requestBudgetMs = 25_000;
 
 /** A call that starts now and has `budgetMs` milliseconds. */
 export function startCall(requestId: string, consumerId?: string, budgetMs = requestBudgetMs): Call {

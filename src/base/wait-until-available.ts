@@ -21,7 +21,7 @@ export async function waitUntilAvailable<T>(work: () => Promise<T>, options: Wai
       return await work();
     } catch (error) {
       if (!isPassing(error)) throw error;
-      log.warn({ err: error }, `waiting for ${what}`);
+      log.warn({ reason: error instanceof Error ? error.message : String(error) }, `waiting for ${what}`);
     }
     await sleep(pauseMs, undefined, { signal });
   }

@@ -39,8 +39,15 @@ export async function serve(configFile: string | undefined): Promise<void> {
   } catch (error) {
     if (stopping) return;
     await app.close();
-    throw error;
+    throw explainTakenPort(error);
   }
+}
+
+/** A port that is in use, in terms of the settings. */
+function explainTakenPort(error: unknown): unknown {
+  const { code, port } = error as { code?: string; port?: number };
+  if (code !== 'EADDRINUSE') return error;
+  return new Error(`Port ${port} is in use: choose others with PORT and METRICS_PORT.`, { cause: error });
 }
 
 function onSignals(first: (signal: NodeJS.Signals) => void): void {

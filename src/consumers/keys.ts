@@ -56,6 +56,13 @@ async function readAgain(secrets: SecretsManager, name: string, consumers: numbe
   );
 }
 
+/** The key of that name; one that was there before and is missing now is not made anew. Throws as above. */
+async function loadKey(secrets: SecretsManager, name: string): Promise<KeySet> {
+  const found = await secrets.read(name);
+  if (found !== undefined) return parseKeySet(name, found);
+  throw new KeyUnusable(`The secret ${name} has vanished from the secrets manager (${secrets.kind}).`);
+}
+
 /** Throws `KeyUnusable`. */
 function parseKeySet(name: string, secret: Secret): KeySet {
   const keys = new Map<number, KeyObject>();
@@ -94,10 +101,10 @@ export interface Keys {
 
 export function createKeys(secrets: SecretsManager): Keys {
   let loaded: KeySets | undefined;
-  const refresh = async () => {
+  const readWith = async (read: typeof loadOrCreateKey) => {
     // In this order, and before any consumer is made: so none of them is missing once a consumer exists.
-    const cursor = await loadOrCreateKey(secrets, cursorKeyName);
-    const pepper = await loadOrCreateKey(secrets, pepperName);
+    const cursor = await read(secrets, cursorKeyName);
+    const pepper = await read(secrets, pepperName);
     loaded = { pepper, cursor };
     return loaded;
   };
@@ -105,7 +112,7 @@ export function createKeys(secrets: SecretsManager): Keys {
     get loaded() {
       return loaded;
     },
-    load: async () => loaded ?? refresh(),
-    refresh,
+    load: async () => loaded ?? readWith(loadOrCreateKey),
+    refresh: () => readWith(loadKey),
   };
 }

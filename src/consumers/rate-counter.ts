@@ -3,7 +3,7 @@ import type { SharedCache } from '../cache/shared-cache.ts';
 
 export const windowSeconds = 60;
 const windowMs = windowSeconds * 1000;
-/** Keys that are counted at once; beyond that the one that was seen first is forgotten. */
+/** Keys that are counted at once; beyond that the tenth of them that was seen first is forgotten. */
 const maxKeys = 100_000;
 /** Additions to the shared cache that are under way at once. */
 const parallelAdditions = 100;
@@ -49,6 +49,11 @@ export class RateCounter {
 
   constructor(options: RateCounterOptions) {
     this.#options = options;
+  }
+
+  /** Keys that are counted. */
+  get size(): number {
+    return this.#counts.size;
   }
 
   /** Counts one; those beyond the limit are refused and not counted. */
@@ -100,10 +105,18 @@ export class RateCounter {
     const end = (Math.floor((now - offset) / windowMs) + 1) * windowMs + offset;
     const count = { end, shared: 0, own: 0, waiting: false };
     this.#counts.delete(key);
-    const oldest = this.#counts.keys().next().value;
-    if (this.#counts.size >= maxKeys && oldest !== undefined) this.#counts.delete(oldest);
+    if (this.#counts.size >= maxKeys) this.#makeRoom();
     this.#counts.set(key, count);
     return count;
+  }
+
+  #makeRoom(): void {
+    this.sweep();
+    let tooMany = this.#counts.size - 0.9 * maxKeys;
+    for (const key of this.#counts.keys()) {
+      if (tooMany-- <= 0) return;
+      this.#counts.delete(key);
+    }
   }
 
   async #add(key: string, count: Count): Promise<void> {

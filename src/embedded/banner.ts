@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import type { SimulatedOrg } from './simulated-org.ts';
 
@@ -35,6 +36,9 @@ interface Running {
 /** What a person sees in the terminal: what is embedded, what is real, and a command that hands off an offer. */
 export function banner({ settings, url, operationsUrl, org }: Running): string {
   const { dataDir } = settings;
+  const credentials = join(dataDir, 'credentials.json');
+  // They are made at the first start only, when there is no consumer yet.
+  const hasCredentials = existsSync(credentials);
   const rows = [
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
@@ -46,7 +50,7 @@ export function banner({ settings, url, operationsUrl, org }: Running): string {
       settings.secretsManager === 'file' ? `files in ${settings.secretsDir}` : settings.secretsManager,
       '',
     ],
-    ['Credentials', `${dataDir}/credentials.json`, ''],
+    ['Credentials', hasCredentials ? credentials : 'npm run handoff -- consumer create', ''],
   ];
   const table = rows.map(
     ([name = '', what = '', note = '']) => `  ${name.padEnd(12)} ${what}${note && ` (${note})`}`,
@@ -56,11 +60,12 @@ export function banner({ settings, url, operationsUrl, org }: Running): string {
     'Handoff Gateway is running.',
     ...table,
     '',
-    'Hand an offer off (paste this into another terminal):',
-    '',
-    curl(url, resolve(dataDir, 'credentials.json'), org.memberId),
-    '',
+    ...(hasCredentials ? invitation(curl(url, resolve(credentials), org.memberId)) : []),
   ].join('\n');
+}
+
+function invitation(command: string): string[] {
+  return ['Hand an offer off (paste this into another terminal):', '', command, ''];
 }
 
 /** One line for any POSIX shell; it reads the credentials from their file, so that no secret is printed. */

@@ -72,8 +72,14 @@ export function createHousekeeping({ database, log, retentionHours, settle }: Ho
     async run(): Promise<void> {
       await deleteExpired();
       const abandoned = await takeAbandoned();
-      for (const claim of abandoned) await finish(claim);
-      if (abandoned.length > 0) log.info({ claims: abandoned.length }, 'settled claims that nobody finished');
+      const outcomes: PromiseSettledResult<void>[] = [];
+      for (const claim of abandoned) outcomes.push(...(await Promise.allSettled([finish(claim)])));
+      const failed = outcomes.filter((outcome) => outcome.status === 'rejected');
+      if (abandoned.length > 0) {
+        log.info({ claims: abandoned.length, failed: failed.length }, 'settled claims that nobody finished');
+      }
+      // One that can't be settled now does not hold up the others; the job is repeated for it.
+      if (failed[0]) throw failed[0].reason;
     },
   };
 }

@@ -62,7 +62,10 @@ export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQue
 
   return {
     start: () => {
-      starting ??= start();
+      starting ??= start().catch((error: unknown) => {
+        starting = undefined;
+        throw error;
+      });
       return starting;
     },
     stop: async () => {

@@ -3,7 +3,7 @@ import { Problem } from '../base/problem.ts';
 import type { Field } from './resource.ts';
 
 /** How deep `details` may nest, itself counted as the first level. */
-export const maxDetailsDepth = 100;
+const maxDetailsDepth = 100;
 
 /**
  * The JSON object at `path` of a request body as compact text, digit for digit as it came. `bodyText` has passed
@@ -15,8 +15,8 @@ export function readDetails(bodyText: string, path: readonly string[], field: Fi
     throw new Error(`there is no ${path.join('.')} in a body that passed its schema`);
   const pointer = `#/${path.join('/')}`;
   if (details.depth > maxDetailsDepth) {
-    const message = `nests ${details.depth} levels deep; at most ${maxDetailsDepth} are accepted`;
-    throw new Problem('invalid_request', `The body's details ${message}.`, {
+    const message = `must nest at most ${maxDetailsDepth} levels deep, and nest ${details.depth}`;
+    throw new Problem('invalid_request', `The details ${message}.`, {
       errors: [{ pointer, message }],
     });
   }

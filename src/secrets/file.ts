@@ -23,10 +23,15 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
     return join(dir, name);
   };
   const exclusively = createWriteQueue(dir);
+  const checkRoot = createRootCheck(dir);
   const stops = new Set<() => void>();
   return {
     kind: 'file',
-    read: async (name) => readSecret(pathOf(name)),
+    read: async (name) => {
+      const path = pathOf(name);
+      await checkRoot();
+      return readSecret(path);
+    },
     write: async (name, value, expected) => {
       const path = pathOf(name);
       if (Buffer.byteLength(value) > maxSecretBytes)
@@ -45,7 +50,11 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
         await syncFolder(dirname(path));
       });
     },
-    list: async (folder) => listSecrets(pathOf(folder), folder),
+    list: async (folder) => {
+      const path = pathOf(folder);
+      await checkRoot();
+      return listSecrets(path, folder);
+    },
     watch: (folder, changed) => {
       const unwatch = watchFolder(pathOf(folder), changed);
       const stop = () => {
@@ -55,10 +64,29 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
       stops.add(stop);
       return stop;
     },
-    checkHealth: async () => checkFolder(dir),
+    checkHealth: async () => {
+      await checkRoot();
+      await checkFolder(dir);
+    },
     close: async () => {
       for (const stop of [...stops]) stop();
     },
+  };
+}
+
+/**
+ * A folder that is not there yet holds no secrets; one that was there and is gone (a mount that was lost) must not be
+ * taken for that, or every consumer would be revoked. Throws `SecretsUnavailable`.
+ */
+function createRootCheck(dir: string): () => Promise<void> {
+  let wasThere = false;
+  return async () => {
+    const isThere = await stat(dir).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (!isThere && wasThere) throw unavailable(dir, 'the folder has vanished');
+    wasThere ||= isThere;
   };
 }
 

@@ -17,19 +17,14 @@ export async function openSecretsManager({
   env,
   log,
 }: SecretsManagerChoice): Promise<SecretsManager> {
-  switch (kind) {
-    case 'file':
-      return (await import('./file.ts')).createFileSecretsManager({ dir });
-    case 'vault': {
-      const { readVaultEnvironment } = await import('./vault-environment.ts');
-      const options = withoutFaults(readVaultEnvironment(env));
-      return (await import('./vault.ts')).createVaultSecretsManager({ ...options, log });
-    }
-    case 'aws': {
-      const { readAwsEnvironment } = await import('./aws-environment.ts');
-      return (await import('./aws.ts')).createAwsSecretsManager(withoutFaults(readAwsEnvironment(env)));
-    }
+  if (kind === 'file') return (await import('./file.ts')).createFileSecretsManager({ dir });
+  if (kind === 'vault') {
+    const { readVaultEnvironment } = await import('./vault-environment.ts');
+    const options = withoutFaults(readVaultEnvironment(env));
+    return (await import('./vault.ts')).createVaultSecretsManager({ ...options, log });
   }
+  const { readAwsEnvironment } = await import('./aws-environment.ts');
+  return (await import('./aws.ts')).createAwsSecretsManager(withoutFaults(readAwsEnvironment(env)));
 }
 
 function withoutFaults<T extends object>(options: T | { faults: string[] }): T {

@@ -58,7 +58,7 @@ export class SettingsError extends Error {
   }
 }
 
-export const defaultConfigFile = 'handoff.config.json';
+const defaultConfigFile = 'handoff.config.json';
 
 /**
  * Reads the configuration file (if there is one, or if it was named) and the environment, checks everything, and

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
@@ -18,6 +18,9 @@ const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=8MB', '
 /** Opens the embedded PostgreSQL in a folder, which is made on first use. */
 export async function openPglite(dir: string): Promise<Database> {
   keepMemorySmall();
+  await mkdir(dir, { recursive: true });
+  // Its files are made readable to everybody; the folder must not be.
+  await chmod(dir, 0o700);
   if (!existsSync(join(dir, 'PG_VERSION'))) await initialise(dir);
   const pglite = await PGlite.create({ dataDir: dir, startParams });
   return {
@@ -56,7 +59,6 @@ function keepMemorySmall(): void {
 
 /** Making the files takes 500 MB, which only a process of its own gives back. */
 async function initialise(dir: string): Promise<void> {
-  await mkdir(dirname(dir), { recursive: true });
   const program = fileURLToPath(new URL('./initialise-pglite.ts', import.meta.url));
   await promisify(execFile)(process.execPath, [...compilerFlags, program, dir, ...startParams]);
 }

@@ -17,6 +17,7 @@ interface Rotation {
 
 const hour = 3_600_000;
 const redis = await startRedis();
+after(() => redis?.stop());
 
 /** Rotates as an operator; `body` as it is given. */
 async function rotate(gateway: TestGateway, id: string, body?: object): Promise<Rotation> {
@@ -193,7 +194,7 @@ describe('POST /v1/admin/consumers/:id/rotate', () => {
         seen.requests += 1;
         if (held !== newest) seen.withOld += 1;
         if (!(await isAccepted(gateway, held))) seen.refused += 1;
-        await sleep(5);
+        await sleep(15);
       }
     };
     const clients = Array.from({ length: 6 }, client);
@@ -231,7 +232,6 @@ describe('two replicas with one secrets manager', { skip: !redis && 'no redis-se
   after(async () => {
     await there.stop();
     await here.stop();
-    await redis?.stop();
   });
 
   const until = async (pair: Omit<Credentials, 'id'>, accepted: boolean) => {

@@ -15,10 +15,10 @@ import { startRedis } from '../support/redis.ts';
 import { createTestSecrets, readQuotes } from './fixture.ts';
 
 const redis = await startRedis();
+after(() => redis?.stop());
 const hasCode = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
 
 describe('administration of consumers', () => {
-  after(() => redis?.stop());
   let store: Awaited<ReturnType<typeof createTestSecrets>>;
   const opened: { stop(): Promise<void> }[] = [];
   beforeEach(async () => {

@@ -63,7 +63,7 @@ function pathOf({ instancePath, params }: FastifySchemaValidationError): string 
 
 const formats: Record<string, string> = {
   uuid: 'must be a UUID',
-  text: 'must be text without control characters',
+  text: 'must be well-formed text without the NUL character',
 };
 
 function messageOf({ keyword, params, message }: FastifySchemaValidationError): string {
@@ -79,6 +79,12 @@ function messageOf({ keyword, params, message }: FastifySchemaValidationError): 
       return 'must not be empty';
     case 'maxLength':
       return `must have at most ${limit} characters`;
+    case 'minProperties':
+      return `must have at least ${limit} member`;
+    case 'minimum':
+      return `must be at least ${limit}`;
+    case 'maximum':
+      return `must be at most ${limit}`;
     case 'pattern':
       return params.pattern === '\\S' ? 'must hold more than white space' : (message ?? 'is not valid');
     case 'format':

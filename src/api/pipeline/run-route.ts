@@ -31,12 +31,13 @@ export function runRoute(route: Route, ledger: Ledger) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const call = startCall(request.id, request.consumer?.id);
     request.call = call;
+    const prepared = route.prepare?.(request.body as never, request.bodyText);
     const handle = (claim: Claim | undefined) =>
       route.handle({
         params: request.params as never,
         query: request.query as never,
         body: request.body as never,
-        bodyText: request.bodyText,
+        prepared,
         headers: request.headers,
         call,
         claim,

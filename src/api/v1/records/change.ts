@@ -39,9 +39,9 @@ export function changeRoute(context: shared.RecordsContext): Route {
       'conflict',
       ...shared.crmProblems,
     ],
-    async handle({ params, body, bodyText, headers, call, claim }) {
+    prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
+    async handle({ params, prepared: values, headers, call, claim }) {
       const id = (params as { id: string }).id.toLowerCase();
-      const values = readFieldValues(resource, body, bodyText);
       const record = await records.find(resource, id, call);
       if (!record) throw shared.notFound(resource);
       const tag = entityTag(represent(record.values));

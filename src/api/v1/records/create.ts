@@ -26,8 +26,8 @@ export function createRoute(context: shared.RecordsContext): Route {
     },
     problems: ['member_not_found', 'details_too_large', 'crm_rejected', 'not_found', ...shared.crmProblems],
     settle: (externalId, call) => settle(context, externalId, call),
-    async handle({ body, bodyText, call, claim }) {
-      const values = readFieldValues(resource, body, bodyText);
+    prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
+    async handle({ prepared: values, call, claim }) {
       const { externalId } = claim;
       await claim.confirmOwnership();
       await records.create(resource, externalId, { ...values, status: 'created' }, call);

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+import { assertProblem } from '../support/problems.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+
+interface Entry {
+  consumer_id: string | null;
+  endpoint: string;
+  result: string;
+  timestamp: string;
+  request_id: string;
+}
+
+interface Page {
+  data: Entry[];
+  next_cursor: string | null;
+  has_more: boolean;
+}
+
+describe('GET /v1/admin/auth-attempts', () => {
+  let gateway: TestGateway;
+  let shop: Credentials;
+
+  before(async () => {
+    gateway = await startGateway();
+    shop = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+  });
+  after(() => gateway.stop());
+
+  const path = '/v1/admin/auth-attempts';
+  const page = async (query = ''): Promise<Page> => {
+    const response = await gateway.request(`${path}?${query}`, { as: gateway.admin });
+    assert.equal(response.status, 200, query);
+    return (await response.json()) as Page;
+  };
+  /** Asks until the attempt is there: it is recorded when the answer is out. */
+  const entryOf = async (requestId: string): Promise<Entry> => {
+    for (;;) {
+      const found = (await page('limit=200')).data.find(({ request_id }) => request_id === requestId);
+      if (found) return found;
+      await sleep(10);
+    }
+  };
+
+  test('has every attempt, with how it ended and whose it was', async () => {
+    const cases: [string, { apiKey: string; apiSecret: string } | null, string, string | null, string][] = [
+      ['accepted', shop, '/v1/quotes?limit=1', shop.id, 'GET /v1/quotes'],
+      ['missing', null, `/v1/quotes/${randomUUID()}`, null, 'GET /v1/quotes/:id'],
+      ['unknown_key', { apiKey: 'nobody', apiSecret: 'x' }, '/v1/quotes', null, 'GET /v1/quotes'],
+      ['wrong_secret', { ...shop, apiSecret: 'x' }, '/v1/quotes', shop.id, 'GET /v1/quotes'],
+      ['permission_denied', shop, '/v1/members', shop.id, 'GET /v1/members'],
+    ];
+    for (const [result, as, target, consumerId, endpoint] of cases) {
+      const id = `audit-${result}`;
+      await gateway.request(target, { as, headers: { 'x-request-id': id } });
+      const { timestamp, ...entry } = await entryOf(id);
+      assert.deepEqual(entry, { consumer_id: consumerId, endpoint, result, request_id: id });
+      assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.equal(
+        (await page(`result=${result}&limit=200`)).data.every((each) => each.result === result),
+        true,
+      );
+    }
+    const ofShop = (await page(`consumer_id=${shop.id}&result=wrong_secret`)).data;
+    assert.deepEqual(
+      ofShop.map(({ request_id }) => request_id),
+      ['audit-wrong_secret'],
+    );
+  });
+
+  test('pages from newest to oldest and misses and repeats none while others are recorded', async () => {
+    const since = new Date().toISOString();
+    const ids = Array.from({ length: 25 }, (_, i) => `page-${i}`);
+    await Promise.all(
+      ids.map((id) => gateway.request('/v1/quotes', { as: null, headers: { 'x-request-id': id } })),
+    );
+    for (const id of ids) await entryOf(id);
+    const seen: Entry[] = [];
+    const filters = `result=missing&since=${since}&limit=4`;
+    for (let cursor = ''; ; ) {
+      const { data, next_cursor, has_more } = await page(`${filters}${cursor}`);
+      assert.equal(has_more, next_cursor !== null);
+      seen.push(...data);
+      await gateway.request('/v1/quotes', { as: null });
+      if (next_cursor === null) break;
+      assert.equal(data.length, 4);
+      cursor = `&cursor=${next_cursor}`;
+    }
+    assert.deepEqual(seen.map(({ request_id }) => request_id).sort(), [...ids].sort());
+    const times = seen.map(({ timestamp }) => timestamp);
+    assert.deepEqual(times, times.toSorted().toReversed());
+  });
+
+  test('refuses a cursor of other filters, what is no filter, and who may not read consumers', async () => {
+    const { next_cursor } = await page('limit=1');
+    const get = (query: string) => gateway.request(`${path}?${query}`, { as: gateway.admin });
+    const other = await get(`limit=1&result=accepted&cursor=${next_cursor}`);
+    await assertProblem(other, 400, 'invalid_cursor', 'cursor');
+    await assertProblem(await get('result=fine'), 400, 'invalid_request', 'result');
+    await assertProblem(await get('since=yesterday'), 400, 'invalid_request', 'since');
+    await assertProblem(await get('since=2026-12-31T23:59:60Z'), 400, 'invalid_request', 'since');
+    await assertProblem(await get('limit=201'), 400, 'invalid_request', 'limit');
+    await assertProblem(await get('until=2026'), 400, 'invalid_request', 'until');
+    assert.deepEqual((await page('since=9999-12-31T23:59:59Z')).data, []);
+    await assertProblem(await gateway.request(path), 403, 'permission_denied');
+  });
+});
+
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+test('a database that is away costs no request and loses no attempt', {
+  skip: !postgres && 'no PostgreSQL',
+}, async () => {
+  const url = new URL((postgres as PostgresDatabase).url);
+  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+  url.port = String(proxy.port);
+  const gateway = await startGateway({ DATABASE_URL: url.href });
+  try {
+    const attempts = async () => {
+      const response = await gateway.request('/v1/admin/auth-attempts?result=missing', { as: gateway.admin });
+      if (response.status !== 200) await assertProblem(response, 503, 'store_unavailable');
+      return response.status === 200 ? ((await response.json()) as Page).data.length : undefined;
+    };
+    const send = async () => assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
+    await send();
+    while ((await attempts()) !== 1) await sleep(20);
+    await proxy.cut();
+    for (let i = 0; i < 700; i++) await send();
+    assert.equal((await gateway.request('/v1/quotes?limit=1')).status, 200);
+    assert.equal(await attempts(), undefined);
+    await proxy.restore();
+    const all = async () => {
+      const first = await gateway.request('/v1/admin/auth-attempts?result=missing&limit=200', {
+        as: gateway.admin,
+      });
+      if (first.status !== 200) return 0;
+      let { data, next_cursor } = (await first.json()) as Page;
+      let count = data.length;
+      while (next_cursor !== null) {
+        const query = `result=missing&limit=200&cursor=${next_cursor}`;
+        const next = await gateway.request(`/v1/admin/auth-attempts?${query}`, { as: gateway.admin });
+        ({ data, next_cursor } = (await next.json()) as Page);
+        count += data.length;
+      }
+      return count;
+    };
+    while ((await all()) !== 701) await sleep(100);
+  } finally {
+    await gateway.stop();
+    await proxy.close();
+  }
+});

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { networkOf } from '../../src/api/pipeline/rate-limit.ts';
+import type { PermissionAction } from '../../src/consumers/consumer.ts';
+import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { assertProblem } from '../support/problems.ts';
+import { startRedis } from '../support/redis.ts';
+
+const redis = await startRedis();
+after(() => redis?.stop());
+
+describe('the limit for each consumer', () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '5' });
+  });
+  after(() => gateway.stop());
+
+  const list = (as: { apiKey: string; apiSecret: string }) => gateway.request('/v1/quotes?limit=1', { as });
+  /** A consumer that has sent one request, in a minute that is not about to end. */
+  const newShop = async (...actions: PermissionAction[]): Promise<Credentials> => {
+    const shop = await gateway.newConsumer({ resource: 'quotes', actions });
+    const { headers } = await list(shop);
+    const reset = Number(/t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
+    return reset > 10 ? shop : newShop(...actions);
+  };
+
+  test('is told with every answer, and answers 429 with Retry-After once it is passed', async () => {
+    const shop = await newShop('read');
+    for (let remaining = 3; remaining >= 0; remaining--) {
+      const response = await list(shop);
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.get('ratelimit-policy'), '"requests";q=5;w=60');
+      const [, left, reset] =
+        /^"requests";r=(\d+);t=(\d+)$/.exec(response.headers.get('ratelimit') ?? '') ?? [];
+      assert.equal(Number(left), remaining);
+      assert.ok(Number(reset) >= 1 && Number(reset) <= 60);
+    }
+    const refused = await list(shop);
+    assert.match(refused.headers.get('ratelimit') ?? '', /^"requests";r=0;t=\d+$/);
+    assert.equal(refused.headers.get('ratelimit-policy'), '"requests";q=5;w=60');
+    assert.equal(refused.headers.get('cache-control'), 'no-store');
+    const retryAfter = Number(refused.headers.get('retry-after'));
+    const problem = await assertProblem(refused, 429, 'rate_limited');
+    assert.equal(problem.retry_after, retryAfter);
+    assert.ok(retryAfter >= 1 && retryAfter <= 60);
+    const other = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    assert.equal((await list(other)).status, 200);
+  });
+
+  test('comes after credentials and permission, and before headers and body', async () => {
+    const shop = await newShop('read', 'write');
+    for (let i = 0; i < 4; i++) await list(shop);
+    const send = (path: string, options: object = {}) => gateway.request(path, { as: shop, ...options });
+    await assertProblem(await send('/v1/members'), 403, 'permission_denied');
+    await assertProblem(await send('/nothing'), 404, 'not_found');
+    await assertProblem(
+      await send('/v1/quotes', { as: { ...shop, apiSecret: 'wrong' } }),
+      401,
+      'invalid_credentials',
+    );
+    // No key, another content type, no JSON: the limit is told before all of them.
+    await assertProblem(await send('/v1/quotes', { method: 'POST' }), 429, 'rate_limited');
+    const text = { body: 'a', headers: { 'content-type': 'text/plain' } };
+    await assertProblem(await send('/v1/quotes', text), 429, 'rate_limited');
+    await assertProblem(await send('/v1/quotes?unknown=1'), 429, 'rate_limited');
+    assert.equal((await gateway.request('/v1/healthz', { as: null })).status, 200);
+  });
+
+  test('comes, on the hand-off, after the body has told which permission is needed', async () => {
+    const shop = await newShop('read', 'write');
+    for (let i = 0; i < 4; i++) await list(shop);
+    const handOff = (body: object | string) => gateway.request('/api/v1/handoff', { as: shop, body });
+    await assertProblem(await handOff('{'), 400, 'malformed_json');
+    await assertProblem(await handOff({ type: 'trip' }), 400, 'invalid_request', '#/type');
+    await assertProblem(await handOff({ type: 'booking' }), 403, 'permission_denied');
+    await assertProblem(await handOff({ type: 'quote' }), 429, 'rate_limited');
+  });
+});
+
+describe('the limit for failed authentications', () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '3', TRUST_PROXIES: '127.0.0.1' });
+  });
+  after(() => gateway.stop());
+
+  const attempt = (address: string, as: { apiKey: string; apiSecret: string } | null = null) =>
+    gateway.request('/v1/quotes?limit=1', { as, headers: { 'x-forwarded-for': address } });
+
+  test('answers 429 instead of 401 from one address, and never refuses valid credentials', async () => {
+    for (let i = 0; i < 3; i++) {
+      const response = await attempt('198.51.100.1', { ...gateway.console, apiSecret: `wrong-${i}` });
+      assert.equal(response.headers.get('ratelimit'), null);
+      await assertProblem(response, 401, 'invalid_credentials');
+    }
+    const response = await attempt('198.51.100.1');
+    assert.match(response.headers.get('retry-after') ?? '', /^\d+$/);
+    assert.match(response.headers.get('ratelimit') ?? '', /^"failed-authentication";r=0;t=\d+$/);
+    assert.equal(response.headers.get('ratelimit-policy'), '"failed-authentication";q=3;w=60');
+    await assertProblem(response, 429, 'rate_limited');
+    assert.equal((await attempt('198.51.100.1', gateway.console)).status, 200);
+    await assertProblem(await attempt('198.51.100.2'), 401, 'invalid_credentials');
+  });
+
+  test('counts a network of IPv6 as one address', async () => {
+    for (let i = 0; i < 3; i++) assert.equal((await attempt(`2001:db8:1:2::${i}`)).status, 401);
+    assert.equal((await attempt('2001:db8:1:2:ffff::1')).status, 429);
+    assert.equal((await attempt('2001:db8:1:3::1')).status, 401);
+  });
+
+  test('tells networks apart, however their addresses are written', () => {
+    for (const [address, network] of [
+      ['192.0.2.1', '192.0.2.1'],
+      ['::ffff:192.0.2.1', '192.0.2.1'],
+      ['::1', '0:0:0:0'],
+      ['::', '0:0:0:0'],
+      ['2001:DB8::1', '2001:db8:0:0'],
+      ['2001:0db8:0:0:5::', '2001:db8:0:0'],
+      ['1:2:3:4:5:6:7:8', '1:2:3:4'],
+      ['64:ff9b::192.0.2.1', '64:ff9b:0:0'],
+      ['fe80::1%eth0', 'fe80:0:0:0'],
+      ['unknown', 'unknown'],
+    ] as const) {
+      assert.equal(networkOf(address), network);
+    }
+    assert.equal(networkOf('x'.repeat(5000)).length, 64);
+  });
+});
+
+describe('limits that are off, and addresses that nobody vouches for', () => {
+  test('0 turns a limit off, and its headers', async () => {
+    const gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0', RATE_LIMIT_FAILED_PER_MINUTE: '0' });
+    try {
+      const response = await gateway.request('/v1/quotes?limit=1');
+      assert.equal(response.headers.get('ratelimit'), null);
+      assert.equal(response.headers.get('ratelimit-policy'), null);
+      assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('X-Forwarded-For counts from trusted proxies only', async () => {
+    const gateway = await startGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '2' });
+    try {
+      const statuses: number[] = [];
+      for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) {
+        const headers = { 'x-forwarded-for': address };
+        statuses.push((await gateway.request('/v1/quotes', { as: null, headers })).status);
+      }
+      assert.deepEqual(statuses, [401, 401, 429]);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
+
+test('replicas share a limit through Redis', { skip: !redis && 'no redis-server' }, async () => {
+  const env = { REDIS_URL: redis?.url, RATE_LIMIT_PER_MINUTE: '100' };
+  const here = await startGateway(env);
+  const there = await startGateway({ ...env, SECRETS_DIR: `${here.dataDir}/secrets` });
+  try {
+    const remaining = async (gateway: TestGateway) => {
+      const response = await gateway.request('/v1/quotes?limit=1', { as: here.console });
+      return Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
+    };
+    for (let i = 0; i < 10; i++) await remaining(here);
+    // There, one request shows 99 at first, and less than 90 once the replicas have told each other.
+    while ((await remaining(there)) > 85) await sleep(300);
+  } finally {
+    await there.stop();
+    await here.stop();
+  }
+});
