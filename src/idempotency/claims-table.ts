@@ -39,6 +39,12 @@ export type EarlierClaim = { fingerprint: Uint8Array } & (
     }
 );
 
+/**
+ * Above every fence that the key had in an earlier life of its row, which was deleted: else an owner from then that
+ * wakes up would pass for the owner of now.
+ */
+const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
+
 /** The SQL of the ledger; each move of a claim is one statement, and the database's clock decides. */
 export class ClaimsTable {
   readonly #db: Database['sql'];
@@ -60,7 +66,7 @@ export class ClaimsTable {
     const { rows } = await sql<ClaimRow>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
-      values (${consumerId}, ${key}, ${operation}, ${fingerprint}, ${externalId}, 1,
+      values (${consumerId}, ${key}, ${operation}, ${fingerprint}, ${externalId}, ${firstFence},
         now() + ${interval(leaseSeconds)}, now(), now())
       on conflict (consumer_id, key) do update set
         fence = c.fence + 1,

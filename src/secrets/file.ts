@@ -39,6 +39,7 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
       return exclusively(path, async () => {
         await checkVersion(path, expected);
         await replaceFile(path, value);
+        await checkRoot();
         return versionOf(Buffer.from(value));
       });
     },

@@ -241,6 +241,18 @@ describe('POST /api/v1/handoff', () => {
       assert.equal(await again.text(), await first.text());
     });
 
+    test('what is refused before the claim leaves the key free', async () => {
+      const headers = { 'idempotency-key': randomUUID() };
+      const deep = JSON.parse(`${'{"a":'.repeat(101)}1${'}'.repeat(101)}`) as object;
+      await assertProblem(
+        await handOff(offer({}, { details: deep }), headers),
+        400,
+        'invalid_request',
+        '#/result/details',
+      );
+      assert.equal((await handOff(offer(), headers)).status, 201);
+    });
+
     test('a key that is no UUID is refused', async () => {
       const response = await handOff(offer(), { 'idempotency-key': 'order-1' });
       await assertProblem(response, 400, 'idempotency_key_invalid', 'Idempotency-Key');
@@ -281,6 +293,18 @@ describe('POST /api/v1/handoff', () => {
         records.map((record) => record.Id),
         [id],
       );
+    });
+
+    test('an outcome that stays unknown is told, with the record to look for', async () => {
+      const fault = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'loseAnswer' } });
+      const body = offer();
+      const response = await handOff(body);
+      await fault.remove();
+      assert.ok(response.status >= 502, String(response.status));
+      const problem = (await response.json()) as { detail: string; external_id: string };
+      assert.match(problem.detail, /look the record up by external_id/);
+      const [record] = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+      assert.equal(record?.External_Id__c, problem.external_id);
     });
 
     test('a session that the CRM ended is replaced without anybody noticing', async () => {

@@ -34,6 +34,18 @@ secretsManagerConformance('file', async () => {
 });
 
 describe('secrets as files', () => {
+  it('does not take a folder that has vanished for one without secrets', async () => {
+    const dir = join(await makeFolder(), 'secrets');
+    const manager = createFileSecretsManager({ dir });
+    assert.deepEqual(await manager.list('consumers'), []);
+    await manager.write('consumers/a', 'x', null);
+    await rm(dir, { recursive: true });
+    await assert.rejects(manager.list('consumers'), SecretsUnavailable);
+    await assert.rejects(manager.read('consumers/a'), SecretsUnavailable);
+    await assert.rejects(manager.checkHealth(), SecretsUnavailable);
+    await manager.close();
+  });
+
   it('makes folders that only the owner enters and files that only the owner reads', async () => {
     const dir = join(await makeFolder(), 'data', 'secrets');
     const manager = createFileSecretsManager({ dir });

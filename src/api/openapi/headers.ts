@@ -53,13 +53,13 @@ const headers = {
       'How many requests (`q`) are allowed in how many seconds (`w`); sent once the consumer is known.',
     schema: { type: 'string', pattern: '^"[a-z-]+";q=\\d+;w=\\d+$', maxLength: 100 },
     always: false,
-    example: '"consumer";q=6000;w=60',
+    example: '"requests";q=6000;w=60',
   },
   RateLimit: {
     description: 'How many requests are left (`r`), and in how many seconds there are more (`t`).',
     schema: { type: 'string', pattern: '^"[a-z-]+";r=\\d+;t=\\d+$', maxLength: 100 },
     always: false,
-    example: '"consumer";r=5999;t=60',
+    example: '"requests";r=5999;t=60',
   },
   Allow: {
     description: 'The methods that this path answers.',

@@ -7,7 +7,7 @@ import { type Resource, uuidSchema } from '../../../resources/resource.ts';
 
 /** What every operation on records works with. */
 export interface RecordsContext {
-  resource: Resource & { collection: PermissionResource };
+  resource: Resource & { collection: Exclude<PermissionResource, 'consumers'> };
   records: Records;
   represent: Represent;
 }
