@@ -83,6 +83,10 @@ function row(database: string, request: string, busy: LoadResult, idle: LoadResu
   };
 }
 
+interface Credentials {
+  console: { apiKey: string; apiSecret: string };
+}
+
 function round(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
@@ -111,7 +115,8 @@ async function startGateway(name: string, orgUrl: string, databaseUrl: string | 
     ...(databaseUrl && { DATABASE_URL: databaseUrl }),
   });
   const url = await firstLine(child, /"url":"(http:[^"]+)".*"msg":"ready"/);
-  const { apiKey, apiSecret } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')).console;
+  const credentials = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Credentials;
+  const { apiKey, apiSecret } = credentials.console;
   return {
     stop: () => child.kill('SIGKILL'),
     load: (path: string, memberId: string) => ({

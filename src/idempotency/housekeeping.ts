@@ -79,7 +79,7 @@ export function createHousekeeping({ database, log, retentionHours, settle }: Ho
         log.info({ claims: abandoned.length, failed: failed.length }, 'settled claims that nobody finished');
       }
       // One that can't be settled now does not hold up the others; the job is repeated for it.
-      if (failed[0]) throw failed[0].reason;
+      if (failed[0]) throw new Error('some claims could not be settled', { cause: failed[0].reason });
     },
   };
 }
