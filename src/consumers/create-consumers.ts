@@ -13,7 +13,7 @@ import { createKeys, type Keys } from './keys.ts';
 export interface ConsumersOptions {
   secrets: SecretsManager;
   log: Log;
-  metrics: Pick<Metrics, 'authenticationAttempts'>;
+  metrics: Pick<Metrics, 'authenticationAttempts' | 'secretsLoadedAt'>;
   refreshSeconds: number;
   /** Through which replicas tell each other of changes; without it they see them at their next refresh. */
   cache?: SharedCache | undefined;
@@ -42,9 +42,9 @@ export interface Consumers {
 }
 
 export function createConsumers(options: ConsumersOptions): Consumers {
-  const { secrets, log, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
+  const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
   const keys = createKeys(secrets);
-  const directory = new ConsumerDirectory({ secrets, keys, log, refreshSeconds, clock });
+  const directory = new ConsumerDirectory({ secrets, keys, log, metrics, refreshSeconds, clock });
   const store = createConsumerStore({ secrets, keys, log, clock });
   const announce = createAnnounce(cache, log);
   let unfollow: (() => void) | undefined;

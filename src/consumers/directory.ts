@@ -1,4 +1,5 @@
 import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
 import { type Secret, type SecretsManager, SecretsUnavailable } from '../secrets/secrets-manager.ts';
 import {
   BrokenConsumer,
@@ -16,6 +17,7 @@ export interface DirectoryOptions {
   secrets: SecretsManager;
   keys: Keys;
   log: Log;
+  metrics: Pick<Metrics, 'secretsLoadedAt'>;
   /** Seconds between two refreshes. */
   refreshSeconds: number;
   /** Milliseconds since 1970. */
@@ -225,7 +227,9 @@ export class ConsumerDirectory {
     for (const [id, at] of this.#observed) if (at < since) this.#observed.delete(id);
     this.#missed.clear();
     this.#connected = failed.length === 0;
-    if (this.#connected) this.#completeAt = clock();
+    if (!this.#connected) return;
+    this.#completeAt = clock();
+    this.#options.metrics.secretsLoadedAt.set(this.#completeAt / 1000);
   }
 
   #startLookUp(id: string, apiKey: string): Promise<void> | undefined {

@@ -88,7 +88,7 @@ export class RateCounter {
       if (count.waiting) this.#waiting.push([key, count]);
     }
     const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
+    if (failed !== undefined) throw failed.reason as Error;
   }
 
   /** Forgets windows that have ended. */

@@ -45,7 +45,7 @@ class SalesforceRecords implements Records {
     } catch (error) {
       if (!isDuplicate(error)) throw error;
       // An earlier try came through after all, or another unique field has the value already: look which.
-      return (await this.find(resource, externalId, call)) ?? Promise.reject(error);
+      return (await this.find(resource, externalId, call).catch(unsure)) ?? Promise.reject(error);
     }
   }
 
@@ -144,6 +144,12 @@ class SalesforceRecords implements Records {
   #recordPath(resource: Resource, ref: RecordRef): string {
     return `${this.#objectPath(resource)}/${encodeURIComponent(ref.nativeId)}`;
   }
+}
+
+/** Where nobody can look, the record may be there all the same: the caller must not take it for not written. */
+function unsure(error: unknown): never {
+  if (!(error instanceof Problem) || error.status < 500) throw error;
+  throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
 }
 
 function isDuplicate(error: unknown): boolean {

@@ -20,6 +20,11 @@ export function createMetrics() {
       labelNames: ['result'] as const,
       registers,
     }),
+    secretsLoadedAt: new Gauge({
+      name: 'handoff_secrets_loaded_timestamp_seconds',
+      help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      registers,
+    }),
     auditAttemptsDropped: new Counter({
       name: 'handoff_audit_attempts_dropped_total',
       help: 'Authentication attempts that never reached the database, which was away for too long; the log has them.',

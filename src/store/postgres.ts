@@ -1,4 +1,4 @@
-import { Kysely, PostgresDialect } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import { Pool } from 'pg';
 import type { Log } from '../observability/log.ts';
 import type { Database, Tables } from './database.ts';
@@ -29,9 +29,11 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
   });
   // An idle connection that breaks is replaced on next use; without a listener the process would end.
   pool.on('error', (error) => log.warn({ err: error }, 'an idle database connection broke'));
+  // Nor while it is in use: its statement fails by itself, and the event on top of that would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return {
     kind: 'postgres',
-    sql: new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }),
+    sql: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: dropHungClients(pool) }) }),
     execute: (text, values) => pool.query(text, values),
     migrate: async (statements) => {
       const client = await pool.connect();
@@ -54,5 +56,29 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
     },
     checkHealth: async () => void (await pool.query('select 1')),
     close: () => pool.end(),
+  };
+}
+
+/**
+ * The pool as Kysely sees it. A statement that got no answer in time leaves its connection hanging, and whoever got it
+ * next would wait as long: such a connection is closed rather than given back.
+ */
+function dropHungClients(pool: Pool): PostgresPool {
+  return {
+    options: pool.options,
+    end: () => pool.end(),
+    connect: async () => {
+      const client = await pool.connect();
+      let hung: Error | undefined;
+      const query = async (text: string, values: unknown[]) => {
+        try {
+          return await client.query(text, values);
+        } catch (error) {
+          if (error instanceof Error && error.message === 'Query read timeout') hung = error;
+          throw error;
+        }
+      };
+      return { query, release: () => client.release(hung) } as unknown as PostgresPoolClient;
+    },
   };
 }

@@ -69,6 +69,30 @@ describe('handoff consumer', () => {
     assert.match((await run(...createArgs)).stdout, /API secret\s+hgs_\w{49}\n[^]*cannot be shown again/);
   });
 
+  it('rotates: the new pair is printed, and the old one stays valid as long as it says', async () => {
+    const old = JSON.parse((await run(...createArgs, '--json')).stdout);
+    const { code, stdout } = await run('rotate', old.id, '--grace-window-hours', '0.5', '--json');
+    assert.equal(code, 0);
+    const rotation = JSON.parse(stdout);
+    assert.deepEqual(Object.keys(rotation), ['id', 'apiKey', 'apiSecret', 'rotatedAt', 'previous']);
+    assert.equal(rotation.previous.apiKey, old.apiKey);
+    assert.equal(Date.parse(rotation.previous.expiresAt) - Date.parse(rotation.rotatedAt), 1_800_000);
+    const forPeople = (await run('rotate', old.id)).stdout;
+    assert.match(forPeople, /API secret\s+hgs_\w{49}\n[^]*cannot be shown again[^]*valid until \d{4}-/);
+    const { consumers } = createTestConsumers(store.secrets);
+    await consumers.start();
+    for (const pair of [old, rotation]) assert.equal((await consumers.authenticate(pair)).result, 'accepted');
+    await consumers.stop();
+  });
+
+  it('revokes, and says so once', async () => {
+    const { id } = JSON.parse((await run(...createArgs, '--json')).stdout);
+    assert.deepEqual(JSON.parse((await run('revoke', id, '--json')).stdout), { id, revoked: true });
+    const again = await run('revoke', id);
+    assert.deepEqual([again.code, again.stderr], [1, 'error: There is no consumer with this id.\n']);
+    assert.deepEqual(await store.secrets.list('consumers'), []);
+  });
+
   it('says what is wrong and what is allowed, with exit code 2, and creates nothing', async () => {
     const name = ['--name', 'x'];
     const cases: [string[], RegExp][] = [
@@ -84,6 +108,13 @@ describe('handoff consumer', () => {
       [['create', '--name', 'a\u001b[2Jb', '--allow', 'quotes:read'], /no control characters/],
       [['create', ...name, '--allow', 'quotes:read', '--what'], /unknown option '--what'/],
       [['show', '../keys/pepper'], /is not the id of a consumer/],
+      [['rotate', '../keys/pepper'], /is not the id of a consumer/],
+      [
+        ['rotate', 'con_0000000000000000', '--grace-window-hours', '-1'],
+        /"-1" is not a number of hours from 0/,
+      ],
+      [['rotate', 'con_0000000000000000', '--grace-window-hours', 'day'], /"day" is not a number of hours/],
+      [['revoke', 'x'], /is not the id of a consumer/],
       [['show'], /missing required argument 'id'/],
     ];
     const outcomes = await Promise.all(cases.map(([args]) => run(...args)));

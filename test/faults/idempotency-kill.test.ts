@@ -11,7 +11,7 @@ import {
 } from '../support/keyed-writes.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type ProxyHold, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /** What the gateway's world is made of; all of it outlives the gateway. */
 interface World {
@@ -27,8 +27,8 @@ interface Stop {
   hit(count: number): Promise<void>;
   /** After the kill: nothing more is to be stopped. */
   clear(): Promise<void>;
-  /** In the end, when all repeats are answered. */
-  finish?(): Promise<void>;
+  /** Lets what was under way take effect, when all repeats have been answered. */
+  comeLate?(): Promise<void>;
 }
 
 interface Step {
@@ -86,8 +86,9 @@ const steps: Step[] = [
   },
 ];
 
-function proxyStop(hold: { hit(count: number): Promise<void>; release(): void }): Stop {
-  return { hit: (count) => hold.hit(count), clear: async () => hold.release() };
+/** What is held dies with the gateway: the proxy may not have heard of its end yet, and must not let it go. */
+function proxyStop(hold: ProxyHold): Stop {
+  return { hit: (count) => hold.hit(count), clear: async () => hold.cut() };
 }
 
 /** The CRM has taken the calls in and works on them only after all repeats have been answered. */
@@ -100,12 +101,17 @@ async function lateWrites({ org }: OwnOrg): Promise<Stop> {
   return {
     hit: fault.hit,
     clear: async () => {},
-    finish: async () => {
+    comeLate: async () => {
       await fault.remove();
       // The calls have been let go by then: the org works through them before it takes a further one.
       await org.counters();
     },
   };
+}
+
+function stateOf(claim: ClaimState | undefined): Step['leaves'] {
+  if (claim === undefined) return 'nothing';
+  return claim.completed ? 'answer' : 'claim';
 }
 
 async function openWorld(postgres: PostgresDatabase): Promise<World> {
@@ -174,7 +180,7 @@ describe('a gateway on PostgreSQL that is killed', () => {
           if (!world) return context.skip('there is no PostgreSQL');
           const write = interrupted[kind];
           const { claim, records } = left.get(write) ?? { records: [] };
-          assert.equal(claim === undefined ? 'nothing' : claim.completed ? 'answer' : 'claim', step.leaves);
+          assert.equal(stateOf(claim), step.leaves);
           if (step.leaves === 'claim') {
             assertInProgress(await write.send(gateway.url));
             assert.deepEqual(await write.records(), records);
@@ -195,9 +201,9 @@ describe('a gateway on PostgreSQL that is killed', () => {
         });
       }
 
-      test('nothing that comes later changes that', async (context) => {
+      test('what still comes later changes nothing', async (context) => {
         if (!world) return context.skip('there is no PostgreSQL');
-        await stop?.finish?.();
+        await stop?.comeLate?.();
         for (const write of Object.values(interrupted)) {
           await write.assertCarriedOut();
           assert.equal(isReplay(await write.send(gateway.url)), true);

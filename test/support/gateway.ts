@@ -10,6 +10,7 @@ import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import { loadSettings } from '../../src/settings/settings.ts';
 import { type LogLine, recordLog } from './log.ts';
+import { recordAnswers } from './native-ids.ts';
 import { Org } from './org.ts';
 import { copyEmptyDatabase } from './pglite.ts';
 import { freePort } from './ports.ts';
@@ -33,6 +34,7 @@ export interface TestGateway {
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Makes a consumer in the secrets manager, as an operator would, and waits until the gateway knows it. */
   newConsumer(...permissions: Permission[]): Promise<Credentials>;
+  /** Fails if any answer held an identifier of the CRM's own where none belongs. */
   stop(): Promise<void>;
 }
 
@@ -42,6 +44,8 @@ export interface RequestOptions {
   headers?: Record<string, string>;
   /** An object is sent as JSON; a text or bytes as they are. */
   body?: object | string | Uint8Array<ArrayBuffer>;
+  /** Address of what stands in front of the gateway; without it, it is spoken to itself. */
+  via?: string;
 }
 
 /** Starts a gateway with embedded stores unless `env` names others. */
@@ -59,6 +63,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
   // A second gateway on one secretsDir makes no consumers; its tests have those of the first.
   const path = join(dataDir, 'credentials.json');
   const credentials = existsSync(path) ? JSON.parse(await readFile(path, 'utf8')) : {};
+  const answers = recordAnswers();
   return {
     url: started.url,
     operationsUrl: started.operationsUrl as string,
@@ -66,7 +71,10 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     ...credentials,
     org: new Org(started.org?.url ?? '', started.org?.memberId ?? ''),
     logLines: lines,
-    request: (path, options = {}) => send(started.url + path, options, credentials.console),
+    request: async (path, options = {}) => {
+      const response = await send((options.via ?? started.url) + path, options, credentials.console);
+      return answers.keep(options.method ?? '', path, response);
+    },
     newConsumer: async (...permissions) => {
       const consumer = await createConsumer(settings.secretsDir, permissions);
       // A change of a file is seen a little later, and nothing tells when.
@@ -80,6 +88,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     stop: async () => {
       await app.close();
       await rm(dataDir, { recursive: true });
+      await answers.assertNoNativeIds();
     },
   };
 }

@@ -9,7 +9,7 @@ type Method = 'POST' | 'PATCH' | 'DELETE';
 export interface KeyedWrite {
   readonly key: string;
   /** Sends it, byte for byte the same each time. */
-  send(baseUrl: string): Promise<Answer>;
+  send(baseUrl: string, signal?: AbortSignal): Promise<Answer>;
   /** Asserts that an answer is the one that a completed write has. */
   assertDone(answer: Answer): void;
   /** The raw records in the CRM that it is about. */
@@ -37,7 +37,8 @@ interface Request {
   method: Method;
   path: string;
   body?: object;
-  key?: string;
+  key?: string | undefined;
+  ifMatch?: string | undefined;
 }
 
 /** The writes that take a key, as one consumer sends them. */
@@ -88,9 +89,13 @@ export class KeyedWrites {
     return this.#newRecord('Booking__c', trip, { method: 'POST', path: '/api/v1/handoff', body });
   }
 
-  change(id: string, body: { name?: string; source?: string }): KeyedWrite {
+  change(
+    id: string,
+    body: { name?: string; source?: string },
+    more: Pick<Request, 'key' | 'ifMatch'> = {},
+  ): KeyedWrite {
     const records = () => this.#org.records('Quote__c', { External_Id__c: id });
-    return this.#write({ method: 'PATCH', path: `/v1/quotes/${id}`, body }, records, {
+    return this.#write({ method: 'PATCH', path: `/v1/quotes/${id}`, body, ...more }, records, {
       assertDone: ({ status, text }) => {
         assert.equal(status, 200, text);
         assert.partialDeepStrictEqual(JSON.parse(text), body);
@@ -137,17 +142,28 @@ export class KeyedWrites {
     records: KeyedWrite['records'],
     asserts: Pick<KeyedWrite, 'assertDone' | 'assertCarriedOut'>,
   ): KeyedWrite {
-    const key = randomUUID();
-    return { key, send: (baseUrl) => this.#send(baseUrl, { ...request, key }), records, ...asserts };
+    const { key = randomUUID() } = request;
+    return {
+      key,
+      send: (baseUrl, signal) => this.#send(baseUrl, { ...request, key }, signal),
+      records,
+      ...asserts,
+    };
   }
 
-  async #send(baseUrl: string, { method, path, body, key = randomUUID() }: Request): Promise<Answer> {
+  async #send(
+    baseUrl: string,
+    { method, path, body, key = '', ifMatch }: Request,
+    signal: AbortSignal | null = null,
+  ): Promise<Answer> {
     const response = await fetch(baseUrl + path, {
       method,
+      signal,
       headers: {
         'x-api-key': this.#credentials.apiKey,
         'x-api-secret': this.#credentials.apiSecret,
         'idempotency-key': key,
+        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
         ...(body && { 'content-type': 'application/json' }),
       },
       ...(body && { body: JSON.stringify(body) }),

@@ -19,6 +19,8 @@ export interface ProxyHold {
   hit(count?: number): Promise<void>;
   /** Lets go what is held, where its connection still lives, and holds nothing more. */
   release(): void;
+  /** Breaks the held connections, with what is kept back on them, and holds nothing more. */
+  cut(): void;
 }
 
 /** A hold as the connections see it. */
@@ -60,6 +62,11 @@ class Hold implements ProxyHold {
   release(): void {
     this.#over = true;
     for (const connection of this.#connections) connection.letGo(this);
+  }
+
+  cut(): void {
+    this.#over = true;
+    for (const connection of this.#connections) connection.destroy();
   }
 }
 

@@ -13,7 +13,7 @@ export const pageParameters = {
       minimum: 1,
       maximum: maxLimit,
       default: defaultLimit,
-      description: 'Entries on the page at most.',
+      description: 'Records on the page at most.',
       examples: [defaultLimit],
     }),
   ),

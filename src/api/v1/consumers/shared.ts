@@ -22,7 +22,7 @@ export const tagHeader = { ETag: 'Strong entity tag of the consumer, for If-Matc
 
 const exampleId = 'con_o2tBsovC6m7gYpQd';
 const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
-export const exampleSecret = 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM';
+const exampleSecret = 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM';
 const exampleFingerprint = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
 const orNull = (schema: TSchema, description: string) => Type.Union([schema, Type.Null()], { description });

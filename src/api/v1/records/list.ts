@@ -2,13 +2,10 @@ import { Type } from 'typebox';
 import type { FieldValues, ListQuery, StoredRecord } from '../../../resources/records.ts';
 import { representationSchema, schemaName } from '../../../resources/representation.ts';
 import type { Resource } from '../../../resources/resource.ts';
-import { type CursorCodec, maxCursorLength } from '../../pipeline/cursor.ts';
+import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../route.ts';
+import { defaultLimit, pageParameters, pageSchema } from '../page.ts';
 import * as shared from './shared.ts';
-
-const defaultLimit = 50;
-const maxLimit = 200;
-const exampleCursor = 'AAAAAfmC1Pp0Yt9dTnQ7wXb2vKzN5sJrG8hLqE3uVaM';
 
 /** Lists records, newest first, a page at a time; no record that exists throughout is missed or repeated. */
 export function listRoute(context: shared.RecordsContext, cursors: CursorCodec): Route {
@@ -24,7 +21,16 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
     request: { query: querySchema(resource) },
-    answers: { 200: { description: 'A page.', schema: pageSchema(resource) } },
+    answers: {
+      200: {
+        description: 'A page.',
+        schema: pageSchema(
+          representationSchema(resource),
+          `${schemaName(resource)}Page`,
+          `A page of ${resource.collection}.`,
+        ),
+      },
+    },
     problems: ['invalid_cursor', ...shared.crmProblems],
     async handle({ query, call }) {
       const { limit = defaultLimit, cursor, ...given } = query as ListParameters;
@@ -64,46 +70,5 @@ function querySchema({ fields }: Resource) {
   const filters = Object.entries(fields)
     .filter(([, { filter }]) => filter)
     .map(([name, { schema }]) => [name, Type.Optional(schema)] as const);
-  return Type.Object(
-    {
-      limit: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: maxLimit,
-          default: defaultLimit,
-          description: 'Records on the page at most.',
-          examples: [defaultLimit],
-        }),
-      ),
-      cursor: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: maxCursorLength,
-          description: '`next_cursor` of the page before.',
-          examples: [exampleCursor],
-        }),
-      ),
-      ...Object.fromEntries(filters),
-    },
-    { additionalProperties: false },
-  );
-}
-
-/** The envelope of every list. */
-function pageSchema(resource: Resource) {
-  return Type.Object(
-    {
-      data: Type.Array(representationSchema(resource), { maxItems: maxLimit }),
-      next_cursor: Type.Union([Type.String({ maxLength: maxCursorLength }), Type.Null()], {
-        description: 'Cursor of the next page; null on the last.',
-        examples: [exampleCursor],
-      }),
-      has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
-    },
-    {
-      additionalProperties: false,
-      title: `${schemaName(resource)}Page`,
-      description: `A page of ${resource.collection}.`,
-    },
-  );
+  return Type.Object({ ...pageParameters, ...Object.fromEntries(filters) }, { additionalProperties: false });
 }

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ProblemCode } from '../../src/base/problem.ts';
+import type { RequestOptions, TestGateway } from '../support/gateway.ts';
+import type { TcpProxy } from '../support/tcp-proxy.ts';
+
+/** What the scenarios play on. */
+export interface Stage {
+  gateway: TestGateway;
+  /** Through Prism. */
+  request(path: string, options?: RequestOptions): Promise<Response>;
+  /** Between the gateway and its database. */
+  database: TcpProxy;
+}
+
+/** How many requests a minute the gateway of the stage takes from a consumer. */
+export const requestsPerMinute = 200;
+/** How long it waits for the CRM. */
+export const crmTimeoutMs = 1000;
+
+/** Leads to an answer with that code. */
+type Scenario = (stage: Stage) => Promise<Response>;
+
+const missing = () => `/v1/quotes/${randomUUID()}`;
+const key = (value: string = randomUUID()) => ({ 'idempotency-key': value });
+
+function newQuote({ org }: TestGateway, change: object = {}) {
+  const quote = { trip_id: randomUUID(), member_id: org.memberId, name: 'a', source: 'b', details: {} };
+  return { ...quote, ...change };
+}
+
+async function create({ gateway, request }: Stage): Promise<string> {
+  const response = await request('/v1/quotes', { body: newQuote(gateway), headers: key() });
+  return `/v1/quotes/${((await response.json()) as { id: string }).id}`;
+}
+
+const change = (headers: Record<string, string> = {}) => ({
+  method: 'PATCH',
+  body: { name: 'c' },
+  headers: { ...key(), ...headers },
+});
+
+/** Sends a request while the org does that to calls that match. */
+async function during(
+  { gateway: { org } }: Stage,
+  fault: Parameters<TestGateway['org']['arm']>[0],
+  send: () => Promise<Response>,
+): Promise<Response> {
+  const armed = await org.arm(fault);
+  const response = await send();
+  await armed.remove();
+  return response;
+}
+
+/** Every code: how it comes about, or why nothing leads to it yet. */
+export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string }> = {
+  invalid_request: ({ request }) => request('/v1/quotes?limit=0'),
+  // Prism never answers what it cannot read itself.
+  malformed_json: ({ gateway }) => gateway.request('/v1/quotes', { body: '{', headers: key() }),
+  idempotency_key_missing: ({ gateway, request }) => request('/v1/quotes', { body: newQuote(gateway) }),
+  idempotency_key_invalid: ({ request }) => request(missing(), change(key('order-1'))),
+  invalid_cursor: ({ request }) => request('/v1/quotes?cursor=none'),
+  invalid_credentials: ({ request }) => request('/v1/quotes', { as: null }),
+  permission_denied: ({ request }) => request('/v1/admin/consumers'),
+  not_found: ({ request }) => request(missing()),
+  method_not_allowed: ({ request }) => request('/v1/quotes', { method: 'PUT' }),
+  idempotency_in_progress: async ({ gateway, request }) => {
+    const hold = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'hold' } });
+    const options = { body: newQuote(gateway), headers: key() };
+    const first = request('/v1/quotes', options);
+    await hold.hit();
+    const response = await request('/v1/quotes', options);
+    await hold.release();
+    await hold.remove();
+    await first;
+    return response;
+  },
+  conflict: async (stage) => {
+    const path = await create(stage);
+    const locked = { kind: 'recordError', errorCode: 'ENTITY_IS_LOCKED', message: 'locked' };
+    return during(stage, { match: { operation: 'update' }, effect: locked }, () =>
+      stage.request(path, change()),
+    );
+  },
+  precondition_failed: async (stage) => stage.request(await create(stage), change({ 'if-match': '"old"' })),
+  payload_too_large: ({ request }) =>
+    request('/v1/quotes', { body: { name: 'x'.repeat(1_048_576) }, headers: key() }),
+  unsupported_media_type: ({ request }) =>
+    request('/v1/quotes', { body: 'a', headers: { ...key(), 'content-type': 'text/plain' } }),
+  idempotency_key_reused: async ({ gateway, request }) => {
+    const headers = key();
+    await request('/v1/quotes', { body: newQuote(gateway), headers });
+    return request('/v1/quotes', { body: newQuote(gateway), headers });
+  },
+  member_not_found: ({ gateway, request }) =>
+    request('/v1/quotes', { body: newQuote(gateway, { member_id: randomUUID() }), headers: key() }),
+  details_too_large: ({ gateway, request }) =>
+    request('/v1/quotes', {
+      body: newQuote(gateway, { details: { a: 'x'.repeat(131_072) } }),
+      headers: key(),
+    }),
+  crm_rejected: async (stage) => {
+    const { gateway, request } = stage;
+    const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
+    return during(stage, { match: { object: 'Quote__c', method: 'POST' }, effect: refusal, times: 1 }, () =>
+      request('/v1/quotes', { body: newQuote(gateway), headers: key() }),
+    );
+  },
+  partner_rejected: { notReachableYet: 'there are no reservations yet' },
+  rate_limited: async ({ gateway, request }) => {
+    const as = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    const path = missing();
+    for (let sent = 0; sent < requestsPerMinute; sent++) await gateway.request(path, { as });
+    return request(path, { as });
+  },
+  internal_error: { notReachableYet: 'it is a fault of the program; errors.test.ts plants one' },
+  crm_error: (stage) => {
+    const gone = { kind: 'error', status: 403, errorCode: 'API_DISABLED_FOR_ORG', message: 'off' };
+    return during(stage, { match: { object: 'Quote__c' }, effect: gone }, () => stage.request(missing()));
+  },
+  partner_error: { notReachableYet: 'there are no reservations yet' },
+  crm_unavailable: async (stage) => {
+    const path = await create(stage);
+    return during(stage, { match: { operation: 'update' }, effect: { kind: 'loseAnswer' } }, () =>
+      stage.request(path, change()),
+    );
+  },
+  crm_quota_exhausted: (stage) =>
+    during(stage, { match: { object: 'Quote__c' }, effect: { kind: 'dailyLimit' } }, () =>
+      stage.request(missing()),
+    ),
+  partner_unavailable: { notReachableYet: 'there are no reservations yet' },
+  store_unavailable: async ({ gateway, request, database }) => {
+    await database.cut();
+    const response = await request('/v1/quotes', { body: newQuote(gateway), headers: key() });
+    await database.restore();
+    return response;
+  },
+  secrets_unavailable: async ({ gateway, request }) => {
+    const { id } = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    const path = join(gateway.dataDir, 'secrets', 'consumers', id);
+    // A link to itself is the fault of a file that nobody gets past, root included.
+    await rm(path);
+    await symlink(path, path);
+    const response = await request(`/v1/admin/consumers/${id}/rotate`, { method: 'POST', as: gateway.admin });
+    await rm(path);
+    return response;
+  },
+  crm_timeout: async (stage) => {
+    const path = await create(stage);
+    return during(stage, { match: { operation: 'update' }, effect: { kind: 'hang' } }, () =>
+      stage.request(path, change()),
+    );
+  },
+  partner_timeout: { notReachableYet: 'there are no reservations yet' },
+};

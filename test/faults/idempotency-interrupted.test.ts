@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  type Answer,
+  assertAnswerIs,
+  isReplay,
+  type KeyedWrite,
+  KeyedWrites,
+  lasting,
+} from '../support/keyed-writes.ts';
+import type { Org } from '../support/org.ts';
+
+const unknown = /Whether the write took effect is not known; the same request with the same Idempotency-Key/;
+
+/** What may happen to one call that writes, and what the caller is told. */
+const mishaps = {
+  'its answer is lost': { effect: { kind: 'loseAnswer' }, status: 503, code: 'crm_unavailable' },
+  'it breaks before it is done': { effect: { kind: 'reset' }, status: 503, code: 'crm_unavailable' },
+  'it hangs': { effect: { kind: 'hang' }, status: 504, code: 'crm_timeout' },
+  'its answer comes too late': {
+    effect: { kind: 'lateAnswer', ms: 60_000 },
+    status: 504,
+    code: 'crm_timeout',
+  },
+};
+const unreadable = { match: { operation: 'query' }, effect: { kind: 'dailyLimit' } };
+type Mishap = (typeof mishaps)[keyof typeof mishaps];
+
+describe('a write that meets a fault of the CRM', () => {
+  let gateway: TestGateway;
+  let writes: KeyedWrites;
+
+  before(async () => {
+    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000', SHUTDOWN_SECONDS: '1' });
+    writes = new KeyedWrites(gateway.org, gateway.console);
+  });
+  after(() => gateway.stop());
+
+  const existing = () => writes.existing(gateway.url);
+  const send = (write: KeyedWrite) => write.send(gateway.url);
+  const writeCalls = async (): Promise<number> => {
+    const { calls } = (await gateway.org.counters()) as { calls: Record<string, number> };
+    return (calls['create'] ?? 0) + (calls['update'] ?? 0) + (calls['delete'] ?? 0);
+  };
+
+  /** Does something while the CRM has these faults. */
+  async function during<T>(work: () => Promise<T>, ...faults: Parameters<Org['arm']>[0][]): Promise<T> {
+    const armed = await Promise.all(faults.map((fault) => gateway.org.arm(fault)));
+    try {
+      return await work();
+    } finally {
+      for (const { remove } of armed) await remove();
+    }
+  }
+
+  /** Sends the write into the mishap; the outcome is then unknown, and says so. */
+  async function interrupt(write: KeyedWrite, { effect, status, code }: Mishap): Promise<void> {
+    const answer = await during(() => send(write), { match: { path: '/sobjects/' }, effect });
+    assert.match(assertAnswerIs(answer, status, code).detail, unknown);
+  }
+
+  /** Sends the write again: it is done, and from then on replayed. */
+  async function finish(write: KeyedWrite): Promise<void> {
+    const answer = await send(write);
+    write.assertDone(answer);
+    assert.equal(isReplay(answer), false);
+    await assertReplays(write, answer);
+    await write.assertCarriedOut();
+  }
+
+  async function assertReplays(write: KeyedWrite, answer: Answer): Promise<void> {
+    const again = await send(write);
+    assert.equal(isReplay(again), true);
+    assert.deepEqual(lasting(again), lasting(answer));
+  }
+
+  for (const [what, mishap] of Object.entries(mishaps)) {
+    test(`a change, where ${what}, is continued at once`, async () => {
+      const write = writes.change(await existing(), { name: 'Hotel Alhambra' });
+      await interrupt(write, mishap);
+      await finish(write);
+    });
+
+    test(`a deletion, where ${what}, is continued at once`, async () => {
+      const write = writes.deletion(await existing());
+      await interrupt(write, mishap);
+      await finish(write);
+    });
+  }
+
+  for (const what of ['its answer is lost', 'its answer comes too late'] as const) {
+    test(`a creation and a hand-off, where ${what}, look for their record at once`, async () => {
+      for (const write of [writes.creation(), writes.handOff()]) {
+        const once = { match: { operation: 'create' }, effect: mishaps[what].effect, times: 1 };
+        const answer = await during(() => send(write), once);
+        write.assertDone(answer);
+        await assertReplays(write, answer);
+        await write.assertCarriedOut();
+      }
+    });
+
+    test(`a creation and a hand-off, where ${what} and nobody can look, are continued at once`, async () => {
+      for (const write of [writes.creation(), writes.handOff()]) {
+        const once = { match: { operation: 'create' }, effect: mishaps[what].effect, times: 1 };
+        const answer = await during(() => send(write), once, unreadable);
+        assert.match(assertAnswerIs(answer, 503, 'crm_quota_exhausted').detail, unknown);
+        const [record] = await write.records();
+        await finish(write);
+        assert.deepEqual(await write.records(), [record]);
+      }
+    });
+  }
+
+  test('a creation and a hand-off that hang each time are continued at once', async () => {
+    const interrupted = [writes.creation(), writes.handOff()];
+    await Promise.all(interrupted.map((write) => interrupt(write, mishaps['it hangs'])));
+    for (const write of interrupted) {
+      assert.deepEqual(await write.records(), []);
+      await finish(write);
+    }
+  });
+
+  test('a creation whose record can not be read back says that its outcome is unknown', async () => {
+    const write = writes.creation();
+    const answer = await during(() => send(write), unreadable);
+    assert.match(assertAnswerIs(answer, 503, 'crm_quota_exhausted').detail, unknown);
+    await finish(write);
+  });
+
+  test('a change that came through is not written again, whatever If-Match said', async () => {
+    const id = await existing();
+    const { headers } = await gateway.request(`/v1/quotes/${id}`);
+    const ifMatch = headers.get('etag') as string;
+    const write = writes.change(id, { name: 'Hotel Alhambra' }, { ifMatch });
+    await interrupt(write, mishaps['its answer is lost']);
+    const [record] = await write.records();
+    const calls = await writeCalls();
+    await finish(write);
+    assert.equal(await writeCalls(), calls);
+    assert.deepEqual(await write.records(), [record]);
+  });
+
+  test('a change that did not come through is written with If-Match as it was checked before', async () => {
+    const id = await existing();
+    const { headers } = await gateway.request(`/v1/quotes/${id}`);
+    const write = writes.change(id, { name: 'Hotel Alhambra' }, { ifMatch: headers.get('etag') as string });
+    await interrupt(write, mishaps['it breaks before it is done']);
+    await finish(write);
+  });
+
+  test('somebody else has changed the record meanwhile: a conflict, stored and replayed', async () => {
+    const id = await existing();
+    const write = writes.change(id, { name: 'Hotel Alhambra' });
+    await interrupt(write, mishaps['it breaks before it is done']);
+    const others = writes.change(id, { source: 'another' });
+    await finish(others);
+    const answer = await send(write);
+    assertAnswerIs(answer, 409, 'conflict');
+    await assertReplays(write, answer);
+    const [record] = await write.records();
+    assert.equal(record?.['Name__c'], 'Hotel Miramar');
+  });
+
+  test('somebody else has deleted the record meanwhile: 404 for the change, 204 for a deletion', async () => {
+    const id = await existing();
+    const change = writes.change(id, { name: 'Hotel Alhambra' });
+    const deletion = writes.deletion(id);
+    await interrupt(change, mishaps['it breaks before it is done']);
+    await interrupt(deletion, mishaps['it breaks before it is done']);
+    await finish(writes.deletion(id));
+    const answer = await send(change);
+    assertAnswerIs(answer, 404, 'not_found');
+    await assertReplays(change, answer);
+    await finish(deletion);
+  });
+
+  test('a deletion of what never existed is 404, stored and replayed', async () => {
+    const write = writes.deletion(randomUUID());
+    const answer = await send(write);
+    assertAnswerIs(answer, 404, 'not_found');
+    await assertReplays(write, answer);
+  });
+});
