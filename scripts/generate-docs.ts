@@ -93,6 +93,8 @@ const settingsRules = `## One file for several environments
 
 - Of \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`, all are needed as soon as one of them, \`crm.audience\` or
   \`crm.privateKeySecret\` is set. With none of them set, the simulated org is used.
+- \`tls.certFile\` and \`tls.keyFile\` belong together, and so do \`tls.clientCaFile\` and \`tls.clientAuth\`, which need the
+  first two.
 - \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and those three, takes no simulated org, makes
   no first consumers, and accepts an \`http://\` address of the CRM on this machine only.`;
 

@@ -6,6 +6,7 @@ import { createSettle } from './api/pipeline/settle.ts';
 import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
+import { openTlsDoor, type TlsDoor } from './api/tls/tls-door.ts';
 import { makeFolder } from './base/durable-file.ts';
 import { tryAcquireFileLock } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
@@ -76,6 +77,7 @@ export function createApp(settings: Settings, log: Log): App {
 
   async function start(): Promise<Started> {
     await lockDataDir(context);
+    const tls = await openTls(context);
     const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
     const secrets = await openSecrets(context);
     const cache = await openCache(context);
@@ -85,8 +87,8 @@ export function createApp(settings: Settings, log: Log): App {
     const { crm, org } = await connectCrm(context, secrets, cache);
     const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm });
     startJobs(context, { database, audit, routes });
-    const server = buildServer(context, { database, cache, consumers, routes });
-    const url = await server.listen({ host: settings.host, port: settings.port });
+    const server = buildServer(context, { database, cache, consumers, routes, tls });
+    const url = await listen(server, settings);
     ready = true;
     return { url, operationsUrl, org };
   }
@@ -115,6 +117,14 @@ async function lockDataDir({ settings, opened }: Context): Promise<void> {
   const path = join(settings.dataDir, 'in-use');
   const lock = await tryAcquireFileLock(path, { purpose: 'handoff serve', subject: settings.dataDir });
   opened.defer(() => lock.release());
+}
+
+/** First, so that a wrong file is told at once. */
+async function openTls({ settings, log, metrics, opened }: Context): Promise<TlsDoor | undefined> {
+  if (settings.tls === undefined) return undefined;
+  const tls = await openTlsDoor({ settings: settings.tls, log, metrics });
+  opened.defer(() => tls.stop());
+  return tls;
 }
 
 async function openOperationsPort(context: Context, isReady: () => boolean): Promise<string | undefined> {
@@ -272,9 +282,10 @@ interface ServerParts {
   cache: SharedCache;
   consumers: Consumers;
   routes: readonly Route[];
+  tls: TlsDoor | undefined;
 }
 
-function buildServer(context: Context, { database, cache, consumers, routes }: ServerParts): Server {
+function buildServer(context: Context, { database, cache, consumers, routes, tls }: ServerParts): Server {
   const { settings, log, metrics, opened, stopping } = context;
   const { rateLimitPerMinute: perMinute, rateLimitFailedPerMinute: failedPerMinute } = settings;
   const limits = createRateLimits({ perMinute, failedPerMinute, cache });
@@ -288,11 +299,18 @@ function buildServer(context: Context, { database, cache, consumers, routes }: S
     log,
     metrics,
     trustProxies: settings.trustProxies,
+    tls,
     isStopping: () => stopping.aborted,
   });
   context.cutConnections = () => server.server.closeAllConnections();
   opened.defer(() => server.close());
   return server;
+}
+
+/** Opens the API port; the framework does not know that the server is a secure one. */
+async function listen(server: Server, { host, port, tls }: Settings): Promise<string> {
+  const url = await server.listen({ host, port });
+  return tls ? url.replace(/^http:/, 'https:') : url;
 }
 
 /** A probe of something that says nothing of itself but that it answers. */

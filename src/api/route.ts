@@ -93,7 +93,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   requestExample?: unknown;
   answers: Record<number, DocumentedAnswer>;
   /** Codes that it can answer with, beyond those that follow from permission, body and key. */
-  problems: ProblemCode[];
+  problems: readonly ProblemCode[];
   /**
    * Reads and checks what the schema can't, such as text that must pass unchanged. It runs before the key is claimed:
    * what it refuses touches nothing. Throws `Problem`.

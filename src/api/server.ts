@@ -1,10 +1,11 @@
-import { METHODS } from 'node:http';
+import { METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type RawServerDefault,
 } from 'fastify';
 import { Type } from 'typebox';
 import { Problem } from '../base/problem.ts';
@@ -26,6 +27,8 @@ import { observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
 import { answerSocketError } from './pipeline/socket-errors.ts';
 import type { Route } from './route.ts';
+import { judgeWithoutTls } from './tls/client-certificates.ts';
+import type { TlsDoor } from './tls/tls-door.ts';
 
 export interface ServerOptions {
   routes: readonly Route[];
@@ -36,22 +39,28 @@ export interface ServerOptions {
   log: Log;
   metrics: Metrics;
   trustProxies: readonly string[];
+  /** Undefined: the port speaks plain HTTP. */
+  tls: TlsDoor | undefined;
   /** A stop has begun: answers tell clients to open no further requests on their connections. */
   isStopping: () => boolean;
 }
 
 export type Server = FastifyInstance;
 
+const requestTimeout = 30_000;
+const keepAliveTimeout = 72_000;
+
 /** The HTTP face: all routes, and the same order of checks before each of them. Opens no port. */
 export function createServer(options: ServerOptions): Server {
-  const { routes, log } = options;
+  const { routes, log, tls } = options;
   const app = Fastify({
     logger: false,
     genReqId: requestIdOf,
     bodyLimit: maxBodyBytes,
     // The whole request must arrive within this time; answers may take longer.
-    requestTimeout: 30_000,
-    keepAliveTimeout: 72_000,
+    requestTimeout,
+    keepAliveTimeout,
+    ...(tls && { serverFactory: (handler: RequestListener) => secureServer(tls, handler) }),
     // Requests that arrive on open connections while stopping are still answered.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -92,11 +101,20 @@ export function createServer(options: ServerOptions): Server {
   return app;
 }
 
+/** A server of our own making gets none of the framework's settings. */
+function secureServer(tls: TlsDoor, handler: RequestListener): RawServerDefault {
+  return Object.assign(tls.createServer(handler), { requestTimeout, keepAliveTimeout });
+}
+
 /** Credentials, permission, key, schema, idempotency: the hooks run in this order, whatever the route. */
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
-  const { authenticate, limits, ledger } = options;
+  const { authenticate, limits, ledger, tls } = options;
   const { params, query, body } = route.request;
-  const { onRequest, preValidation } = authenticationHooks(route, authenticate, limits);
+  const { onRequest, preValidation } = authenticationHooks(route, {
+    authenticate,
+    certificates: tls?.certificates ?? judgeWithoutTls,
+    limits,
+  });
   const ofBody = bodyHooks(route);
   const announcement = route.deprecation && deprecationHeaders(route.deprecation);
   app.route({

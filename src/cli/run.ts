@@ -1,19 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { SharedCache } from '../cache/shared-cache.ts';
 import { createConsumers } from '../consumers/create-consumers.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { openSecretsManager } from '../secrets/open-secrets-manager.ts';
 import { loadSettings } from '../settings/settings.ts';
 import { version } from '../version.ts';
+import { connectRedis } from './connect-redis.ts';
 import { registerConsumerCommands } from './consumer.ts';
 import type { ConsumerContext } from './consumer-command.ts';
+import { runDoctor } from './doctor.ts';
 import { migrateDatabase } from './migrate.ts';
 import { serve } from './serve.ts';
-
-/** A Redis that takes longer is left out. */
-const longestConnectMs = 2000;
 
 /** Runs the command line; what goes wrong is said in one message on standard error, and the exit code is not 0. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
@@ -31,6 +28,11 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     .command('migrate')
     .description('bring the schema of the database up to date')
     .action(() => migrateDatabase(configFile()));
+  program
+    .command('doctor')
+    .description('check every configured part, and say what to mend')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
   registerConsumerCommands(program, async () => openConsumers(configFile()));
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -45,6 +47,7 @@ async function openConsumers(configFile: string | undefined): Promise<ConsumerCo
   const settings = loadSettings(process.env, configFile);
   const { secretsManager: kind, secretsDir: dir } = settings;
   const secrets = await openSecretsManager({ kind, dir, env: process.env, log: createLog('silent') });
+  // Over Redis, running services are told of a change at once. They find out by themselves too.
   const cache = settings.redisUrl === undefined ? undefined : await connectRedis(settings.redisUrl);
   const consumers = createConsumers({
     secrets,
@@ -59,18 +62,4 @@ async function openConsumers(configFile: string | undefined): Promise<ConsumerCo
     await secrets.close();
   };
   return { consumers, close };
-}
-
-/** Over Redis, running services are told of a change at once. They find out by themselves too, so nothing depends on it. */
-async function connectRedis(url: string): Promise<SharedCache> {
-  const { createRedisCache } = await import('../cache/redis.ts');
-  const cache = createRedisCache({ url, log: createLog('silent') });
-  const isConnected = () =>
-    cache.checkHealth().then(
-      () => true,
-      () => false,
-    );
-  const until = performance.now() + longestConnectMs;
-  while (!(await isConnected()) && performance.now() < until) await sleep(20);
-  return cache;
 }

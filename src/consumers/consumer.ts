@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { apiKeyPattern, consumerIdOf, consumerIdPattern } from './credentials.ts';
+import { normaliseFingerprints } from './fingerprints.ts';
 
 /** What permissions can be given on. Reservations need those on bookings. */
 export const permissionResources = ['members', 'quotes', 'bookings', 'consumers'] as const;
@@ -75,7 +76,8 @@ export function parseConsumer(name: string, value: string): Consumer {
   if (consumerSecretName(record.id) !== name) throw new BrokenConsumer(`${name} holds another consumer's id`);
   const foreign = record.credentials.some(({ apiKey }) => consumerIdOf(apiKey) !== record.id);
   if (foreign) throw new BrokenConsumer(`${name} holds an API key that is not of this consumer`);
-  return record;
+  // Written by hand, they may have another form.
+  return { ...record, certificateFingerprints: normaliseFingerprints(record.certificateFingerprints) };
 }
 
 function parseJson(name: string, value: string): unknown {

@@ -127,7 +127,10 @@ export class CrmHealthMonitor implements CrmHealth {
  * Who we are in the CRM: from userinfo, which is not metered; where the app may not ask it, from the identity URL
  * (REST Developer Guide, Versions and Resources). Only its path is taken: a token is never sent to another host.
  */
-async function fetchUser(client: CrmHealthOptions['client'], call: Call): Promise<CrmUser | undefined> {
+export async function fetchUser(
+  client: CrmHealthOptions['client'],
+  call: Call,
+): Promise<CrmUser | undefined> {
   const userinfo = await client
     .probe(get('userinfo', '/services/oauth2/userinfo'), call)
     .catch(unlessRefused);

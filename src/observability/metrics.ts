@@ -30,6 +30,11 @@ export function createMetrics() {
       help: 'Authentication attempts that never reached the database, which was away for too long; the log has them.',
       registers,
     }),
+    tlsHandshakeFailures: new Counter({
+      name: 'handoff_tls_handshake_failures_total',
+      help: 'Connections to the API port that never got through the TLS handshake.',
+      registers,
+    }),
     ...crmMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',

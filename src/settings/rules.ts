@@ -21,8 +21,23 @@ export function checkTogether(raw: RawSettings, set: ReadonlySet<SettingKey>, pr
       if (!set.has(key)) faults.push(`${named(key)} is missing: ${first} is set, and they belong together`);
     }
   }
+  faults.push(...checkTls(set));
   if (production) faults.push(...checkProduction(raw, set));
   return faults;
+}
+
+/** Each of these without its partners would leave clients unchecked, or the port in the clear, without a word. */
+function checkTls(set: ReadonlySet<SettingKey>): string[] {
+  const needs: [SettingKey, SettingKey][] = [
+    ['tls.certFile', 'tls.keyFile'],
+    ['tls.keyFile', 'tls.certFile'],
+    ['tls.clientCaFile', 'tls.clientAuth'],
+    ['tls.clientAuth', 'tls.clientCaFile'],
+    ['tls.clientAuth', 'tls.certFile'],
+  ];
+  return needs
+    .filter(([key, needed]) => set.has(key) && !set.has(needed))
+    .map(([key, needed]) => `${named(needed)} is missing: ${key} is set, and they belong together`);
 }
 
 function checkProduction(raw: RawSettings, set: ReadonlySet<SettingKey>): string[] {

@@ -32,11 +32,21 @@ export interface Settings {
   readonly auditRetentionDays: number;
   readonly rateLimitPerMinute: number;
   readonly rateLimitFailedPerMinute: number;
+  /** Undefined: the API port speaks plain HTTP. */
+  readonly tls: TlsFiles | undefined;
   readonly drainSeconds: number;
   readonly shutdownSeconds: number;
   readonly logLevel: NonNullable<RawSettings['logLevel']>;
   /** Keys that are set although this version does nothing with them; to be told at start. */
   readonly withoutEffect: readonly SettingKey[];
+}
+
+/** The files of TLS on the API port. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Undefined: clients are not asked for a certificate. */
+  readonly clients: { readonly caFile: string; readonly auth: 'optional' | 'required' } | undefined;
 }
 
 /** Where the CRM is and as whom the gateway signs in. */
@@ -119,10 +129,21 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     auditRetentionDays: value('auditRetentionDays'),
     rateLimitPerMinute: value('rateLimit.perMinute'),
     rateLimitFailedPerMinute: value('rateLimit.failedPerMinute'),
+    tls: tlsFiles(raw),
     drainSeconds: raw.drainSeconds ?? (production ? 5 : 0),
     shutdownSeconds: value('shutdownSeconds'),
     logLevel: value('logLevel'),
     withoutEffect: [...set].filter((key) => settingsTable[key].planned !== undefined),
+  };
+}
+
+function tlsFiles(raw: RawSettings): TlsFiles | undefined {
+  if (raw['tls.certFile'] === undefined) return undefined;
+  const auth = raw['tls.clientAuth'];
+  return {
+    certFile: raw['tls.certFile'],
+    keyFile: raw['tls.keyFile'] as string,
+    clients: auth && { caFile: raw['tls.clientCaFile'] as string, auth },
   };
 }
 

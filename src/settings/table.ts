@@ -202,28 +202,24 @@ export const settingsTable = {
     6000,
     'Failed authentications a minute for each address; 0 = off.',
   ),
-  'tls.certFile': planned('refused', setting('TLS_CERT_FILE', text, undefined, 'Certificate chain (PEM).')),
-  'tls.keyFile': planned(
-    'refused',
-    setting('TLS_KEY_FILE', text, undefined, 'Private key of the certificate (PEM).'),
+  'tls.certFile': setting(
+    'TLS_CERT_FILE',
+    text,
+    undefined,
+    'Certificate chain of the API port (PEM); with it the port speaks TLS. See mutual-tls.md.',
   ),
-  'tls.clientCaFile': planned(
-    'refused',
-    setting(
-      'TLS_CLIENT_CA_FILE',
-      text,
-      undefined,
-      'Authorities whose client certificates are accepted (PEM).',
-    ),
+  'tls.keyFile': setting('TLS_KEY_FILE', text, undefined, 'Private key of the certificate (PEM).'),
+  'tls.clientCaFile': setting(
+    'TLS_CLIENT_CA_FILE',
+    text,
+    undefined,
+    'Authorities whose client certificates are accepted (PEM).',
   ),
-  'tls.clientAuth': planned(
-    'refused',
-    setting(
-      'TLS_CLIENT_AUTH',
-      oneOf('optional', 'required'),
-      undefined,
-      'Whether clients must show a certificate.',
-    ),
+  'tls.clientAuth': setting(
+    'TLS_CLIENT_AUTH',
+    oneOf('optional', 'required'),
+    undefined,
+    'Whether clients are asked for a certificate or need one; they are not asked when not set.',
   ),
   drainSeconds: setting(
     'DRAIN_SECONDS',

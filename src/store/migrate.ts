@@ -30,6 +30,15 @@ export async function migrate(database: Database): Promise<void> {
   });
 }
 
+/** The newest migration that the database has (0: none), and the newest that this program has. Changes nothing. */
+export async function compareSchema(database: Database): Promise<{ applied: number; known: number }> {
+  const known = readMigrations().at(-1)?.version ?? 0;
+  const history = await database.execute("select to_regclass('schema_migrations') is not null as made");
+  if (!(history.rows[0] as { made: boolean }).made) return { applied: 0, known };
+  const { rows } = await database.execute(selectVersion);
+  return { applied: (rows[0] as { version: number }).version, known };
+}
+
 /** Statement that makes the table of applied migrations; harmless when it is there. */
 export const createHistory =
   'create table if not exists schema_migrations (' +

@@ -21,6 +21,7 @@ export async function startMadeUpServer(...routes: Route[]): Promise<MadeUpServe
     log,
     metrics: createMetrics(),
     trustProxies: [],
+    tls: undefined,
     isStopping: () => false,
   });
   return {

@@ -133,9 +133,24 @@ describe('settings', () => {
     assert.deepEqual(loadSettings({ MEMBER_CACHE_SECONDS: '60' }, empty).withoutEffect, [
       'memberCacheSeconds',
     ]);
-    assert.match(faultsOf({ TLS_CLIENT_AUTH: 'required' }).join(), /tls\.clientAuth/);
     assert.match(faultsOf({ WORKERS: '4' }).join(), /workers/);
     assert.deepEqual(faultsOf({ WORKERS: '1' }), []);
+  });
+
+  test('TLS is on with both of its files, and clients are checked only with both of theirs', () => {
+    const files = { TLS_CERT_FILE: 'a', TLS_KEY_FILE: 'b' };
+    const clients = { TLS_CLIENT_CA_FILE: 'c', TLS_CLIENT_AUTH: 'required' };
+    assert.equal(loadSettings({}, empty).tls, undefined);
+    assert.deepEqual(loadSettings({ ...files, ...clients }, empty).tls, {
+      certFile: 'a',
+      keyFile: 'b',
+      clients: { caFile: 'c', auth: 'required' },
+    });
+    assert.match(faultsOf({ TLS_CERT_FILE: 'a' }).join(), /^tls\.keyFile \(TLS_KEY_FILE\) is missing/);
+    assert.match(faultsOf({ TLS_KEY_FILE: 'b' }).join(), /^tls\.certFile \(TLS_CERT_FILE\) is missing/);
+    assert.match(faultsOf({ ...files, TLS_CLIENT_CA_FILE: 'c' }).join(), /^tls\.clientAuth \(/);
+    assert.match(faultsOf({ ...files, TLS_CLIENT_AUTH: 'optional' }).join(), /^tls\.clientCaFile \(/);
+    assert.match(faultsOf(clients).join(), /^tls\.certFile \(/);
   });
 
   test('a file that is not there, no JSON or no object is refused in words', () => {

@@ -4,6 +4,7 @@ import type { AttemptRecorder, AttemptResult } from '../../consumers/attempts.ts
 import type { Authenticate } from '../../consumers/authentication.ts';
 import { allows, type Consumer } from '../../consumers/consumer.ts';
 import { isPublic, type RequiredPermission, type Route } from '../route.ts';
+import type { CertificateJudge } from '../tls/client-certificates.ts';
 import { countFailure, countRequest, type Limits } from './rate-limit.ts';
 
 declare module 'fastify' {
@@ -17,6 +18,12 @@ declare module 'fastify' {
 
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
+export interface Gatekeepers {
+  authenticate: Authenticate;
+  certificates: CertificateJudge;
+  limits: Limits;
+}
+
 interface AuthenticationHooks {
   onRequest?: Hook;
   preValidation?: Hook;
@@ -28,8 +35,7 @@ interface AuthenticationHooks {
  */
 export function authenticationHooks(
   { permission }: Route,
-  authenticate: Authenticate,
-  limits: Limits,
+  { authenticate, certificates, limits }: Gatekeepers,
 ): AuthenticationHooks {
   if (isPublic(permission)) return {};
   return {
@@ -39,6 +45,13 @@ export function authenticationHooks(
       const { result, consumerId } = authentication;
       request.attempt = { result, consumerId, timestamp: new Date().toISOString() };
       if (authentication.result !== 'accepted') {
+        countFailure(limits, request.ip, reply);
+        throw invalidCredentials();
+      }
+      if (!certificates.admits(authentication.consumer, request.raw.socket)) {
+        request.attempt.result = 'certificate';
+        // A certificate belongs to its connection: with another one the client has to connect anew.
+        reply.header('connection', 'close');
         countFailure(limits, request.ip, reply);
         throw invalidCredentials();
       }

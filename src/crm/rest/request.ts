@@ -5,7 +5,7 @@ import type { AccessToken } from '../token/access-token.ts';
 /** One call to the CRM's data API. */
 export interface CrmRequest {
   /** Name for metrics; one of few. */
-  operation: 'query' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity';
+  operation: 'query' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe';
   /**
    * What a lost answer means. `read`: nothing, ask again. `create`: it carries the unique External ID, so sending it
    * again makes no second record. `change`: nobody knows, and somebody else may have written since; not sent again.

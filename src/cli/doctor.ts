@@ -1,0 +1,56 @@
+import { type Check, checks, NothingToCheck, type Patient } from './doctor-checks.ts';
+
+/** How a check ended. */
+export interface Finding {
+  name: string;
+  state: 'ok' | 'failed' | 'skipped';
+  /** What was found, or what to mend; one line a fault. */
+  detail: string;
+}
+
+/** Checks every configured part in order and prints what it finds. The exit code is 1 where something failed. */
+export async function runDoctor(configFile: string | undefined, asJson: true | undefined): Promise<void> {
+  const findings: Finding[] = [];
+  await using opened = new AsyncDisposableStack();
+  const patient: Patient = { configFile, opened };
+  for (const check of checks) {
+    const finding = await examine(check, patient, findings);
+    findings.push(finding);
+    if (!asJson) process.stdout.write(`${show(finding)}\n`);
+  }
+  const ok = findings.every(({ state }) => state !== 'failed');
+  if (asJson) process.stdout.write(`${JSON.stringify({ ok, checks: findings })}\n`);
+  if (!ok) process.exitCode = 1;
+}
+
+async function examine(check: Check, patient: Patient, earlier: readonly Finding[]): Promise<Finding> {
+  const { name } = check;
+  const missing = earlier.find((finding) => check.needs.includes(finding.name) && finding.state !== 'ok');
+  if (missing) return { name, state: 'skipped', detail: `needs: ${missing.name}` };
+  try {
+    return { name, state: 'ok', detail: await check.run(patient) };
+  } catch (error) {
+    const state = error instanceof NothingToCheck ? 'skipped' : 'failed';
+    return { name, state, detail: withoutPasswords(messageOf(error), patient) };
+  }
+}
+
+/** Several addresses of one host fail as one error without a message of its own. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join('\n');
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Errors of drivers are others' words: a password of a connection URL that one repeats is taken out. */
+function withoutPasswords(text: string, { settings }: Patient): string {
+  const passwords = [settings?.databaseUrl, settings?.redisUrl].flatMap((url) => {
+    const password = URL.parse(url ?? '')?.password;
+    return password ? [url as string, password, decodeURIComponent(password)] : [];
+  });
+  return passwords.reduce((shown, password) => shown.replaceAll(password, '(hidden)'), text);
+}
+
+function show({ name, state, detail }: Finding): string {
+  const label = `${state.padEnd(7)}  ${name.padEnd(18)}  `;
+  return `${label}${detail.replaceAll('\n', `\n${' '.repeat(label.length)}`)}`;
+}

@@ -1,0 +1,102 @@
+import { startCall } from '../base/call.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Field, Resource } from '../resources/resource.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import type { CrmSettings } from './crm.ts';
+import { type CrmUser, fetchUser } from './crm-health.ts';
+import { createHttp } from './http/http.ts';
+import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
+import type { AccessToken } from './token/access-token.ts';
+import { createAssertionSigner } from './token/jwt.ts';
+import { createTokenEndpoint } from './token/token-endpoint.ts';
+
+/**
+ * The connection to the CRM, step by step, for whoever sets it up. It signs in for itself: the token that running
+ * services share, and their back-off, are neither used nor changed.
+ */
+export interface CrmCheck {
+  /** Signs an assertion. Throws `TokenFailure`. */
+  sign(): Promise<string>;
+  /** Trades it for an access token. Throws `TokenFailure`. */
+  signIn(assertion: string): Promise<AccessToken>;
+  /** Who we are. Throws `CrmFailure`. */
+  whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
+  /** What is wrong with the object of a resource, a line a fault. Throws `CrmFailure`. */
+  faultsOf(resource: Resource, token: AccessToken): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export interface CrmCheckOptions extends CrmSettings {
+  secrets: SecretsManager;
+  metrics: Metrics;
+}
+
+export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
+  const { timeoutMs } = options;
+  const http = createHttp(timeoutMs);
+  const signer = createAssertionSigner({ ...options, now: Date.now });
+  const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
+  const clientWith = (token: AccessToken): CrmClient =>
+    createCrmClient({ ...options, http, tokens: only(token), onOutcome: () => undefined });
+  const call = () => startCall('doctor', undefined, timeoutMs);
+  return {
+    sign: () => signer.sign(),
+    signIn: async (assertion) => {
+      const { accessToken, instanceUrl } = await endpoint.request(assertion);
+      return { accessToken, instanceUrl, expiresAt: Number.POSITIVE_INFINITY };
+    },
+    whoAmI: (token) => fetchUser(clientWith(token), call()),
+    faultsOf: async (resource, token) => {
+      const client = clientWith(token);
+      const path = `${client.dataPath}/sobjects/${resource.crmObject}/describe`;
+      const answer = await client.probe(
+        { operation: 'describe', effect: 'read', method: 'GET', path },
+        call(),
+      );
+      return compare(resource, answer.body);
+    },
+    close: () => http.close(),
+  };
+}
+
+/** A token that nobody shares and nobody replaces. */
+function only(token: AccessToken) {
+  return {
+    getToken: async () => token,
+    accepted: () => undefined,
+    invalidate: async () => undefined,
+    refreshIfDue: async () => undefined,
+    noticeKeyChange: async () => undefined,
+    close: async () => undefined,
+  };
+}
+
+interface DescribedField {
+  name: string;
+  createable: boolean;
+  updateable: boolean;
+  unique: boolean;
+}
+
+/** REST Developer Guide, sObject Describe: fields that the user can't see are left out, like those that are not there. */
+function compare(resource: Resource, description: unknown): string[] {
+  const { fields } = (description ?? {}) as { fields?: DescribedField[] };
+  if (!Array.isArray(fields)) return [`${resource.crmObject}: the CRM does not describe its fields`];
+  const byName = new Map(fields.map((field) => [field.name, field]));
+  return Object.entries(resource.fields).flatMap(([name, field]) => {
+    const column = columnOf(field);
+    const found = byName.get(column);
+    const fault = found ? faultOf(name, field, found) : 'is not there, or the user may not see it';
+    return fault === undefined ? [] : [`${resource.crmObject}.${column} ${fault}`];
+  });
+}
+
+function faultOf(name: string, field: Field, found: DescribedField): string | undefined {
+  if (field.writable && !(found.createable && found.updateable)) return 'may not be written by the user';
+  if (name === 'id' && !found.unique) return 'is not unique';
+  return undefined;
+}
+
+function columnOf({ crm }: Field): string {
+  return crm.lookupColumn ?? crm.path;
+}

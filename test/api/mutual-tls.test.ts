@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { type Certificate, type Certificates, createCertificates } from '../support/certificates.ts';
+import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { createSecureClient, type SecureClient } from '../support/tls-client.ts';
+
+describe('mutual TLS', () => {
+  let certificates: Certificates;
+  let authority: Certificate;
+  let server: Certificate;
+  let client: Certificate;
+  let other: Certificate;
+  let stranger: Certificate;
+  let expired: Certificate;
+  let opened: SecureClient[] = [];
+
+  before(async () => {
+    certificates = await createCertificates();
+    authority = await certificates.authority('authority');
+    server = await certificates.issue('server', authority);
+    client = await certificates.issue('client', authority);
+    other = await certificates.issue('other', authority);
+    expired = await certificates.issueExpired('expired', authority);
+    stranger = await certificates.issue('stranger', await certificates.authority('foreign'));
+  });
+  after(() => certificates.remove());
+  afterEach(() => {
+    for (const open of opened) open.close();
+    opened = [];
+  });
+
+  function start(env: NodeJS.ProcessEnv): Promise<TestGateway> {
+    return startGateway({ TLS_CERT_FILE: server.certFile, TLS_KEY_FILE: server.keyFile, ...env });
+  }
+
+  function startChecking(auth: 'optional' | 'required'): Promise<TestGateway> {
+    return start({ TLS_CLIENT_CA_FILE: authority.certFile, TLS_CLIENT_AUTH: auth });
+  }
+
+  function connect(gateway: TestGateway, own?: Certificate, options = {}): SecureClient {
+    const made = createSecureClient(gateway.url, authority, own, options);
+    opened.push(made);
+    return made;
+  }
+
+  async function statusOf(gateway: TestGateway, as: Credentials, own?: Certificate, options = {}) {
+    return (await connect(gateway, own, options).ask('/v1/quotes', { as })).status;
+  }
+
+  /** As the administrator would, over a connection of its own. */
+  async function administer(gateway: TestGateway, method: string, body?: object): Promise<void> {
+    const path = `/v1/admin/consumers/${gateway.console.id}`;
+    const answer = await connect(gateway, other).ask(path, {
+      method,
+      as: gateway.admin,
+      ...(body && { body }),
+    });
+    assert.ok(answer.status < 300, answer.body);
+  }
+
+  function attemptsOf(gateway: TestGateway, result: string) {
+    return gateway.logLines.filter(
+      ({ message, facts }) => message === 'authentication attempt' && facts.result === result,
+    );
+  }
+
+  describe('required', () => {
+    let gateway: TestGateway;
+    before(async () => {
+      gateway = await startChecking('required');
+    });
+    after(() => gateway.stop());
+
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+      test(`answers 401 without a certificate that is valid, and serves those with one (${version})`, async () => {
+        const options = { minVersion: version, maxVersion: version };
+        assert.equal(await statusOf(gateway, gateway.console, undefined, options), 401);
+        assert.equal(await statusOf(gateway, gateway.console, stranger, options), 401);
+        assert.equal(await statusOf(gateway, gateway.console, client, options), 200);
+      });
+    }
+
+    test('takes no certificate that has expired', async () => {
+      assert.equal(await statusOf(gateway, gateway.console, expired), 401);
+    });
+
+    test('leaves the public routes open, and all other checks in force', async () => {
+      const anonymous = connect(gateway);
+      assert.equal((await anonymous.ask('/v1/healthz')).status, 200);
+      assert.equal((await anonymous.ask('/v1/docs')).status, 200);
+      assert.equal((await connect(gateway, client).ask('/v1/quotes')).status, 401);
+      const wrong = { ...gateway.console, apiSecret: gateway.admin.apiSecret };
+      assert.equal(await statusOf(gateway, wrong, client), 401);
+    });
+
+    test('gives one answer for every reason and keeps the reason', async () => {
+      const { length } = attemptsOf(gateway, 'certificate');
+      const { body } = await connect(gateway).ask('/v1/quotes', { as: gateway.console });
+      assert.equal(JSON.parse(body).code, 'invalid_credentials');
+      const { detail } = JSON.parse((await connect(gateway, client).ask('/v1/quotes')).body);
+      assert.equal(JSON.parse(body).detail, detail);
+      const attempts = attemptsOf(gateway, 'certificate');
+      assert.equal(attempts.length, length + 1);
+      assert.equal(attempts.at(-1)?.facts.consumer_id, gateway.console.id);
+    });
+
+    test('keeps the metrics port plain', async () => {
+      assert.equal((await fetch(`${gateway.operationsUrl}/readyz`)).status, 200);
+    });
+  });
+
+  describe('optional', () => {
+    let gateway: TestGateway;
+    before(async () => {
+      gateway = await startChecking('optional');
+    });
+    after(() => gateway.stop());
+    afterEach(() => administer(gateway, 'PATCH', { certificateFingerprints: [] }));
+
+    test('asks for the right certificate only where a consumer is bound to one', async () => {
+      assert.equal(await statusOf(gateway, gateway.console), 200);
+      assert.equal(await statusOf(gateway, gateway.console, stranger), 200);
+      for (const form of [client.fingerprint, client.fingerprint.replaceAll(':', '').toLowerCase()]) {
+        await administer(gateway, 'PATCH', { certificateFingerprints: [stranger.fingerprint, form] });
+        assert.equal(await statusOf(gateway, gateway.console), 401);
+        assert.equal(await statusOf(gateway, gateway.console, other), 401);
+        // Bound to, but of an authority that nobody trusts.
+        assert.equal(await statusOf(gateway, gateway.console, stranger), 401);
+        assert.equal(await statusOf(gateway, gateway.console, client), 200);
+      }
+    });
+
+    test('a binding that is taken away ends at the next request on an open connection', async () => {
+      await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
+      const open = connect(gateway, client);
+      const first = await open.ask('/v1/quotes', { as: gateway.console });
+      const second = await open.ask('/v1/quotes', { as: gateway.console });
+      assert.deepEqual([first.status, second.status], [200, 200]);
+      await administer(gateway, 'PATCH', { certificateFingerprints: [other.fingerprint] });
+      const third = await open.ask('/v1/quotes', { as: gateway.console });
+      assert.deepEqual([third.status, third.connection], [401, first.connection]);
+      assert.equal(third.headers.connection, 'close');
+    });
+
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+      test(`a resumed session proves no more than the one before (${version})`, async () => {
+        await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
+        for (const [own, status] of [
+          [undefined, 401],
+          [stranger, 401],
+          [client, 200],
+        ] as const) {
+          const { first, second } = await askTwice(gateway, own, version);
+          assert.deepEqual([first, second], [status, status]);
+        }
+      });
+    }
+
+    test('a consumer that is revoked is refused at the next request on an open connection', async () => {
+      const own = await startChecking('optional');
+      try {
+        const open = connect(own, client);
+        const first = await open.ask('/v1/quotes', { as: own.console });
+        await administer(own, 'DELETE');
+        const second = await open.ask('/v1/quotes', { as: own.console });
+        assert.deepEqual([first.status, second.status], [200, 401]);
+        assert.equal(first.connection, second.connection);
+      } finally {
+        await own.stop();
+      }
+    });
+  });
+
+  test('a consumer that is bound to a certificate is refused where clients are not asked for one', async () => {
+    const gateway = await start({});
+    try {
+      assert.equal(await statusOf(gateway, gateway.console, client), 200);
+      await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
+      assert.equal(await statusOf(gateway, gateway.console, client), 401);
+      assert.equal(attemptsOf(gateway, 'certificate').length, 1);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('and where there is no TLS at all', async () => {
+    const gateway = await startGateway();
+    try {
+      const body = { certificateFingerprints: [client.fingerprint] };
+      const path = `/v1/admin/consumers/${gateway.console.id}`;
+      const changed = await gateway.request(path, { method: 'PATCH', as: gateway.admin, body });
+      assert.equal(changed.status, 200);
+      assert.equal((await gateway.request('/v1/quotes')).status, 401);
+      assert.equal(attemptsOf(gateway, 'certificate').length, 1);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  /** Two connections, of which the second resumes the session of the first. */
+  async function askTwice(gateway: TestGateway, own: Certificate | undefined, version: string) {
+    const options = { minVersion: version, maxVersion: version, maxCachedSessions: 0 };
+    const firstClient = connect(gateway, own, options);
+    const first = await firstClient.ask('/v1/quotes', { as: gateway.console });
+    const session = firstClient.session();
+    assert.ok(session);
+    const secondClient = connect(gateway, own, { ...options, session });
+    const second = await secondClient.ask('/v1/quotes', { as: gateway.console });
+    assert.equal(secondClient.isResumed(), true);
+    return { first: first.status, second: second.status };
+  }
+});

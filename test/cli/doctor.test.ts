@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, test } from 'node:test';
+import type { Finding } from '../../src/cli/doctor.ts';
+import { createInstallation, type Installation } from '../support/gateway-process.ts';
+import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
+import { copyEmptyDatabase } from '../support/pglite.ts';
+import { freePort } from '../support/ports.ts';
+
+const program = join(import.meta.dirname, '../../src/cli/main.ts');
+
+interface Visit {
+  code: number;
+  output: string;
+  ok: boolean;
+  find(name: string): Finding;
+}
+
+/** Runs `handoff doctor --json`. */
+async function visit(dataDir: string, env: NodeJS.ProcessEnv): Promise<Visit> {
+  const { code, output } = await run(dataDir, env, '--json');
+  const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: Finding[] };
+  const find = (name: string) => checks.find((finding) => finding.name === name) as Finding;
+  return { code, output, ok, find };
+}
+
+function run(dataDir: string, env: NodeJS.ProcessEnv, ...args: string[]) {
+  const { PATH, HOME } = process.env;
+  const all = { PATH, HOME, DATA_DIR: dataDir, ...env };
+  const command = [program, '--config', join(dataDir, 'config.json'), 'doctor', ...args];
+  return new Promise<{ code: number; output: string }>((resolve) => {
+    execFile(process.execPath, command, { env: all }, (error, stdout, stderr) => {
+      assert.equal(stderr, '');
+      resolve({ code: Number(error?.code ?? 0), output: stdout });
+    });
+  });
+}
+
+describe('handoff doctor, with an org', () => {
+  let dataDir: string;
+  let own: OwnOrg;
+
+  before(async () => {
+    own = await startOwnOrg();
+    dataDir = await mkdtemp(join(tmpdir(), 'handoff-doctor-'));
+    await copyEmptyDatabase(join(dataDir, 'database'));
+    await writeFile(join(dataDir, 'config.json'), '{}');
+    await own.trust(join(dataDir, 'secrets'));
+  });
+  afterEach(() => own.org.reset());
+  after(async () => {
+    await own.close();
+    await rm(dataDir, { recursive: true });
+  });
+
+  test('says of every part what it is, for people and machines, and changes nothing', async () => {
+    const files = await readdir(dataDir, { recursive: true });
+    const { code, output, ok, find } = await visit(dataDir, own.env);
+    assert.deepEqual([code, ok], [0, true], output);
+    assert.match(find('database').detail, /^embedded, schema version \d/);
+    assert.match(find('CRM call').detail, /^we are \w/);
+    assert.equal(find('CRM fields').detail, 'Contact, Quote__c, Booking__c');
+    const forPeople = await run(dataDir, own.env);
+    assert.equal(forPeople.code, 0);
+    assert.match(forPeople.output, /^ok {7}settings .*\n(ok .*\n){8}$/);
+    const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
+    assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));
+  });
+
+  for (const [error, description, advice] of [
+    ['invalid_grant', "user hasn't approved this consumer", /pre-authorized .* permission set/],
+    ['invalid_app_access', 'user is not admin approved to access this app', /may not use the app/],
+    ['invalid_grant', 'audience is invalid', /set crm\.audience/],
+    ['inactive_user', 'user is inactive', /activate it/],
+  ] as const) {
+    test(`says what to mend where the token is refused: ${error} "${description}"`, async () => {
+      await own.org.arm({
+        match: { operation: 'token' },
+        effect: { kind: 'tokenError', error, description },
+      });
+      const { code, ok, find } = await visit(dataDir, own.env);
+      assert.deepEqual([code, ok], [1, false]);
+      assert.equal(find('CRM private key').state, 'ok');
+      assert.equal(find('CRM token').state, 'failed');
+      assert.match(find('CRM token').detail, advice);
+      assert.deepEqual(find('CRM call'), { name: 'CRM call', state: 'skipped', detail: 'needs: CRM token' });
+      assert.equal(find('CRM fields').state, 'skipped');
+    });
+  }
+
+  test('names fields that are not there, and may not be written', async () => {
+    const field = (name: string, more = {}) => ({
+      name,
+      createable: true,
+      updateable: true,
+      unique: true,
+      ...more,
+    });
+    const names = ['Trip_Id__c', 'Member__c', 'Name__c', 'Status__c', 'CreatedDate', 'LastModifiedDate'];
+    const fields = [
+      ...names.map((name) => field(name)),
+      field('External_Id__c', { unique: false }),
+      field('Source__c', { updateable: false }),
+    ];
+    await own.org.arm({
+      match: { operation: 'describe', object: 'Quote__c' },
+      effect: {
+        kind: 'error',
+        status: 200,
+        errorCode: 'none',
+        contentType: 'application/json',
+        message: JSON.stringify({ fields }),
+      },
+    });
+    await own.org.arm({
+      match: { operation: 'describe', object: 'Booking__c' },
+      effect: {
+        kind: 'error',
+        status: 404,
+        errorCode: 'NOT_FOUND',
+        message: 'The requested resource does not exist',
+      },
+    });
+    const { code, find } = await visit(dataDir, own.env);
+    assert.equal(code, 1);
+    const { state, detail } = find('CRM fields');
+    assert.equal(state, 'failed');
+    assert.match(detail, /^Quote__c\.Details__c is not there/m);
+    assert.match(detail, /^Quote__c\.Source__c may not be written/m);
+    assert.match(detail, /^Quote__c\.External_Id__c is not unique/m);
+    assert.match(detail, /^Booking__c: /m);
+    assert.match(detail, /^Deploy the package in salesforce\//m);
+    assert.doesNotMatch(detail, /Contact/);
+    assert.equal(find('CRM call').state, 'ok');
+  });
+
+  test('a key that is none, stores that are away, and no password in what is said', async () => {
+    const port = await freePort();
+    const password = 'hunter2-pass';
+    const env = {
+      ...own.env,
+      CRM_PRIVATE_KEY_SECRET: 'crm/none',
+      DATABASE_URL: `postgres://u:${password}@127.0.0.1:${port}/x`,
+      REDIS_URL: `redis://:${password}@127.0.0.1:${port}`,
+    };
+    const { code, output, find } = await visit(dataDir, env);
+    assert.equal(code, 1);
+    for (const name of ['database', 'cache', 'CRM private key'])
+      assert.equal(find(name).state, 'failed', name);
+    assert.match(find('CRM private key').detail, /crm\/none does not exist/);
+    assert.doesNotMatch(output, new RegExp(`${password}|PRIVATE KEY`));
+  });
+
+  test('wrong settings are named, and all else is skipped', async () => {
+    const { code, find } = await visit(dataDir, { PORT: 'many', CRM_USERNAME: 'x' });
+    assert.equal(code, 1);
+    assert.match(find('settings').detail, /port \(PORT\)[^]*crm\.loginUrl/);
+    assert.equal(find('CRM fields').state, 'skipped');
+  });
+});
+
+describe('handoff doctor, with everything embedded', () => {
+  let installation: Installation;
+  before(async () => {
+    installation = await createInstallation();
+  });
+  after(() => installation.remove());
+
+  test('leaves a running service alone, and looks at what it left behind', async () => {
+    const { dataDir } = installation;
+    const gateway = await installation.start();
+    const beside = await visit(dataDir, {});
+    assert.equal(beside.code, 0, beside.output);
+    assert.match(beside.find('keys and consumers').detail, /^2 consumers$/);
+    assert.match(beside.find('database').detail, /in use by process \d+ \(handoff serve/);
+    assert.equal(beside.find('CRM private key').state, 'skipped');
+    assert.equal((await fetch(`${gateway.url}/v1/healthz`)).status, 200);
+    gateway.signal('SIGTERM');
+    assert.equal((await gateway.ended).code, 0);
+
+    const alone = await visit(dataDir, {});
+    assert.equal(alone.code, 0, alone.output);
+    assert.match(alone.find('CRM private key').detail, /simulated org/);
+    for (const name of ['database', 'CRM token', 'CRM call', 'CRM fields'])
+      assert.equal(alone.find(name).state, 'ok', name);
+  });
+
+  test('says before the first start what is not there yet', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'handoff-doctor-'));
+    try {
+      await mkdir(dataDir, { recursive: true });
+      await writeFile(join(dataDir, 'config.json'), '{}');
+      const { code, find } = await visit(dataDir, {});
+      assert.equal(code, 0);
+      assert.match(find('database').detail, /first start makes it/);
+      assert.match(find('CRM private key').detail, /simulated org/);
+    } finally {
+      await rm(dataDir, { recursive: true });
+    }
+  });
+});

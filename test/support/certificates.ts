@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** A certificate and its key in files, and what they hold. */
+export interface Certificate {
+  certFile: string;
+  keyFile: string;
+  cert: string;
+  key: string;
+  /** SHA-256 of the DER, hex with colons. */
+  fingerprint: string;
+}
+
+/** A folder of certificates, made with openssl. */
+export interface Certificates {
+  dir: string;
+  authority(name: string): Promise<Certificate>;
+  /** Signed by the authority; for 127.0.0.1 and for clients alike. */
+  issue(name: string, authority: Certificate): Promise<Certificate>;
+  /** For clients, and over since yesterday. */
+  issueExpired(name: string, authority: Certificate): Promise<Certificate>;
+  remove(): Promise<void>;
+}
+
+const openssl = promisify(execFile);
+
+export async function createCertificates(): Promise<Certificates> {
+  const dir = await mkdtemp(join(tmpdir(), 'handoff-certificates-'));
+  const request = (name: string) => {
+    const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+    return ['req', ...newKey, '-keyout', join(dir, `${name}.key`), '-subj', `/CN=${name}`];
+  };
+  const pemOf = (name: string) => join(dir, `${name}.pem`);
+  const signer = ({ certFile, keyFile }: Certificate) => ['-CA', certFile, '-CAkey', keyFile];
+  const make = async (name: string, args: string[]): Promise<Certificate> => {
+    await openssl('openssl', [...request(name), '-x509', '-out', pemOf(name), '-days', '2', ...args]);
+    return readCertificate(dir, name);
+  };
+  return {
+    dir,
+    authority: (name) => make(name, []),
+    issue: (name, authority) => {
+      const uses = 'extendedKeyUsage=serverAuth,clientAuth';
+      const extensions = [uses, 'basicConstraints=critical,CA:FALSE', 'subjectAltName=IP:127.0.0.1'];
+      return make(name, [...signer(authority), ...extensions.flatMap((text) => ['-addext', text])]);
+    },
+    issueExpired: async (name, authority) => {
+      const csr = join(dir, `${name}.csr`);
+      await openssl('openssl', [...request(name), '-new', '-out', csr]);
+      const sign = ['x509', '-req', '-in', csr, '-out', pemOf(name), '-days', '-1'];
+      await openssl('openssl', [...sign, ...signer(authority), '-CAcreateserial']);
+      return readCertificate(dir, name);
+    },
+    remove: () => rm(dir, { recursive: true }),
+  };
+}
+
+async function readCertificate(dir: string, name: string): Promise<Certificate> {
+  const certFile = join(dir, `${name}.pem`);
+  const keyFile = join(dir, `${name}.key`);
+  const cert = await readFile(certFile, 'utf8');
+  const key = await readFile(keyFile, 'utf8');
+  return { certFile, keyFile, cert, key, fingerprint: new X509Certificate(cert).fingerprint256 };
+}
