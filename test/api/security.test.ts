@@ -155,17 +155,17 @@ describe('every route', () => {
 
 test('a route that does not say who may call it does not compile', () => {
   const route = {
-    method: 'GET',
+    method: 'GET' as const,
     path: '/v1/made-up',
     operationId: 'getMadeUp',
-    tag: 'Operations',
+    tag: 'Operations' as const,
     summary: 'Made up',
-    idempotencyKey: 'ignored',
+    idempotencyKey: 'ignored' as const,
     request: {},
     answers: { 200: { description: 'Nothing.' } },
     problems: [],
     handle: async () => ({ status: 200 }),
-  } as const;
+  };
   // @ts-expect-error -- the permission is missing
   defineRoute({ ...route });
   // @ts-expect-error -- an empty one says nothing

@@ -5,7 +5,7 @@ import type { Delivery, Sending } from './paused-runs.ts';
  * after each statement. Owners are told apart by identity, which no row shows: the ledger needs its fence for that.
  */
 
-export const retention = 24 * 3600;
+const retention = 24 * 3600;
 const lease = 30;
 /** For so long after its claim a request needs not ask whether it still owns it. */
 const certain = 5;
