@@ -4,7 +4,6 @@ import { FileLockHeld, tryAcquireFileLock } from '../base/file-lock.ts';
 import { consumersFolder } from '../consumers/consumer.ts';
 import { createConsumers } from '../consumers/create-consumers.ts';
 import { type CrmCheck, createCrmCheck } from '../crm/crm-check.ts';
-import type { AccessToken } from '../crm/token/access-token.ts';
 import { startSimulatedOrg } from '../embedded/simulated-org.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
@@ -29,6 +28,8 @@ export interface Check {
 /** There is nothing to look at yet, or somebody else has it. */
 export class NothingToCheck extends Error {}
 
+type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
+
 /** What earlier checks have opened or found out, for later ones. */
 export interface Patient {
   configFile: string | undefined;
@@ -39,7 +40,7 @@ export interface Patient {
   isLocked?: boolean;
   crm?: CrmCheck;
   assertion?: string;
-  token?: AccessToken;
+  token?: CrmToken;
 }
 
 export const checks: readonly Check[] = [
@@ -170,7 +171,7 @@ async function checkToken(patient: Patient): Promise<string> {
 }
 
 async function checkCall(patient: Patient): Promise<string> {
-  const user = await crmOf(patient).whoAmI(patient.token as AccessToken);
+  const user = await crmOf(patient).whoAmI(patient.token as CrmToken);
   if (user === undefined) throw new Error('The CRM does not say who we are: give the app the scope id.');
   return `we are ${user.Name}`;
 }
@@ -180,7 +181,7 @@ async function checkFields(patient: Patient): Promise<string> {
   const faults: string[] = [];
   for (const resource of resources) {
     const found = await crmOf(patient)
-      .faultsOf(resource, patient.token as AccessToken)
+      .faultsOf(resource, patient.token as CrmToken)
       .catch((error: Error) => [`${resource.crmObject}: ${error.message}`]);
     faults.push(...found);
   }
