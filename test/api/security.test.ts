@@ -3,7 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defineRoute, isPublic, type Permission, type RequiredPermission, type Route } from '../../src/api/route.ts';
+import {
+  defineRoute,
+  isPublic,
+  type Permission,
+  type RequiredPermission,
+  type Route,
+} from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
 import { createConsumers } from '../../src/consumers/create-consumers.ts';
@@ -28,7 +34,10 @@ const faults: [what: string, options: RequestOptions][] = [
 ];
 
 /** Requests to a route, with each fault that its method can carry, an unknown parameter and an id that is none. */
-function* requestsTo({ method, path }: Route): Generator<[what: string, path: string, options: RequestOptions]> {
+function* requestsTo({
+  method,
+  path,
+}: Route): Generator<[what: string, path: string, options: RequestOptions]> {
   const real = path.replaceAll(/:\w+/g, randomUUID());
   for (const [what, options] of faults) {
     if (method !== 'GET' || options.body === undefined) yield [what, real, { ...options, method }];
@@ -63,7 +72,10 @@ describe('every route', () => {
     for (const path of paths) {
       const known = routes.filter((route) => route.path === path).map(({ method }) => String(method));
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !known.includes(one))) {
-        const response = await gateway.request(path.replaceAll(/:\w+/g, randomUUID()), { method, as: gateway.admin });
+        const response = await gateway.request(path.replaceAll(/:\w+/g, randomUUID()), {
+          method,
+          as: gateway.admin,
+        });
         await assertProblem(response, 405, 'method_not_allowed');
       }
     }
@@ -72,7 +84,8 @@ describe('every route', () => {
   test('has an action that fits its method', () => {
     const actions: Record<string, string> = { GET: 'read', POST: 'write', PATCH: 'write', DELETE: 'delete' };
     for (const { method, path, permission } of protectedRoutes) {
-      for (const { action } of wantedBy(permission)) assert.equal(action, actions[method], `${method} ${path}`);
+      for (const { action } of wantedBy(permission))
+        assert.equal(action, actions[method], `${method} ${path}`);
     }
   });
 
@@ -177,11 +190,17 @@ test('a route that does not say who may call it does not compile', () => {
 
 /** What all answers to one question have in common. */
 function headersOf({ headers }: Response): string[][] {
-  return [...headers].filter(([name]) => !['date', 'x-request-id', 'connection', 'keep-alive'].includes(name));
+  return [...headers].filter(
+    ([name]) => !['date', 'x-request-id', 'connection', 'keep-alive'].includes(name),
+  );
 }
 
 /** The attempt is logged once the answer is out, which may be a moment after it has come. */
-async function loggedAttempt({ logLines }: TestGateway, from: number, id: string): Promise<Record<string, unknown>> {
+async function loggedAttempt(
+  { logLines }: TestGateway,
+  from: number,
+  id: string,
+): Promise<Record<string, unknown>> {
   for (;;) {
     const line = logLines
       .slice(from)
@@ -213,7 +232,11 @@ async function expiredPair(gateway: TestGateway): Promise<Pair> {
     const found = await store.find(pair.id);
     assert.ok(found);
     const expiresAt = new Date(Date.now() - 1000).toISOString();
-    const credentials = found.consumer.credentials.map((one) => ({ ...one, state: 'rotated' as const, expiresAt }));
+    const credentials = found.consumer.credentials.map((one) => ({
+      ...one,
+      state: 'rotated' as const,
+      expiresAt,
+    }));
     await store.save({ ...found.consumer, credentials }, found.version);
   });
   await untilRefused(gateway, pair);

@@ -47,14 +47,13 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
 
 /** Without what nothing refers to, such as headers that no operation of today sends. */
 function withoutUnused(components: Record<string, JsonObject>, text: string): JsonObject {
-  const sections = Object.entries(components).map(([section, entries]) => {
-    if (section === 'securitySchemes') return [section, entries];
-    const used = Object.entries(entries).filter(([name]) =>
-      text.includes(`"#/components/${section}/${name}"`),
-    );
-    return [section, Object.fromEntries(used)];
-  });
-  return Object.fromEntries(sections);
+  const kept: JsonObject = {};
+  for (const [section, entries] of Object.entries(components)) {
+    const isUsed = (name: string) =>
+      section === 'securitySchemes' || text.includes(`"#/components/${section}/${name}"`);
+    kept[section] = Object.fromEntries(Object.entries(entries).filter(([name]) => isUsed(name)));
+  }
+  return kept;
 }
 
 const description = `Business resources are written in snake_case, consumers in camelCase. Dates are RFC 3339 in UTC with

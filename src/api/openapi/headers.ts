@@ -112,14 +112,20 @@ export function usualHeaders({ permission, deprecation }: Route): HeaderName[] {
 
 /** References to them, for one answer. */
 export function headerRefs(names: Iterable<HeaderName>): JsonObject {
-  return Object.fromEntries([...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  const refs: JsonObject = {};
+  for (const name of names) refs[name] = { $ref: `#/components/headers/${name}` };
+  return refs;
 }
 
 /** An answer's own headers, as its route describes them. */
 export function ownHeaders(described: Record<string, string> = {}): JsonObject {
-  const entries = Object.entries(described).map(([name, description]) => {
-    if (name in headers) return [name, { $ref: `#/components/headers/${name}`, description }];
-    return [name, { description, schema: { type: 'string', maxLength: 2048 } }];
-  });
-  return Object.fromEntries(entries);
+  const own: JsonObject = {};
+  for (const [name, description] of Object.entries(described)) {
+    const what =
+      name in headers
+        ? { $ref: `#/components/headers/${name}` }
+        : { schema: { type: 'string', maxLength: 2048 } };
+    own[name] = { ...what, description };
+  }
+  return own;
 }

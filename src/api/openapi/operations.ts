@@ -60,7 +60,7 @@ function parameters(
     in: where,
     required: where === 'path' || required.includes(name),
     ...(text !== undefined && { description: text }),
-    schema: schemas.request(property as TSchema),
+    schema: schemas.request(property),
     ...(examples && { example: examples[0] }),
   }));
 }

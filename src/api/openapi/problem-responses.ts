@@ -108,7 +108,7 @@ function isKept(code: ProblemCode): boolean {
 
 function example(code: ProblemCode): JsonObject {
   const answer = problemAnswer(exampleProblem(code), exampleRequestId, true);
-  return { summary: problems[code].title, value: JSON.parse(answer.body) };
+  return { summary: problems[code].title, value: JSON.parse(answer.body) as unknown };
 }
 
 function pascalCase(code: ProblemCode): string {

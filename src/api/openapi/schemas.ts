@@ -48,9 +48,7 @@ export function createSchemaWriter(): SchemaWriter {
 
 function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => JsonObject): JsonObject {
   const { properties, items, additionalProperties, anyOf, ...rest } = schema;
-  const written: JsonObject = side === 'answer' ? openEnum(rest) : rest;
-  if (schema.enum && schema.type === undefined) written['type'] = 'string';
-  if (schema.type === 'integer') written['format'] ??= 'int32';
+  const written: JsonObject = side === 'answer' ? openEnum(typed(rest)) : typed(rest);
   if (items) written['items'] = write(items);
   if (anyOf) Object.assign(written, writeAnyOf(anyOf, write));
   if (properties) {
@@ -59,10 +57,16 @@ function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => 
   }
   if (typeof additionalProperties === 'object') {
     written['additionalProperties'] = write(additionalProperties);
-  } else if (additionalProperties === true || (additionalProperties === false && side === 'request')) {
-    written['additionalProperties'] = additionalProperties;
+  } else if (additionalProperties || side === 'request') {
+    Object.assign(written, additionalProperties === undefined ? {} : { additionalProperties });
   }
   return written;
+}
+
+/** What JSON Schema leaves to be guessed is said: the type of an enum, and the size of an integer. */
+function typed(schema: Keywords): Keywords {
+  if (schema.enum) return { ...schema, type: schema.type ?? 'string' };
+  return schema.type === 'integer' ? { format: 'int32', ...schema } : schema;
 }
 
 /** "This or null" is one type with a second name, which is easier to read, and to generate code from. */
