@@ -21,7 +21,7 @@ import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.t
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
-import { createHealth } from './observability/health.ts';
+import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
@@ -235,14 +235,15 @@ interface Parts {
 function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts): Route[] {
   const health = createHealth(
     {
+      // It shares its looks itself, and learns from every call.
       crm: async () => ({ ...(await crm.health.check()) }),
-      secretsManager: async () => {
+      secretsManager: shareProbe(async () => {
         await secrets.checkHealth();
         const { connected: isConnected } = consumers.directory.status();
         return { connected: isConnected };
-      },
-      database: connected(() => database.checkHealth()),
-      cache: connected(() => cache.checkHealth()),
+      }),
+      database: shareProbe(connected(() => database.checkHealth())),
+      cache: shareProbe(connected(() => cache.checkHealth())),
     },
     ['crm', 'database'],
   );

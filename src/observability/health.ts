@@ -9,7 +9,7 @@ export interface HealthReport {
   [resource: string]: ConnectionState | string;
 }
 
-/** Looks whether one resource can be reached; may throw. */
+/** Looks whether one resource can be reached. */
 export type Probe = () => Promise<ConnectionState>;
 
 /** How long one look serves everybody: an endpoint that needs no credentials must not become a way to cause load. */
@@ -21,15 +21,19 @@ const probeTimeoutMs = 2000;
  * `essential` is not connected; the others only show.
  */
 export function createHealth(probes: Record<string, Probe>, essential: readonly string[]) {
-  const shared = Object.entries(probes).map(([name, probe]) => [name, shareProbe(probe)] as const);
+  const looks = Object.entries(probes);
   return async function report(): Promise<HealthReport> {
-    const states = await Promise.all(shared.map(async ([name, look]) => [name, await look()] as const));
+    const states = await Promise.all(looks.map(async ([name, look]) => [name, await look()] as const));
     const down = states.some(([name, state]) => essential.includes(name) && !state.connected);
     return { status: down ? 'unavailable' : 'ok', ...Object.fromEntries(states) };
   };
 }
 
-function shareProbe(probe: Probe): Probe {
+/**
+ * One look serves all callers for 2 s; one that fails or takes too long has found nothing. For probes that don't see
+ * to that themselves.
+ */
+export function shareProbe(probe: Probe): Probe {
   let latest: Promise<ConnectionState> | undefined;
   let takenAt = Number.NEGATIVE_INFINITY;
   return () => {

@@ -70,7 +70,7 @@ describe('every route', () => {
   test('that the server answers stands in the table: other methods of its paths are refused', async () => {
     const paths = new Set(routes.map(({ path }) => path));
     for (const path of paths) {
-      const known = routes.filter((route) => route.path === path).map(({ method }) => String(method));
+      const known: string[] = routes.filter((route) => route.path === path).map(({ method }) => method);
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !known.includes(one))) {
         const response = await gateway.request(path.replaceAll(/:\w+/g, randomUUID()), {
           method,
@@ -78,6 +78,26 @@ describe('every route', () => {
         });
         await assertProblem(response, 405, 'method_not_allowed');
       }
+    }
+  });
+
+  test('asks for the permission of what its path is about', () => {
+    const resources: Record<string, string[]> = {
+      '/api/v1/handoff': ['quotes', 'bookings'],
+      '/v1/members': ['members'],
+      '/v1/quotes': ['quotes'],
+      '/v1/bookings': ['bookings'],
+      '/v1/reservations': ['bookings'],
+      '/v1/admin': ['consumers'],
+    };
+    for (const { path, permission } of protectedRoutes) {
+      const [, wanted] =
+        Object.entries(resources).find(([prefix]) => `${path}/`.startsWith(`${prefix}/`)) ?? [];
+      assert.deepEqual(
+        wantedBy(permission).map(({ resource }) => resource),
+        wanted,
+        path,
+      );
     }
   });
 

@@ -77,14 +77,15 @@ function isKeyed({ idempotencyKey }: Route): boolean {
 }
 
 function response(codes: ProblemCode[], route: Route): JsonObject {
-  const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+  const examples: JsonObject = {};
+  for (const code of codes) examples[code] = { $ref: `#/components/examples/${code}` };
   return {
     description: codes.map((code) => `\`${code}\`: ${problems[code].title}.`).join('\n\n'),
     headers: headerRefs(headersOf(codes, route)),
     content: {
       [problemContentType]: {
         schema: { $ref: '#/components/schemas/Problem' },
-        examples: Object.fromEntries(examples),
+        examples,
       },
     },
   };

@@ -28,7 +28,7 @@ export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match 
 
 /** `:id` in paths, called as the specification calls it. */
 export function idParams(name: string, { name: resource, fields }: Resource) {
-  const { examples = [] } = fields['id']?.schema as { examples?: unknown[] };
+  const { examples = [] } = (fields['id']?.schema ?? {}) as { examples?: unknown[] };
   return Type.Object(
     { [name]: uuidSchema(`External ID of the ${resource}.`, examples[0]) },
     { additionalProperties: false },
