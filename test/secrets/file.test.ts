@@ -115,13 +115,13 @@ describe('secrets as files', () => {
     await manager.checkHealth();
     await symlink('loop', dir);
     for (const work of [
-      manager.checkHealth(),
-      manager.list('a'),
-      manager.read('a'),
-      manager.write('a', 'x', null),
+      () => manager.checkHealth(),
+      () => manager.list('a'),
+      () => manager.read('a'),
+      () => manager.write('a', 'x', null),
     ]) {
       await assert.rejects(
-        work,
+        work(),
         (error: Error) => error instanceof SecretsUnavailable && error.message.includes(dir),
       );
     }

@@ -1,0 +1,67 @@
+/**
+ * How long a start takes to load many consumers from the file secrets manager:
+ *
+ *     node bench/loading.ts
+ *
+ * Writes the files first, which is not measured.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeFolder } from '../src/base/durable-file.ts';
+import { consumerSecretName } from '../src/consumers/consumer.ts';
+import { newConsumer } from '../src/consumers/consumer-store.ts';
+import { createConsumers } from '../src/consumers/create-consumers.ts';
+import { makeConsumerId, makeCredentialPair } from '../src/consumers/credentials.ts';
+import { createLog } from '../src/observability/log.ts';
+import { createMetrics } from '../src/observability/metrics.ts';
+import { createFileSecretsManager } from '../src/secrets/file.ts';
+
+const counts = [10, 1000, 100_000];
+/** Files written at once. */
+const parallel = 64;
+
+const dir = await mkdtemp(join(tmpdir(), 'handoff-loading-'));
+try {
+  await makeFolder(join(dir, 'consumers'));
+  const rows: { consumers: number; 'ms to load': number }[] = [];
+  let written = 0;
+  for (const count of counts) {
+    written += await writeConsumers(count - written);
+    const secrets = createFileSecretsManager({ dir });
+    const consumers = wire(secrets);
+    const start = performance.now();
+    await consumers.start();
+    rows.push({ consumers: count, 'ms to load': Math.round(performance.now() - start) });
+    await consumers.stop();
+    await secrets.close();
+  }
+  console.table(rows);
+} finally {
+  await rm(dir, { recursive: true });
+}
+
+function wire(secrets: ReturnType<typeof createFileSecretsManager>) {
+  return createConsumers({ secrets, log: createLog('warn'), metrics: createMetrics(), refreshSeconds: 3600 });
+}
+
+async function writeConsumers(count: number): Promise<number> {
+  const secrets = createFileSecretsManager({ dir });
+  const { pepper } = await wire(secrets).keys.load();
+  const one = async () => {
+    const id = makeConsumerId();
+    const permissions = [{ resource: 'quotes' as const, actions: ['read' as const] }];
+    const consumer = newConsumer(
+      { id, name: 'bench', permissions },
+      makeCredentialPair(id),
+      pepper,
+      Date.now(),
+    );
+    await writeFile(join(dir, consumerSecretName(id)), JSON.stringify(consumer));
+  };
+  for (let done = 0; done < count; done += parallel) {
+    await Promise.all(Array.from({ length: Math.min(parallel, count - done) }, one));
+  }
+  await secrets.close();
+  return count;
+}
