@@ -28,9 +28,9 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
   return {
     kind: 'file',
     read: async (name) => {
-      const path = pathOf(name);
-      await checkRoot();
-      return readSecret(path);
+      const found = await readSecret(pathOf(name));
+      if (found === undefined) await checkRoot();
+      return found;
     },
     write: async (name, value, expected) => {
       const path = pathOf(name);
