@@ -71,6 +71,7 @@ export function handoffRoute({ records }: { records: Records }): Route {
     problems: ['member_not_found', 'details_too_large', 'crm_rejected', ...crmProblems],
     settle: (externalId, call) => settle(records, externalId, call),
     prepare: (_body, bodyText) => readDetails(bodyText, ['result', 'details'], fields.details),
+    admit: (call) => records.admit(call),
     async handle({ body, prepared: details, call, claim }) {
       const resource = targets[body.type];
       const externalId = claim?.externalId ?? randomUUID();

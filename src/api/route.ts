@@ -99,6 +99,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * what it refuses touches nothing. Throws `Problem`.
    */
   prepare?(body: Part<S, 'body'>, bodyText: string): P;
+  /** Throws `Problem` where the work could not be done now; asked before the key is claimed. */
+  admit?(call: Call): void;
   handle(input: Input<S, K, P>): Promise<Answer>;
   /**
    * The answer of a creation that was never finished, if its record exists; for the job that clears the ledger.

@@ -27,6 +27,8 @@ class SalesforceRecords implements Records {
     this.#metrics = metrics;
   }
 
+  admit(): void {}
+
   /** An insert, never an upsert: an upsert that comes late would overwrite what was changed since. */
   async create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef> {
     try {

@@ -44,20 +44,17 @@ export interface Claim {
   confirmOwnership(): Promise<void>;
 }
 
-/** What the request came to; `final` tells whether a repeat must get the same. */
-export interface Outcome {
-  answer: StoredAnswer;
-  final: boolean;
-}
-
 export interface Ledger {
   /**
-   * Carries the request out under its key, or answers from an earlier run. Throws `idempotency_key_reused`,
-   * `idempotency_in_progress`, `store_unavailable`, and whatever `execute` throws (the claim is then released).
+   * Carries the request out under its key, or answers from an earlier run. What `execute` returns is stored: a repeat
+   * gets it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
+   * nothing is touched, and only a request that was answered before gets its answer. Throws `idempotency_key_reused`,
+   * `idempotency_in_progress`, `store_unavailable`, and whatever `execute` and `admit` throw.
    */
   run(
     request: KeyedRequest,
-    execute: (claim: Claim) => Promise<Outcome>,
+    execute: (claim: Claim) => Promise<StoredAnswer>,
+    admit?: () => void,
   ): Promise<{ answer: StoredAnswer; replayed: boolean }>;
 }
 
@@ -70,7 +67,10 @@ export interface LedgerOptions {
 export function createLedger({ database, metrics, retentionHours }: LedgerOptions): Ledger {
   const claims = new ClaimsTable(database, retentionHours);
   return {
-    async run(request, execute) {
+    async run(request, execute, admit) {
+      const refusal = catchRefusal(admit);
+      if (refusal)
+        return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
       const claimedAt = performance.now();
       const row = await orUnavailable(() => claims.take(request));
       if (!row) {
@@ -78,24 +78,40 @@ export function createLedger({ database, metrics, retentionHours }: LedgerOption
         return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
       }
       metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
-      const release = () => claims.release(request, row.fence).catch(() => undefined);
-      let outcome: Outcome;
+      let answer: StoredAnswer;
       try {
-        outcome = await execute(ownedClaim(claims, request, row, claimedAt));
+        answer = await execute(ownedClaim(claims, request, row, claimedAt));
       } catch (error) {
         // If even the release fails, the lease runs out by itself.
-        await release();
+        await claims.release(request, row.fence).catch(() => undefined);
         throw error;
       }
-      if (outcome.final) {
-        const isStored = await orUnavailable(() => claims.complete(request, row.fence, outcome.answer), true);
-        if (!isStored) throw inProgress();
-      } else {
-        await release();
-      }
-      return { answer: outcome.answer, replayed: false };
+      const isStored = await orUnavailable(() => claims.complete(request, row.fence, answer), true);
+      if (!isStored) throw inProgress();
+      return { answer, replayed: false };
     },
   };
+}
+
+function catchRefusal(admit: (() => void) | undefined): { error: unknown } | undefined {
+  try {
+    admit?.();
+    return undefined;
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** A request that can't be carried out now; one that was carried out before is answered all the same. */
+async function answerUnadmitted(
+  claims: ClaimsTable,
+  request: KeyedRequest,
+  metrics: Metrics,
+  refusal: { error: unknown },
+): Promise<StoredAnswer> {
+  const earlier = await claims.find(request).catch(() => undefined);
+  if (!earlier?.completed) throw refusal.error;
+  return answerFromEarlier(earlier, request, metrics);
 }
 
 function ownedClaim(claims: ClaimsTable, request: KeyedRequest, row: ClaimRow, claimedAt: number): Claim {

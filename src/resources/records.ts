@@ -7,6 +7,8 @@ import type { Resource } from './resource.ts';
  * Every method throws `Problem` with a code of the CRM (crm_rejected, crm_unavailable, crm_timeout ...).
  */
 export interface Records {
+  /** Throws `crm_unavailable` where a call would be turned away at once: a dead CRM, a queue that is full. */
+  admit(call: Call): void;
   /**
    * Inserts a record that carries the External ID in its unique field, so that any number of repeats makes one
    * record. Where the record is there already, that is the result. Throws `member_not_found`.

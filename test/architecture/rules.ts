@@ -50,6 +50,9 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/idempotency': ['src/store/database.ts', 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
 
+  // The systems that unified resources span: the port, and one folder for each.
+  'src/connectors': ['src/resources', 'src/observability', 'src/base'],
+
   // The CRM, which implements the records of resources/.
   'src/crm': [
     'src/resources',
@@ -96,6 +99,6 @@ export const packageHomes: Record<string, readonly string[]> = {
 
 function allBelowApp(): string[] {
   const domain = ['src/handoff', 'src/consumers', 'src/idempotency', 'src/resources'];
-  const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs'];
+  const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];
   return [...domain, ...ports, 'src/observability', 'src/base'];
 }

@@ -70,8 +70,7 @@ describe('the job that clears the ledger', () => {
 
   test('deletes answers when their retention is over, and no earlier', async () => {
     const [old, young] = [newRequest(), newRequest()];
-    for (const request of [old, young])
-      await ledger.run(request, async () => ({ answer: settled, final: true }));
+    for (const request of [old, young]) await ledger.run(request, async () => settled);
     await age(old.key, 25);
     await age(young.key, 23);
     await clear(neverAsked);
@@ -105,7 +104,7 @@ describe('the job that clears the ledger', () => {
         database.sql,
       );
       await clear(neverAsked);
-      return { answer: settled, final: true };
+      return settled;
     });
     assert.equal(await exists(recent.key), true);
     assert.equal((await replay(active)).replayed, true);
@@ -123,7 +122,7 @@ describe('the job that clears the ledger', () => {
     const repeat = await ledger.run(request, async ({ externalId, continued }) => {
       assert.equal(externalId, request.externalId);
       assert.equal(continued, true);
-      return { answer: settled, final: true };
+      return settled;
     });
     assert.equal(repeat.replayed, false);
   });

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
 import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
-import { type Claim, createLedger, type Ledger, type Outcome } from '../../src/idempotency/ledger.ts';
+import { type Claim, createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
@@ -29,7 +29,7 @@ const send = fc.record({
   key: fc.constantFrom(0, 0, 1),
   fingerprint: fc.constantFrom(1, 1, 1, 1, 2),
   acts: fc.array(fc.constantFrom('remember' as const, 'confirm' as const), { maxLength: 3 }),
-  end: fc.constantFrom('final' as const, 'final' as const, 'passing' as const, 'error' as const),
+  end: fc.constantFrom('answer' as const, 'answer' as const, 'error' as const),
   next,
 });
 const proceed = fc.record({ kind: fc.constant('proceed' as const), run: fc.nat(), delivered, next });
@@ -205,13 +205,13 @@ class SideBySide {
   }
 }
 
-async function carryOut({ acts, end, name }: ModelRequest, claim: Claim): Promise<Outcome> {
+async function carryOut({ acts, end, name }: ModelRequest, claim: Claim): Promise<StoredAnswer> {
   for (const act of acts) {
     if (act === 'remember') await claim.rememberBefore(name);
     else await claim.confirmOwnership();
   }
   if (end === 'error') throw new Problem('crm_unavailable', 'down');
-  return { answer: answerOf(name), final: end === 'final' };
+  return answerOf(name);
 }
 
 function describeSettled({ error, ...result }: Settled): ModelResult {

@@ -17,7 +17,7 @@ export interface ModelRequest {
   /** What the owner does in turn. */
   acts: readonly ('remember' | 'confirm')[];
   /** How it ends: with an answer to keep, with one that may change, or with an error. */
-  end: 'final' | 'passing' | 'error';
+  end: 'answer' | 'error';
   /** Unique to the request. */
   name: string;
 }
@@ -94,10 +94,9 @@ export class ModelRun {
     this.owned = taken.value;
     const problem = yield* this.#act();
     const { end, name } = this.request;
-    if (problem !== undefined || end !== 'final') {
+    if (problem !== undefined || end === 'error') {
       yield* this.#statement(() => this.#release());
-      if (problem !== undefined) return { problem };
-      return end === 'error' ? { problem: 'crm_unavailable' } : { answer: name, replayed: false };
+      return { problem: problem ?? 'crm_unavailable' };
     }
     const completed = yield* this.#statement(() => this.#complete());
     if (completed === 'failed') return { problem: 'store_unavailable, outcome unknown' };

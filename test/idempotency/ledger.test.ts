@@ -69,7 +69,7 @@ for (const [name, open] of Object.entries(openers)) {
       fingerprint: Buffer.alloc(32, 1),
       externalId: randomUUID(),
     });
-    const succeed = async () => ({ answer: created, final: true });
+    const succeed = async () => created;
     const neverRun = async () => assert.fail('must not run');
     const fails = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
     const age = (key: string, change: string) =>
@@ -88,7 +88,7 @@ for (const [name, open] of Object.entries(openers)) {
       const other = { ...request, fingerprint: Buffer.alloc(32, 2) };
       await ledger.run(request, async () => {
         await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
-        return { answer: created, final: true };
+        return created;
       });
       await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
     });
@@ -107,7 +107,7 @@ for (const [name, open] of Object.entries(openers)) {
         Array.from({ length: 100 }, () =>
           ledger.run(request, async () => {
             runs += 1;
-            return { answer: created, final: true };
+            return created;
           }),
         ),
       );
@@ -132,7 +132,7 @@ for (const [name, open] of Object.entries(openers)) {
         let claim: Claim | undefined;
         await ledger.run({ ...request, externalId: randomUUID() }, async (own) => {
           claim = own;
-          return { answer: created, final: true };
+          return created;
         });
         assert.equal(claim?.externalId, request.externalId);
         assert.equal(claim?.continued, true);
@@ -158,7 +158,7 @@ for (const [name, open] of Object.entries(openers)) {
           ledger.run(request, async (claim) => {
             takeOvers += 1;
             assert.equal(claim.externalId, request.externalId);
-            return { answer: created, final: true };
+            return created;
           }),
         ),
       );
@@ -176,7 +176,7 @@ for (const [name, open] of Object.entries(openers)) {
       const slow = ledger.run(request, async () => {
         await age(request.key, "lease_until = now() - interval '1 second'");
         await ledger.run(request, succeed);
-        return { answer: { ...created, body: '"late"' }, final: true };
+        return { ...created, body: '"late"' };
       });
       await assert.rejects(slow, fails('idempotency_in_progress'));
       assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
@@ -192,7 +192,7 @@ for (const [name, open] of Object.entries(openers)) {
       let claim: Claim | undefined;
       await ledger.run(other, async (own) => {
         claim = own;
-        return { answer: created, final: true };
+        return created;
       });
       assert.equal(claim?.externalId, other.externalId);
       assert.equal(claim?.continued, false);

@@ -1,6 +1,6 @@
 import type { KyselyPlugin } from 'kysely';
 import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
-import type { Claim, Ledger, Outcome } from '../../src/idempotency/ledger.ts';
+import type { Claim, Ledger } from '../../src/idempotency/ledger.ts';
 
 /** What becomes of the result of a statement that was carried out. */
 export type Delivery = 'ok' | 'lost';
@@ -34,7 +34,7 @@ export class PausedRuns {
   async start(
     ledger: Ledger,
     request: Parameters<Ledger['run']>[0],
-    execute: (claim: Claim) => Promise<Outcome>,
+    execute: (claim: Claim) => Promise<StoredAnswer>,
     next: Sending,
   ): Promise<PausedRun> {
     const pause = new Pause();

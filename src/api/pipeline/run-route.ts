@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Call, startCall } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
+import type { StoredAnswer } from '../../idempotency/claims-table.ts';
 import { fingerprint } from '../../idempotency/fingerprint.ts';
 import { parseIdempotencyKey } from '../../idempotency/key.ts';
-import type { Claim, Ledger, Outcome } from '../../idempotency/ledger.ts';
+import type { Claim, Ledger } from '../../idempotency/ledger.ts';
 import type { Answer, Route } from '../route.ts';
 import { isFinal, problemAnswer, toProblem } from './problem-answer.ts';
 
@@ -43,7 +44,11 @@ export function runRoute(route: Route, ledger: Ledger) {
         claim,
       });
     const { consumer, idempotencyKey } = request;
-    if (idempotencyKey === undefined || !consumer) return send(reply, await handle(undefined));
+    const admit = route.admit && (() => route.admit?.(call));
+    if (idempotencyKey === undefined || !consumer) {
+      admit?.();
+      return send(reply, await handle(undefined));
+    }
 
     const { answer, replayed } = await ledger.run(
       {
@@ -59,6 +64,7 @@ export function runRoute(route: Route, ledger: Ledger) {
         externalId: randomUUID(),
       },
       (claim) => settle(() => handle(claim), request.id),
+      admit,
     );
     if (replayed) reply.header('idempotent-replayed', 'true');
     return send(reply, answer);
@@ -66,14 +72,14 @@ export function runRoute(route: Route, ledger: Ledger) {
 }
 
 /** Turns what the handler came to into what the ledger keeps; problems that may pass are thrown on. */
-async function settle(handle: () => Promise<Answer>, requestId: string): Promise<Outcome> {
+async function settle(handle: () => Promise<Answer>, requestId: string): Promise<StoredAnswer> {
   try {
     const { status, headers = {}, body = '' } = await handle();
-    return { answer: { status, headers: withContentType(headers, body), body }, final: true };
+    return { status, headers: withContentType(headers, body), body };
   } catch (error) {
     const problem = toProblem(error);
     if (!isFinal(problem)) throw error;
-    return { answer: problemAnswer(problem, requestId, true), final: true };
+    return problemAnswer(problem, requestId, true);
   }
 }
 

@@ -40,6 +40,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
       ...shared.crmProblems,
     ],
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
+    admit: (call) => records.admit(call),
     async handle({ params, prepared: values, headers, call, claim }) {
       const id = (params as { id: string }).id.toLowerCase();
       const record = await records.find(resource, id, call);

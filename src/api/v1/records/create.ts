@@ -27,6 +27,7 @@ export function createRoute(context: shared.RecordsContext): Route {
     problems: ['member_not_found', 'details_too_large', 'crm_rejected', 'not_found', ...shared.crmProblems],
     settle: (externalId, call) => settle(context, externalId, call),
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
+    admit: (call) => records.admit(call),
     async handle({ prepared: values, call, claim }) {
       const { externalId } = claim;
       await claim.confirmOwnership();

@@ -20,6 +20,7 @@ export function removeRoute({ resource, records, represent }: shared.RecordsCont
     request: { params: shared.idParams('id', resource) },
     answers: { 204: { description: `The ${resource.name} is gone.` } },
     problems: ['crm_rejected', 'conflict', ...shared.crmProblems],
+    admit: (call) => records.admit(call),
     async handle({ params, headers, call, claim }) {
       const { continued } = claim;
       const record = await records.find(resource, (params as { id: string }).id.toLowerCase(), call);
