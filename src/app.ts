@@ -296,7 +296,12 @@ function buildServer(context: Context, { database, cache, consumers, routes, tls
     authenticate: consumers.authenticate,
     attempts: consumers.attempts,
     limits,
-    ledger: createLedger({ database, metrics, retentionHours: settings.idempotencyRetentionHours }),
+    ledger: createLedger({
+      database,
+      metrics,
+      retentionHours: settings.idempotencyRetentionHours,
+      statementsAtOnce: 2,
+    }),
     log,
     metrics,
     trustProxies: settings.trustProxies,

@@ -47,7 +47,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/observability',
     'src/base',
   ],
-  'src/idempotency': ['src/store/database.ts', 'src/observability', 'src/base'],
+  'src/idempotency': ['src/store/database.ts', 'src/store/is-away.ts', 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
 
   // The systems that unified resources span: the port, and one folder for each.
