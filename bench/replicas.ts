@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import type { Part } from './part.ts';
+import { gatewayRead, gatewayWrite } from './requests.ts';
+import { interleave, loadCells, type Measured, measure, rates } from './rounds.ts';
+import { ratio, spreadOfPairs } from './spread.ts';
+import type { Gateway } from './stage.ts';
+
+const clients = 64;
+const counts = [1, 2, 4];
+
+/** How throughput grows with replicas on one PostgreSQL and one Redis. */
+export const replicas: Part = async ({ stage, rounds, seconds }) => {
+  const upstream = await stage.startUpstream();
+  const shared = {
+    ...(await stage.newDatabase()),
+    ...(await stage.newRedis()),
+    SECRETS_DIR: `${stage.processes.folder}/secrets`,
+  };
+  const gateways: Gateway[] = [];
+  for (let i = 0; i < Math.max(...counts); i++) {
+    gateways.push(await stage.startGateway({ crm: upstream, env: shared }));
+  }
+  const [first] = gateways;
+  if (first === undefined) throw new Error('there is no replica');
+  const quoteIds = Array.from({ length: 1000 }, () => randomUUID());
+  const requests = { reads: gatewayRead(first, quoteIds), 'keyed writes': gatewayWrite(first, randomUUID()) };
+  const runs = Object.entries(requests).flatMap(([name, next]) =>
+    counts.map((count) => {
+      const used = gateways.slice(0, count);
+      const programs = Object.fromEntries(used.map(({ program }, i) => [`replica ${i + 1}`, program]));
+      const load = { urls: used.map(({ url }) => url), clients, seconds, next };
+      return [`${name} ${count}`, () => measure(load, { ...programs, upstream: upstream.program })] as const;
+    }),
+  );
+  const results = await interleave<string, Measured>(rounds, Object.fromEntries(runs));
+  const of = (name: string, count: number) => results[`${name} ${count}`] ?? [];
+  const rows = Object.keys(requests).flatMap((name) =>
+    counts.map((count) => ({
+      requests: name,
+      replicas: count,
+      'over one': spreadOfPairs(rates(of(name, count)), rates(of(name, 1)), ratio),
+      ...loadCells(of(name, count)),
+    })),
+  );
+  const notes = [
+    `${clients} clients in all; the CRM answers at once; one PostgreSQL, one Redis.`,
+    `Replicas, stores, CRM and clients share ${availableParallelism()} cores: growth ends where these are busy.`,
+  ];
+  return { tables: [{ title: 'Replicas', notes, rows }], figures: {} };
+};
