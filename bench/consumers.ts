@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { AuthenticationResult } from './authentication.ts';
 import type { LoadingRow } from './loading.ts';
-import type { Cell, Part } from './part.ts';
+import type { Part } from './part.ts';
+import type { Cell } from './report.ts';
 import { pathTo } from './stage.ts';
 
 /** Authentication with few and with many consumers. */

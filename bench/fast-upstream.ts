@@ -103,8 +103,8 @@ function change(method: string, path: string, body: string): Answer {
     const token = { access_token: '00D!bench', instance_url: url(), token_type: 'Bearer' };
     return { status: 200, body: JSON.stringify(token) };
   }
-  if (path.endsWith('/composite')) return composite(JSON.parse(body));
-  if (path.endsWith('/composite/batch')) return batch(JSON.parse(body));
+  if (path.endsWith('/composite')) return composite(JSON.parse(body) as { compositeRequest: Part[] });
+  if (path.endsWith('/composite/batch')) return batch(JSON.parse(body) as { batchRequests: Part[] });
   if (path.includes('/composite/sobjects')) return collection(path, body);
   return method === 'POST' ? { status: 201, body: JSON.stringify(saved()) } : { status: 204, body: '' };
 }

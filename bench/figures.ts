@@ -1,4 +1,4 @@
-import type { Table } from './part.ts';
+import type { Table } from './report.ts';
 import type { Spread } from './spread.ts';
 
 interface Figure {

@@ -51,7 +51,12 @@ export async function load({ urls, clients, seconds, next }: Load): Promise<Load
         socket.write(next(n++), 'latin1');
       };
       socket.on('data', (bytes: Buffer) => {
-        const status = reader.push(bytes);
+        let status: number | undefined;
+        try {
+          status = reader.push(bytes);
+        } catch (error) {
+          reject(error);
+        }
         if (status === undefined) return;
         const now = performance.now();
         if (status >= 200 && status < 300) samples.push(now - sentAt);

@@ -1,17 +1,7 @@
 import type { FigureName } from './figures.ts';
+import type { Table } from './report.ts';
 import type { Spread } from './spread.ts';
 import type { Stage } from './stage.ts';
-
-/** A spread prints as median and, in brackets, least and most; `undefined` as a dash. */
-export type Cell = string | number | Spread | undefined;
-
-export interface Table {
-  title: string;
-  /** What a reader must know to read it, a sentence each. */
-  notes: string[];
-  /** All with the same members, in the order of the columns. */
-  rows: Record<string, Cell>[];
-}
 
 export interface PartResult {
   tables: Table[];
@@ -26,6 +16,8 @@ export interface PartOptions {
   seconds: number;
   /** Nothing is fetched from a registry. */
   offline: boolean;
+  /** Clients at once against a slow CRM. */
+  clients: number;
   /** Consumers of the largest directory. */
   consumers: number;
 }

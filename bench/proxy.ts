@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { httpRequest } from './load.ts';
-import type { Cell, Part } from './part.ts';
+import type { Part } from './part.ts';
 import { startExpressGateway, startFastifyProxy, startNginx } from './peers.ts';
 import type { Program } from './processes.ts';
+import type { Cell } from './report.ts';
 import { gatewayRead } from './requests.ts';
 import { interleave, loadCells, type Measured, measure, rates } from './rounds.ts';
 import { ratio, type Spread, spreadOfPairs } from './spread.ts';
@@ -39,11 +40,12 @@ export const proxy: Part = async ({ stage, rounds, seconds, offline }) => {
       throw new Error(`${name} does not pass the bytes on`);
     contenders[name] = { ...peer, next: () => request };
   }
-  const runs = Object.entries(contenders).map(([name, { url, program, next }]) => [
-    name,
-    () => measure({ urls: [url], clients, seconds, next }, { upstream: upstream.program, [name]: program }),
-  ]);
-  const results = await interleave<string, Measured>(rounds, Object.fromEntries(runs));
+  const runs: Record<string, () => Promise<Measured>> = {};
+  for (const [name, { url, program, next }] of Object.entries(contenders)) {
+    const programs = { upstream: upstream.program, [name]: program };
+    runs[name] = () => measure({ urls: [url], clients, seconds, next }, programs);
+  }
+  const results = await interleave(rounds, runs);
   const over = (name: string): Spread | undefined => {
     const [ours, theirs] = [results['gateway'], results[name]];
     return ours && theirs && spreadOfPairs(rates(ours), rates(theirs), ratio);

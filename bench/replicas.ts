@@ -25,15 +25,16 @@ export const replicas: Part = async ({ stage, rounds, seconds }) => {
   if (first === undefined) throw new Error('there is no replica');
   const quoteIds = Array.from({ length: 1000 }, () => randomUUID());
   const requests = { reads: gatewayRead(first, quoteIds), 'keyed writes': gatewayWrite(first, randomUUID()) };
-  const runs = Object.entries(requests).flatMap(([name, next]) =>
-    counts.map((count) => {
+  const runs: Record<string, () => Promise<Measured>> = {};
+  for (const [name, next] of Object.entries(requests)) {
+    for (const count of counts) {
       const used = gateways.slice(0, count);
       const programs = Object.fromEntries(used.map(({ program }, i) => [`replica ${i + 1}`, program]));
       const load = { urls: used.map(({ url }) => url), clients, seconds, next };
-      return [`${name} ${count}`, () => measure(load, { ...programs, upstream: upstream.program })] as const;
-    }),
-  );
-  const results = await interleave<string, Measured>(rounds, Object.fromEntries(runs));
+      runs[`${name} ${count}`] = () => measure(load, { upstream: upstream.program, ...programs });
+    }
+  }
+  const results = await interleave(rounds, runs);
   const of = (name: string, count: number) => results[`${name} ${count}`] ?? [];
   const rows = Object.keys(requests).flatMap((name) =>
     counts.map((count) => ({

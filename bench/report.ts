@@ -1,5 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Cell, Table } from './part.ts';
+import type { Spread } from './spread.ts';
+
+/** A spread prints as median and, in brackets, least and most; `undefined` as a dash. */
+export type Cell = string | number | Spread | undefined;
+
+export interface Table {
+  title: string;
+  /** What a reader must know to read it, a sentence each. */
+  notes: string[];
+  /** The members of the first are the columns. */
+  rows: Record<string, Cell>[];
+}
 
 /** Where a run stands in a page of the documentation. */
 const start = '<!-- bench: written by npm run bench -->';

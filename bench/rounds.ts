@@ -1,7 +1,7 @@
 import { cpus } from 'node:os';
 import { type Load, type LoadResult, load } from './load.ts';
-import type { Cell } from './part.ts';
 import type { Program } from './processes.ts';
+import type { Cell } from './report.ts';
 import { type Spread, spreadOf } from './spread.ts';
 
 /** One measurement, with what it cost. */
@@ -22,13 +22,13 @@ export async function measure(request: Load, programs: Record<string, Program>):
   const machineBefore = machineSeconds();
   const result = await load(request);
   const machineAfter = machineSeconds();
-  const cpu = Object.entries(spent()).map(([name, after]) => [
-    name,
-    ((after - (before[name] ?? 0)) * 1e6) / result.answers,
-  ]);
+  const cpu: Record<string, number> = {};
+  for (const [name, after] of Object.entries(spent())) {
+    cpu[name] = ((after - (before[name] ?? 0)) * 1e6) / result.answers;
+  }
   const busy = machineAfter.busy - machineBefore.busy;
   const all = machineAfter.all - machineBefore.all;
-  return { ...result, cpu: Object.fromEntries(cpu), busyCores: (busy / all) * cpus().length };
+  return { ...result, cpu, busyCores: (busy / all) * cpus().length };
 }
 
 /**

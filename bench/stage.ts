@@ -127,7 +127,7 @@ async function describePostgres(url: string): Promise<string> {
   try {
     const settings = ['server_version', 'fsync', 'synchronous_commit'];
     const { rows } = await client.query(
-      `select ${settings.map((name) => `current_setting('${name}') ${name}`)}`,
+      `select ${settings.map((name) => `current_setting('${name}') ${name}`).join()}`,
     );
     const { server_version, fsync, synchronous_commit } = rows[0] as Record<string, string>;
     return `PostgreSQL ${server_version}, fsync ${fsync}, synchronous_commit ${synchronous_commit}`;
