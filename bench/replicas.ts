@@ -4,7 +4,6 @@ import type { Part } from './part.ts';
 import { gatewayRead, gatewayWrite } from './requests.ts';
 import { interleave, loadCells, type Measured, measure, rates } from './rounds.ts';
 import { ratio, spreadOfPairs } from './spread.ts';
-import type { Gateway } from './stage.ts';
 
 const clients = 64;
 const counts = [1, 2, 4];
@@ -17,12 +16,11 @@ export const replicas: Part = async ({ stage, rounds, seconds }) => {
     ...(await stage.newRedis()),
     SECRETS_DIR: `${stage.processes.folder}/secrets`,
   };
-  const gateways: Gateway[] = [];
-  for (let i = 0; i < Math.max(...counts); i++) {
-    gateways.push(await stage.startGateway({ crm: upstream, env: shared }));
-  }
-  const [first] = gateways;
-  if (first === undefined) throw new Error('there is no replica');
+  const start = () => stage.startGateway({ crm: upstream, env: shared });
+  // The first one makes the database and the consumers.
+  const first = await start();
+  const others = Array.from({ length: Math.max(...counts) - 1 }, start);
+  const gateways = [first, ...(await Promise.all(others))];
   const quoteIds = Array.from({ length: 1000 }, () => randomUUID());
   const requests = { reads: gatewayRead(first, quoteIds), 'keyed writes': gatewayWrite(first, randomUUID()) };
   const runs: Record<string, () => Promise<Measured>> = {};
