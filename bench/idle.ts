@@ -1,7 +1,7 @@
 import { fillOrg } from './org-control.ts';
 import type { Part } from './part.ts';
 import { directRead, directWrite, gatewayRead, gatewayWrite } from './requests.ts';
-import { interleave, type Measured, measure } from './rounds.ts';
+import { interleave, loadCells, type Measured, measure } from './rounds.ts';
 import { difference, type Spread, spreadOf, spreadOfPairs } from './spread.ts';
 
 /** What the gateway adds to one request at a time, over calls to the same org directly. */
@@ -10,7 +10,7 @@ export const idle: Part = async ({ stage, rounds, seconds }) => {
   const { memberId, quoteIds } = await fillOrg(org, 1000);
   const gateway = await stage.startGateway({ crm: org, env: await stage.newDatabase() });
   const run = (url: string, next: (n: number) => string) => () =>
-    measure({ urls: [url], clients: 1, seconds, next }, {});
+    measure({ urls: [url], clients: 1, seconds, next }, { gateway: gateway.program, CRM: org.program });
   const results = await interleave(rounds, {
     directRead: run(org.url, await directRead(org, quoteIds)),
     read: run(gateway.url, gatewayRead(gateway, quoteIds)),
@@ -21,9 +21,8 @@ export const idle: Part = async ({ stage, rounds, seconds }) => {
   const row = (requests: string, through: Measured[], direct: Measured[]) => ({
     requests,
     'added p50 ms': spreadOfPairs(p50s(through), p50s(direct), difference),
-    'p50 ms': spreadOf(p50s(through)),
-    'p99 ms': spreadOf(through.map(({ p99 }) => p99)),
     'direct p50 ms': spreadOf(p50s(direct)),
+    ...loadCells(through),
   });
   const rows = [
     row('reads', results.read, results.directRead),
