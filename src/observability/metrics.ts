@@ -4,14 +4,17 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  // Sums of others, with a suffix that Prometheus keeps for counters.
+  for (const what of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
   const registers = [registry];
   return {
     registry,
-    httpRequestDuration: new Histogram({
-      name: 'http_server_request_duration_seconds',
-      help: 'Duration of requests by method, route pattern and status.',
-      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
-      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+    ...requestMetrics(registers),
+    ready: new Gauge({
+      name: 'handoff_ready',
+      help: '1 while this process takes requests; 0 before it is warm and while it stops.',
+      aggregator: 'min',
       registers,
     }),
     authenticationAttempts: new Counter({
@@ -23,6 +26,7 @@ export function createMetrics() {
     secretsLoadedAt: new Gauge({
       name: 'handoff_secrets_loaded_timestamp_seconds',
       help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      aggregator: 'min',
       registers,
     }),
     auditAttemptsDropped: new Counter({
@@ -36,10 +40,42 @@ export function createMetrics() {
       registers,
     }),
     ...crmMetrics(registers),
+    ...tokenMetrics(registers),
+    jobQueueDepth: new Gauge({
+      name: 'handoff_job_queue_depth',
+      help: 'Jobs by queue and state, over all replicas, as pg-boss last counted them.',
+      labelNames: ['queue', 'state'] as const,
+      aggregator: 'max',
+      registers,
+    }),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by what the ledger said.',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of requests. */
+function requestMetrics(registers: Registry[]) {
+  return {
+    httpRequestDuration: new Histogram({
+      name: 'http_server_request_duration_seconds',
+      help: 'Duration of requests by method, route pattern and status.',
+      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
+    }),
+    httpActiveRequests: new Gauge({
+      name: 'http_server_active_requests',
+      help: 'Requests in flight.',
+      registers,
+    }),
+    rateLimitRefusals: new Counter({
+      name: 'handoff_rate_limit_refusals_total',
+      help: 'Requests that a rate limit refused, by limit.',
+      labelNames: ['limit'] as const,
       registers,
     }),
   };
@@ -55,6 +91,30 @@ function crmMetrics(registers: Registry[]) {
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers,
     }),
+    crmApiUsage: new Gauge({
+      name: 'handoff_crm_api_usage',
+      help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+      aggregator: 'max',
+      registers,
+    }),
+    crmApiLimit: new Gauge({
+      name: 'handoff_crm_api_limit',
+      help: 'Daily quota of calls of the org, as the CRM last told.',
+      aggregator: 'max',
+      registers,
+    }),
+    crmUnreadableFields: new Counter({
+      name: 'handoff_crm_unreadable_fields_total',
+      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
+      labelNames: ['resource', 'field'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of the access token to the CRM. */
+function tokenMetrics(registers: Registry[]) {
+  return {
     crmTokenCacheHits: new Counter({
       name: 'handoff_crm_token_cache_hits_total',
       help: 'Reads of the CRM access token that found one in the shared cache.',
@@ -71,20 +131,16 @@ function crmMetrics(registers: Registry[]) {
       labelNames: ['outcome'] as const,
       registers,
     }),
-    crmApiUsage: new Gauge({
-      name: 'handoff_crm_api_usage',
-      help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+    crmTokenObtainedAt: new Gauge({
+      name: 'handoff_crm_token_obtained_timestamp_seconds',
+      help: 'When this process first used the CRM access token that it uses; 0 before the first call.',
+      aggregator: 'max',
       registers,
     }),
-    crmApiLimit: new Gauge({
-      name: 'handoff_crm_api_limit',
-      help: 'Daily quota of calls of the org, as the CRM last told.',
-      registers,
-    }),
-    crmUnreadableFields: new Counter({
-      name: 'handoff_crm_unreadable_fields_total',
-      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
-      labelNames: ['resource', 'field'] as const,
+    crmTokenExpiresAt: new Gauge({
+      name: 'handoff_crm_token_expiry_timestamp_seconds',
+      help: 'When the CRM access token that is used expires; 0 before the first call.',
+      aggregator: 'max',
       registers,
     }),
   };

@@ -1,11 +1,11 @@
 import {
   createTraceState,
-  ROOT_CONTEXT,
   type Span as RecordedSpan,
+  ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
-  type Tracer,
   TraceFlags,
+  type Tracer,
   trace,
 } from '@opentelemetry/api';
 import {
@@ -38,7 +38,9 @@ const complaintIntervalMs = 60_000;
  * Tracing through OpenTelemetry's SDK. Endpoint, headers, time-out, compression and certificates are read by its
  * exporter from the standard variables, and the resource by its detector.
  */
-export async function openOtlpTracing(options: TracingOptions & { protocol: OtlpProtocol }): Promise<Tracing> {
+export async function openOtlpTracing(
+  options: TracingOptions & { protocol: OtlpProtocol },
+): Promise<Tracing> {
   const { env, log, version, environment, protocol } = options;
   const own = resourceFromAttributes({
     'service.name': 'handoff-gateway',

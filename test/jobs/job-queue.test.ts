@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createJobQueue, type Job } from '../../src/jobs/job-queue.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openPglite } from '../../src/store/pglite.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
@@ -58,7 +59,12 @@ for (const [name, open] of Object.entries(openers)) {
       };
       const logs = opened.replicas.map(() => recordLog());
       const queues = opened.replicas.map((database, i) => {
-        return createJobQueue({ database, log: logs[i]?.log ?? recordLog().log, jobs: [job] });
+        return createJobQueue({
+          database,
+          log: logs[i]?.log ?? recordLog().log,
+          metrics: createMetrics(),
+          jobs: [job],
+        });
       });
       await Promise.all(queues.map((queue) => queue.start()));
       await queues[0]?.runSoon('count');
