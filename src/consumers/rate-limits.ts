@@ -41,6 +41,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
     const counter = new RateCounter({ name, limit: perMinute, cache, clock });
     counters.push(counter);
     const refusals = metrics.rateLimitRefusals.labels({ limit: name });
+    refusals.inc(0);
     const take = (key: string) => {
       const quota = counter.take(key);
       if (!quota.allowed) refusals.inc();

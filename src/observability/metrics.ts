@@ -26,7 +26,6 @@ export function createMetrics() {
     secretsLoadedAt: new Gauge({
       name: 'handoff_secrets_loaded_timestamp_seconds',
       help: 'When all consumers and keys were last read from the secrets manager without a failure.',
-      aggregator: 'min',
       registers,
     }),
     auditAttemptsDropped: new Counter({
@@ -91,30 +90,6 @@ function crmMetrics(registers: Registry[]) {
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers,
     }),
-    crmApiUsage: new Gauge({
-      name: 'handoff_crm_api_usage',
-      help: 'Calls that the org has used of its daily quota, as the CRM last told.',
-      aggregator: 'max',
-      registers,
-    }),
-    crmApiLimit: new Gauge({
-      name: 'handoff_crm_api_limit',
-      help: 'Daily quota of calls of the org, as the CRM last told.',
-      aggregator: 'max',
-      registers,
-    }),
-    crmUnreadableFields: new Counter({
-      name: 'handoff_crm_unreadable_fields_total',
-      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
-      labelNames: ['resource', 'field'] as const,
-      registers,
-    }),
-  };
-}
-
-/** What is measured of the access token to the CRM. */
-function tokenMetrics(registers: Registry[]) {
-  return {
     crmTokenCacheHits: new Counter({
       name: 'handoff_crm_token_cache_hits_total',
       help: 'Reads of the CRM access token that found one in the shared cache.',
@@ -131,9 +106,31 @@ function tokenMetrics(registers: Registry[]) {
       labelNames: ['outcome'] as const,
       registers,
     }),
-    crmTokenObtainedAt: new Gauge({
-      name: 'handoff_crm_token_obtained_timestamp_seconds',
-      help: 'When this process first used the CRM access token that it uses; 0 before the first call.',
+    crmApiUsage: new Gauge({
+      name: 'handoff_crm_api_usage',
+      help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+      registers,
+    }),
+    crmApiLimit: new Gauge({
+      name: 'handoff_crm_api_limit',
+      help: 'Daily quota of calls of the org, as the CRM last told.',
+      registers,
+    }),
+    crmUnreadableFields: new Counter({
+      name: 'handoff_crm_unreadable_fields_total',
+      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
+      labelNames: ['resource', 'field'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of the access token to the CRM, besides how it was come by. */
+function tokenMetrics(registers: Registry[]) {
+  return {
+    crmTokenAge: new ClockGauge({
+      name: 'handoff_crm_token_age_seconds',
+      help: 'How long this process has used the CRM access token of its last call; 0 before the first call.',
       aggregator: 'max',
       registers,
     }),
@@ -144,6 +141,20 @@ function tokenMetrics(registers: Registry[]) {
       registers,
     }),
   };
+}
+
+/** A gauge that shows, whenever it is read, the seconds since it was last told to start anew. */
+class ClockGauge extends Gauge {
+  #startedAt: number | undefined;
+
+  restart(): void {
+    this.#startedAt = performance.now();
+  }
+
+  override async get() {
+    this.set(this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000);
+    return super.get();
+  }
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;

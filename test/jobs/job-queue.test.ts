@@ -57,12 +57,13 @@ for (const [name, open] of Object.entries(openers)) {
           succeeded.resolve();
         },
       };
+      const metrics = createMetrics();
       const logs = opened.replicas.map(() => recordLog());
       const queues = opened.replicas.map((database, i) => {
         return createJobQueue({
           database,
           log: logs[i]?.log ?? recordLog().log,
-          metrics: createMetrics(),
+          metrics,
           jobs: [job],
         });
       });
@@ -71,6 +72,10 @@ for (const [name, open] of Object.entries(openers)) {
       await succeeded.promise;
       await Promise.all(queues.map((queue) => queue.stop()));
       assert.equal(runs.length, 2);
+      const depth = (await metrics.jobQueueDepth.get()).values.map(({ labels }) => labels);
+      for (const state of ['ready', 'deferred', 'active', 'failed']) {
+        assert.ok(depth.some((labels) => labels.queue === 'count' && labels.state === state));
+      }
       const failures = logs.flatMap(({ lines }) => lines).filter(({ facts }) => facts['job'] === 'count');
       assert.ok(failures.some(({ level }) => level === 'warn'));
     });

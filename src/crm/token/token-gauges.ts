@@ -7,7 +7,7 @@ export function createTokenGauges(metrics: Metrics): (token: AccessToken) => voi
   return ({ accessToken, expiresAt }) => {
     if (accessToken === latest) return;
     latest = accessToken;
-    metrics.crmTokenObtainedAt.set(Date.now() / 1000);
+    metrics.crmTokenAge.restart();
     metrics.crmTokenExpiresAt.set(expiresAt / 1000);
   };
 }
