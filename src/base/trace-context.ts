@@ -29,9 +29,9 @@ export function readTraceContext(
   headers: Readonly<Record<string, string | string[] | undefined>>,
 ): TraceContext | undefined {
   const { traceparent, tracestate } = headers;
-  if (typeof traceparent !== 'string') return undefined;
-  const [, version, traceId, spanId, flags, more] = traceParent.exec(traceparent) ?? [];
-  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  const parts = typeof traceparent === 'string' ? traceParent.exec(traceparent) : null;
+  if (parts === null) return undefined;
+  const [, version, traceId = '', spanId = '', flags = '', more] = parts;
   if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
   if (zeros.test(traceId) || zeros.test(spanId)) return undefined;
   const sampled = (Number.parseInt(flags, 16) & 1) === 1;

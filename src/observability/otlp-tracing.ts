@@ -111,7 +111,7 @@ function asSpan(recorded: RecordedSpan, tracer: Tracer): Span {
   return {
     traceId,
     spanId,
-    sampled: (traceFlags & TraceFlags.SAMPLED) === TraceFlags.SAMPLED,
+    sampled: (traceFlags & 1) === 1,
     traceState: traceState?.serialize() || undefined,
     child: (kind, name, attributes: SpanAttributes = {}) => {
       const spanKind = kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL;

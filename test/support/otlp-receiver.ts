@@ -45,7 +45,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
         const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
         requests.push({ path: request.url ?? '', headers: request.headers, body });
         const type = request.headers['content-type'] ?? 'application/json';
-        response.writeHead(200, { 'content-type': type }).end(type === 'application/json' ? '{}' : '');
+        return response.writeHead(200, { 'content-type': type }).end(type === 'application/json' ? '{}' : '');
       },
       () => response.destroy(),
     );
