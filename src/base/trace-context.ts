@@ -31,7 +31,7 @@ export function readTraceContext(
   const { traceparent, tracestate } = headers;
   const parts = typeof traceparent === 'string' ? traceParent.exec(traceparent) : null;
   if (parts === null) return undefined;
-  const [, version, traceId = '', spanId = '', flags = '', more] = parts;
+  const [version, traceId, spanId, flags, more] = parts.slice(1) as [string, string, string, string, string?];
   if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
   if (zeros.test(traceId) || zeros.test(spanId)) return undefined;
   const sampled = (Number.parseInt(flags, 16) & 1) === 1;
