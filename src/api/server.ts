@@ -24,7 +24,7 @@ import { problemAnswer, toProblem } from './pipeline/problem-answer.ts';
 import { parseQuery } from './pipeline/query.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
 import { requestIdOf } from './pipeline/request-id.ts';
-import { observeRequests } from './pipeline/request-log.ts';
+import { observeRefused, observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
 import { answerSocketError } from './pipeline/socket-errors.ts';
 import type { Route } from './route.ts';
@@ -78,7 +78,10 @@ export function createServer(options: ServerOptions): Server {
       },
     },
     clientErrorHandler: answerSocketError,
-    frameworkErrors: (error, request, reply) => void answerError(error, request, reply, log),
+    frameworkErrors: (error, request, reply) => {
+      observeRefused(request, reply, options);
+      answerError(error, request, reply, log);
+    },
   });
   for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey']) app.decorateRequest(name);
   endUnusedConnectionsOnClose(app);

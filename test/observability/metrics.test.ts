@@ -82,6 +82,10 @@ describe('the metrics page after traffic', () => {
     const count = 'http_server_request_duration_seconds_count';
     assert.ok(valueOf(count, { http_route: '/v1/quotes', http_response_status_code: '201' }));
     assert.ok(valueOf(count, { http_route: 'none', http_response_status_code: '404' }));
+    assert.ok(
+      valueOf(count, { http_route: 'none', http_response_status_code: '400' }),
+      'a path that is none',
+    );
     assert.ok(valueOf(count, { http_request_method: '_OTHER', http_response_status_code: '405' }));
   });
 

@@ -9,8 +9,10 @@ import { recordAttempt } from './authentication.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The request in its trace; undefined only where the framework refused it before any hook. */
+    /** The request in its trace; there from the first hook on. */
     span: Span | undefined;
+    /** To be called when the answer is there, whether or not anybody still wants it. */
+    workDone: (() => void) | undefined;
   }
 }
 
@@ -26,47 +28,75 @@ const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', '
 
 /**
  * One log line, one measurement, one span and (on protected routes) one recorded attempt for each request, once it is
- * over.
+ * over: its work is done, and the answer is out or the caller has hung up. The framework's own hook for that does not
+ * run in the latter case.
  */
 export function observeRequests(app: FastifyInstance, observers: Observers): void {
-  const { log, metrics, tracing, attempts } = observers;
   app.decorateRequest('span');
-  app.addHook('onRequest', async (request) => {
-    request.span = startSpan(request, tracing);
-    metrics.httpActiveRequests.inc();
+  app.decorateRequest('workDone');
+  app.addHook('onRequest', async (request, reply) => follow(request, reply, observers));
+  app.addHook('onSend', async (request) => request.workDone?.());
+}
+
+/** A request that the framework refuses before any hook: its path is none. */
+export function observeRefused(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
+  follow(request, reply, observers);
+  request.workDone?.();
+}
+
+function follow(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
+  const { metrics, tracing } = observers;
+  const startedAt = performance.now();
+  const span = startSpan(request, tracing);
+  request.span = span;
+  metrics.httpActiveRequests.inc();
+  const work = new Promise<void>((resolve) => {
+    request.workDone = resolve;
   });
-  app.addHook('onResponse', async (request, reply) => {
-    // The pattern, never the path itself: a path holds identifiers, and a metric must have few labels.
-    const route = request.routeOptions.url;
-    const { statusCode: status, elapsedTime } = reply;
-    recordAttempt(request, `${request.method} ${route}`, attempts);
-    metrics.httpRequestDuration.observe(
-      {
-        http_request_method: methodOf(request),
-        http_route: route ?? 'none',
-        http_response_status_code: status,
-      },
-      elapsedTime / 1000,
-    );
-    if (request.span !== undefined) {
-      metrics.httpActiveRequests.dec();
-      endSpan(request.span, request, reply);
-    }
-    log.info(
-      {
-        request_id: request.id,
-        trace_id: request.span?.traceId,
-        span_id: request.span?.spanId,
-        consumer_id: request.consumer?.id,
-        method: request.method,
-        route,
-        status,
-        duration_ms: round(elapsedTime),
-        crm_ms: request.call && round(request.call.crmMs),
-      },
-      'request',
-    );
+  const connection = new Promise<void>((resolve) => void reply.raw.once('close', resolve));
+  void Promise.all([work, connection]).then(() => {
+    metrics.httpActiveRequests.dec();
+    observe({ request, reply, span, ms: performance.now() - startedAt }, observers);
   });
+}
+
+interface Done {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  span: Span;
+  /** From the request's headers to the end of its answer. */
+  ms: number;
+}
+
+function observe({ request, reply, span, ms }: Done, { log, metrics, attempts }: Observers): void {
+  // The pattern, never the path itself: a path holds identifiers, and a metric must have few labels.
+  const route = request.routeOptions.url;
+  const { statusCode: status } = reply;
+  recordAttempt(request, `${request.method} ${route}`, attempts);
+  metrics.httpRequestDuration.observe(
+    {
+      http_request_method: methodOf(request),
+      http_route: route ?? 'none',
+      http_response_status_code: status,
+    },
+    ms / 1000,
+  );
+  endSpan(span, request, reply);
+  log.info(
+    {
+      request_id: request.id,
+      trace_id: span.traceId,
+      span_id: span.spanId,
+      consumer_id: request.consumer?.id,
+      method: request.method,
+      route,
+      status,
+      duration_ms: round(ms),
+      crm_ms: request.call && round(request.call.crmMs),
+      ...(!reply.raw.writableFinished && { hung_up: true }),
+    },
+    'request',
+  );
 }
 
 /** Named by OpenTelemetry's conventions for HTTP servers, but without path and query: they hold identifiers. */
