@@ -34,17 +34,18 @@ const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', '
 export function observeRequests(app: FastifyInstance, observers: Observers): void {
   app.decorateRequest('span');
   app.decorateRequest('workDone');
-  app.addHook('onRequest', async (request, reply) => follow(request, reply, observers));
+  app.addHook('onRequest', async (request, reply) => void follow(request, reply, observers));
   app.addHook('onSend', async (request) => request.workDone?.());
 }
 
 /** A request that the framework refuses before any hook: its path is none. */
 export function observeRefused(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
-  follow(request, reply, observers);
+  void follow(request, reply, observers);
   request.workDone?.();
 }
 
-function follow(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
+/** Begins at once; what is awaited is the end of the request. */
+async function follow(request: FastifyRequest, reply: FastifyReply, observers: Observers): Promise<void> {
   const { metrics, tracing } = observers;
   const startedAt = performance.now();
   const span = startSpan(request, tracing);
@@ -54,10 +55,9 @@ function follow(request: FastifyRequest, reply: FastifyReply, observers: Observe
     request.workDone = resolve;
   });
   const connection = new Promise<void>((resolve) => void reply.raw.once('close', resolve));
-  void Promise.all([work, connection]).then(() => {
-    metrics.httpActiveRequests.dec();
-    observe({ request, reply, span, ms: performance.now() - startedAt }, observers);
-  });
+  await Promise.all([work, connection]);
+  metrics.httpActiveRequests.dec();
+  observe({ request, reply, span, ms: performance.now() - startedAt }, observers);
 }
 
 interface Done {
