@@ -27,6 +27,8 @@ export interface FaultInput {
   times?: number;
   /** From 0 to 1; 1 when absent. */
   probability?: number;
+  /** Start of the row of random numbers behind `probability`; chosen anew for each fault when absent. */
+  seed?: number;
 }
 
 /** A request to the control API that can't be understood. */
@@ -97,6 +99,7 @@ export function readFaultInput(body: unknown): FaultInput {
   const members: Members = {
     times: { type: 'number', optional: true },
     probability: { type: 'number', optional: true },
+    seed: { type: 'number', optional: true },
   };
   const { match = {}, effect, ...rest } = input;
   checkMembers(rest, members, 'fault');

@@ -4,6 +4,7 @@ import type { WriteGuard } from '../org/org.ts';
 import type { Row } from '../org/schema.ts';
 import { ControlError, type FaultEffect, type FaultInput, type FaultKind } from './fault-input.ts';
 import { type FaultSubject, matches, matchesCall, matchesRecord } from './fault-matching.ts';
+import { randomFrom } from './random.ts';
 
 export interface FaultView extends FaultInput {
   id: string;
@@ -40,6 +41,7 @@ export interface StruckFault {
 interface Armed extends FaultInput {
   id: string;
   hits: number;
+  random: () => number;
   holds: Set<() => void>;
   watchers: Set<() => void>;
 }
@@ -53,7 +55,7 @@ function isLive(fault: Armed): boolean {
 }
 
 function isLucky(fault: Armed): boolean {
-  return fault.probability === undefined || Math.random() < fault.probability;
+  return fault.probability === undefined || fault.random() < fault.probability;
 }
 
 function hit(fault: Armed): void {
@@ -61,7 +63,7 @@ function hit(fault: Armed): void {
   for (const watcher of [...fault.watchers]) watcher();
 }
 
-function view({ holds, watchers: _watchers, ...fault }: Armed): FaultView {
+function view({ holds, watchers: _watchers, random: _random, ...fault }: Armed): FaultView {
   return { ...fault, held: holds.size };
 }
 
@@ -140,7 +142,14 @@ export function createFaults(): Faults {
 
   return {
     arm: (input) => {
-      const fault: Armed = { ...input, id: randomUUID(), hits: 0, holds: new Set(), watchers: new Set() };
+      const fault: Armed = {
+        ...input,
+        id: randomUUID(),
+        hits: 0,
+        random: input.seed === undefined ? Math.random : randomFrom(input.seed),
+        holds: new Set(),
+        watchers: new Set(),
+      };
       armed.set(fault.id, fault);
       return view(fault);
     },
