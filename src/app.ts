@@ -7,8 +7,7 @@ import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
 import { openTlsDoor, type TlsDoor } from './api/tls/tls-door.ts';
-import { makeFolder } from './base/durable-file.ts';
-import { tryAcquireFileLock } from './base/file-lock.ts';
+import { lockDataDir } from './base/data-dir-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
 import { type Audit, createAudit } from './consumers/audit.ts';
@@ -23,7 +22,7 @@ import { createLedger } from './idempotency/ledger.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
-import { createMetrics } from './observability/metrics.ts';
+import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
@@ -48,11 +47,20 @@ export interface Started {
   org: SimulatedOrg | undefined;
 }
 
+/** What the process around the app does in its place. */
+export interface Surroundings {
+  /**
+   * One of several processes: their parent has locked the data directory and answers at the metrics port for all of
+   * them, with what it reads from these metrics.
+   */
+  workerMetrics?: Metrics;
+}
+
 /** What the parts share while the service is built up and torn down. */
 interface Context {
   settings: Settings;
   log: Log;
-  metrics: ReturnType<typeof createMetrics>;
+  metrics: Metrics;
   tracing: Tracing;
   /** What was opened, to be closed last first. */
   opened: AsyncDisposableStack;
@@ -63,13 +71,13 @@ interface Context {
 }
 
 /** Builds the service from its settings: this file alone knows every adapter. */
-export function createApp(settings: Settings, log: Log): App {
+export function createApp(settings: Settings, log: Log, { workerMetrics }: Surroundings = {}): App {
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
   const context: Context = {
     settings,
     log,
-    metrics: createMetrics(),
+    metrics: workerMetrics ?? createMetrics(),
     tracing: plainTracing,
     opened,
     stopping: stop.signal,
@@ -79,10 +87,12 @@ export function createApp(settings: Settings, log: Log): App {
   let starting: Promise<Started> | undefined;
 
   async function start(): Promise<Started> {
-    await lockDataDir(context);
+    if (!workerMetrics) await lockOwnDataDir(context);
     const tls = await openTls(context);
     await startTracing(context);
-    const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
+    const operationsUrl = workerMetrics
+      ? undefined
+      : await openOperationsPort(context, () => ready && !stop.signal.aborted);
     const secrets = await openSecrets(context);
     const cache = await openCache(context);
     const database = await openDatabase(context);
@@ -117,11 +127,8 @@ export function createApp(settings: Settings, log: Log): App {
   };
 }
 
-/** Everything in the data directory belongs to one process; a second one is told which. */
-async function lockDataDir({ settings, opened }: Context): Promise<void> {
-  await makeFolder(settings.dataDir);
-  const path = join(settings.dataDir, 'in-use');
-  const lock = await tryAcquireFileLock(path, { purpose: 'handoff serve', subject: settings.dataDir });
+async function lockOwnDataDir({ settings, opened }: Context): Promise<void> {
+  const lock = await lockDataDir(settings.dataDir, 'handoff serve');
   opened.defer(() => lock.release());
 }
 
@@ -143,7 +150,7 @@ async function startTracing(context: Context): Promise<void> {
 async function openOperationsPort(context: Context, isReady: () => boolean): Promise<string | undefined> {
   const { settings, metrics, opened } = context;
   if (settings.metricsPort === 0) return undefined;
-  const operations = createOperationsServer(metrics, isReady);
+  const operations = createOperationsServer(metrics.registry, isReady);
   opened.defer(() => operations.close());
   return operations.listen(settings.metricsHost, settings.metricsPort);
 }

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { makeFolder } from '../base/durable-file.ts';
-import { tryAcquireFileLock } from '../base/file-lock.ts';
+import { lockDataDir } from '../base/data-dir-lock.ts';
 import { createLog } from '../observability/log.ts';
 import { loadSettings, type Settings } from '../settings/settings.ts';
 import type { Database } from '../store/database.ts';
@@ -22,9 +21,7 @@ async function openDatabase(settings: Settings, opened: AsyncDisposableStack): P
   if (settings.databaseUrl) {
     database = openPostgres({ url: settings.databaseUrl, log: createLog('silent') });
   } else {
-    await makeFolder(settings.dataDir);
-    const path = join(settings.dataDir, 'in-use');
-    const lock = await tryAcquireFileLock(path, { purpose: 'handoff migrate', subject: settings.dataDir });
+    const lock = await lockDataDir(settings.dataDir, 'handoff migrate');
     opened.defer(() => lock.release());
     database = await openPglite(join(settings.dataDir, 'database'));
   }

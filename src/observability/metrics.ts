@@ -1,6 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Every metric of the service, declared in one place; labels have few values and never an id. */
+/**
+ * Every metric of the service, declared in one place; labels have few values and never an id. With several workers
+ * their metrics are added up: where a sum means nothing, the metric says by `aggregator` what to show instead.
+ */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -26,6 +29,7 @@ export function createMetrics() {
     secretsLoadedAt: new Gauge({
       name: 'handoff_secrets_loaded_timestamp_seconds',
       help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      aggregator: 'min',
       registers,
     }),
     auditAttemptsDropped: new Counter({
@@ -109,11 +113,13 @@ function crmMetrics(registers: Registry[]) {
     crmApiUsage: new Gauge({
       name: 'handoff_crm_api_usage',
       help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+      aggregator: 'max',
       registers,
     }),
     crmApiLimit: new Gauge({
       name: 'handoff_crm_api_limit',
       help: 'Daily quota of calls of the org, as the CRM last told.',
+      aggregator: 'max',
       registers,
     }),
     crmUnreadableFields: new Counter({
@@ -155,6 +161,21 @@ class ClockGauge extends Gauge {
     this.set(this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000);
     return super.get();
   }
+}
+
+/** What the parent of several workers knows by itself. */
+export function createGroupMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    registry,
+    workers: new Gauge({ name: 'handoff_workers', help: 'Worker processes that serve requests.', registers }),
+    workerEnds: new Counter({
+      name: 'handoff_worker_ends_total',
+      help: 'Worker processes that ended although nobody had asked them to, and were replaced.',
+      registers,
+    }),
+  };
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;

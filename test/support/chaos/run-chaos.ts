@@ -151,12 +151,9 @@ class Rounds {
     const { kills, writes, onProgress } = this.#options;
     const random = randomFrom(this.#options.seed + 1000);
     let isOver = false;
-    lives.then(
-      () => {
-        isOver = true;
-      },
-      () => {},
-    );
+    void lives.finally(() => {
+      isOver = true;
+    });
     for (let round = 1; round <= kills; round++) {
       this.#allow(Math.ceil(writes / kills));
       await delay(random() * 150);

@@ -20,6 +20,12 @@ export interface StubbornClientOptions {
   figures: Figures;
 }
 
+/** What a key has met on its way: a connection that broke, and an owner that still had it. */
+interface Met {
+  noAnswer: boolean;
+  owner: boolean;
+}
+
 /** Longer than any replica may take for a request. */
 const answerWithinMs = 40_000;
 /** A key that is not done by then counts as lost. */
@@ -50,28 +56,24 @@ export class StubbornClient {
 
   /** The answer that is not about to change; `twice` sends the first request to two replicas at once. */
   async sendUntilDone(request: WriteRequest, twice: boolean): Promise<Answer> {
-    const { figures } = this.#options;
     const giveUpAt = performance.now() + doneWithinMs;
-    let hadNoAnswer = false;
-    let waited = false;
+    const met: Met = { noAnswer: false, owner: false };
     for (let tried = 0; performance.now() < giveUpAt; tried++) {
       const sends = twice && tried === 0 ? 2 : 1;
       const answers = await Promise.all(Array.from({ length: sends }, () => this.send(request)));
-      this.#count(answers, tried > 0);
-      const done = answers.filter((answer) => answer !== undefined).filter((answer) => !isPassing(answer));
-      const [answer] = done;
-      if (answer) {
-        if (done.some((other) => other.text !== answer.text)) {
-          figures.violation(`two answers at once to ${describe(request)} differ`);
-        }
-        if (hadNoAnswer && waited && !isReplay(answer)) figures.takenOver += 1;
-        return answer;
-      }
-      hadNoAnswer ||= answers.includes(undefined);
-      waited ||= answers.some((each) => each?.status === 409);
+      for (const [index, answer] of answers.entries()) this.#count(answer, tried + index > 0, met);
+      const [answer, other = answer] = answers.filter((each) => each && !isPassing(each));
+      if (answer) return this.#settle(request, answer, other, met);
       await delay(pauseMs(answers[0], tried));
     }
     throw new Error(`${describe(request)} was not done within ${doneWithinMs / 60_000} minutes`);
+  }
+
+  #settle(request: WriteRequest, answer: Answer, other: Answer | undefined, met: Met): Answer {
+    const { figures } = this.#options;
+    if (other?.text !== answer.text) figures.violation(`two answers to ${describe(request)} differ`);
+    if (met.noAnswer && met.owner && !isReplay(answer)) figures.takenOver += 1;
+    return answer;
   }
 
   /** Reads until there is an answer. */
@@ -86,15 +88,18 @@ export class StubbornClient {
     throw new Error(`GET ${path} was not answered within ${doneWithinMs / 60_000} minutes`);
   }
 
-  #count(answers: (Answer | undefined)[], isRepeat: boolean): void {
+  #count(answer: Answer | undefined, isRepeat: boolean, met: Met): void {
     const { figures } = this.#options;
-    for (const [index, answer] of answers.entries()) {
-      figures.sent += 1;
-      if (isRepeat || index > 0) figures.repeats += 1;
-      if (answer === undefined) figures.broken += 1;
-      else figures.answered(answer.status);
-      if (answer && isReplay(answer)) figures.replays += 1;
+    figures.sent += 1;
+    if (isRepeat) figures.repeats += 1;
+    if (answer === undefined) {
+      figures.broken += 1;
+      met.noAnswer = true;
+      return;
     }
+    figures.answered(answer.status);
+    if (isReplay(answer)) figures.replays += 1;
+    met.owner ||= answer.status === 409;
   }
 
   async #exchange(path: string, init: RequestInit): Promise<Answer | undefined> {
