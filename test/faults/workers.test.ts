@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -48,7 +49,11 @@ describe('a gateway of several worker processes', () => {
       postgres && redis ? body() : context.skip('there is no PostgreSQL or no Redis'),
     );
   const writesOf = async () => new KeyedWrites(ownOrg.org, (await installation.credentials()).console);
-  const ready = async () => (await fetch(`${operations}/readyz`)).status;
+  const ready = async () => {
+    const answer = await fetch(`${operations}/readyz`);
+    await answer.text();
+    return answer.status;
+  };
 
   behaves('serves with all of them, and shows their metrics and readiness as those of one', async () => {
     const gateway = await installation.start();
@@ -120,7 +125,9 @@ describe('a gateway of several worker processes', () => {
     gateway.signal('SIGINT');
     while ((await ready()) !== 503) await delay(10);
     // It still accepts for drainSeconds.
-    assert.equal((await fetch(`${gateway.url}/v1/docs`)).headers.get('connection'), 'close');
+    const late = await fetch(`${gateway.url}/v1/docs`);
+    await late.text();
+    assert.equal(late.headers.get('connection'), 'close');
     await hold.remove();
     for (const [index, answer] of (await Promise.all(sends)).entries()) all[index]?.assertDone(answer);
     assert.deepEqual(await gateway.ended, { code: 0, signal: null });
@@ -145,7 +152,7 @@ describe('a gateway of several worker processes', () => {
   }
 
   behaves('gives up in words when its workers do not live', async () => {
-    const gateway = await installation.start();
+    const gateway = await installation.start({ WORKERS: '4' });
     const killed = new Set<number>();
     let ended = false;
     void gateway.ended.then(() => {
@@ -164,6 +171,7 @@ describe('a gateway of several worker processes', () => {
 
   behaves('says once what keeps it from starting', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
     const { port } = taken.address() as { port: number };
     await assert.rejects(installation.start({ PORT: String(port) }), ({ message }: Error) => {
       assert.equal(message.split(`Port ${port} is in use`).length, 2);

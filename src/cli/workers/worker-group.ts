@@ -21,7 +21,7 @@ const tooManyEnds = 10;
 const periodMs = 60_000;
 /** Before the first replacement within a minute; doubled for each further one. */
 const firstPauseMs = 100;
-const longestPauseMs = 5000;
+const longestPauseMs = 2000;
 /** A worker that takes longer to tell its metrics is shown as it was before. */
 const metricsWithinMs = 1000;
 

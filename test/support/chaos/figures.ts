@@ -40,7 +40,7 @@ export class Figures {
       `writes (keys) ${this.writes}, kills ${this.kills}, ${((performance.now() - this.#startedAt) / 1000).toFixed(0)} s`,
       `requests ${this.sent}, of them repeats ${this.repeats}; no answer ${this.broken}; reads ${this.reads}`,
       `answers ${list(answers)}; of them replays ${this.replays}`,
-      `409s ${this.answers.get(409) ?? 0}, 503s ${this.answers.get(503) ?? 0}, keys taken over from a dead owner ${this.takenOver}`,
+      `409s ${this.answers.get(409) ?? 0}, 503s ${this.answers.get(503) ?? 0}, keys carried out by a repeat after their owner died ${this.takenOver}`,
       `calls to the CRM that failed ${list(this.faults)}`,
       ...this.checks,
       `violations ${this.violations.length}`,
