@@ -152,20 +152,16 @@ describe('a gateway of several worker processes', () => {
   }
 
   behaves('gives up in words when its workers do not live', async () => {
-    const gateway = await installation.start({ WORKERS: '4' });
+    const gateway = await installation.start();
     const killed = new Set<number>();
-    let ended = false;
-    void gateway.ended.then(() => {
-      ended = true;
-    });
-    while (!ended) {
-      for (const pid of workersOf(gateway).filter((each) => !killed.has(each))) {
+    const killing = setInterval(() => {
+      for (const { worker_pid: pid } of logLines(gateway, 'a worker starts')) {
+        if (!killed.has(pid) && isAlive(pid)) process.kill(pid, 'SIGKILL');
         killed.add(pid);
-        if (isAlive(pid)) process.kill(pid, 'SIGKILL');
       }
-      await delay(10);
-    }
+    }, 10);
     assert.equal((await gateway.ended).code, 1);
+    clearInterval(killing);
     assert.match(gateway.output.join('\n'), /10 workers ended within a minute/);
   });
 

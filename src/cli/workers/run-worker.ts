@@ -38,6 +38,8 @@ export async function runWorker(settings: Settings): Promise<void> {
   } catch (error) {
     if (stopping) return;
     await app.close();
+    // The line to the parent alone would keep this process alive.
+    process.channel?.unref();
     throw explainTakenPort(error);
   }
 }

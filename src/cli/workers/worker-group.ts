@@ -95,6 +95,7 @@ export class WorkerGroup {
     const worker = fork();
     const { pid } = worker.process;
     this.#running.add(worker);
+    log.info({ worker_pid: pid }, 'a worker starts');
     worker.on('message', (message: FromWorker) => this.#onMessage(worker, message));
     worker.once('exit', (code, signal) => this.#onExit(worker, code, signal));
     // The exit tells all that there is to know.

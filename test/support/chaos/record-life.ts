@@ -43,7 +43,7 @@ export interface LifeOptions {
   onDone: (write: DoneWrite) => void;
 }
 
-export function writesOf({ changes, deleted }: LifePlan): number {
+function writesOf({ changes, deleted }: LifePlan): number {
   return 1 + changes.length + (deleted ? 1 : 0);
 }
 
