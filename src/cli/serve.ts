@@ -15,7 +15,7 @@ export async function serve(configFile: string | undefined): Promise<void> {
   if (settings.workers === 1) return serveAlone(settings);
   // Only here: what several processes need is not loaded for one.
   const { serveWithWorkers } = await import('./workers/serve-with-workers.ts');
-  return serveWithWorkers(settings, configFile);
+  return serveWithWorkers(settings);
 }
 
 async function serveAlone(settings: Settings): Promise<void> {

@@ -1,5 +1,4 @@
 import cluster from 'node:cluster';
-import { fileURLToPath } from 'node:url';
 import { createOperationsServer } from '../../api/operations-server.ts';
 import { lockDataDir } from '../../base/data-dir-lock.ts';
 import { banner } from '../../embedded/banner.ts';
@@ -14,14 +13,13 @@ import { warnOfSettingsWithoutEffect } from '../without-effect.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';
 
-const program = fileURLToPath(new URL('../../main.ts', import.meta.url));
-
 /**
  * Runs the service in several processes on one port. This one is their parent: it holds the data directory, answers at
  * the metrics port for all of them, runs the simulated org where there is no real one, and serves no request itself.
- * It hands new connections to the workers by turns. Throws what keeps the service from starting or from going on.
+ * It hands new connections to the workers by turns; each is this same program with the same arguments. Throws what keeps
+ * the service from starting or from going on.
  */
-export async function serveWithWorkers(settings: Settings, configFile: string | undefined): Promise<void> {
+export async function serveWithWorkers(settings: Settings): Promise<void> {
   if (cluster.isWorker) return runWorker(settings);
   const log = createLog(settings.logLevel, { pid: process.pid });
   warnOfSettingsWithoutEffect(settings, log);
@@ -53,7 +51,8 @@ export async function serveWithWorkers(settings: Settings, configFile: string | 
     const operationsUrl = await openOperationsPort(settings, group, metrics, opened);
     const org = settings.crm ? undefined : await startOrg(settings, log, opened);
     if (org) Object.assign(env, settingsOf(org));
-    startWorkersAs(configFile);
+    // As JSON, metrics that are not a number would arrive as something else.
+    cluster.setupPrimary({ serialization: 'advanced' });
     const url = await group.start();
     log.info({ url, operations_url: operationsUrl, workers: settings.workers }, 'ready');
     if (org) process.stdout.write(`${banner({ url, operationsUrl, settings, org })}\n`);
@@ -64,15 +63,6 @@ export async function serveWithWorkers(settings: Settings, configFile: string | 
     await stop();
     throw explainTakenPort(error);
   }
-}
-
-function startWorkersAs(configFile: string | undefined): void {
-  cluster.setupPrimary({
-    exec: program,
-    args: configFile === undefined ? [] : ['--config', configFile],
-    // As JSON, metrics that are not a number would arrive as something else.
-    serialization: 'advanced',
-  });
 }
 
 async function openOperationsPort(
