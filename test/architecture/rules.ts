@@ -72,7 +72,9 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/base': [],
 
   // Outside the service. The simulators are what it is tested against: shared code would prove nothing.
-  simulators: [],
+  'simulators/shared': [],
+  'simulators/salesforce': ['simulators/shared'],
+  'simulators/dining': ['simulators/shared'],
   salesforce: [],
 };
 
