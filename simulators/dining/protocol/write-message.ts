@@ -11,7 +11,7 @@ type OutgoingValue = string | number | boolean | bigint | undefined | Outgoing |
  * lists, enums of value 0). Quirks change that.
  */
 export function writeMessage(message: Outgoing, quirks: readonly Quirk[]): string {
-  return JSON.stringify(message, function (this: unknown, name, value: unknown) {
+  return JSON.stringify(message, (name, value: unknown): unknown => {
     if (typeof value === 'bigint') return quirks.includes('numbers') ? Number(value) : String(value);
     if (name !== '' && isDefault(value) && !quirks.includes('printsDefaults')) return undefined;
     return quirks.includes('camelCase') && isObject(value) ? renamed(value) : value;
@@ -20,14 +20,19 @@ export function writeMessage(message: Outgoing, quirks: readonly Quirk[]): strin
 
 function isDefault(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
-  return value === false || value === 0 || value === '' || /_UNSPECIFIED$/.test(String(value));
+  return (
+    value === false ||
+    value === 0 ||
+    value === '' ||
+    (typeof value === 'string' && value.endsWith('_UNSPECIFIED'))
+  );
 }
 
-function isObject(value: unknown): value is object {
+function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function renamed(value: object): object {
+function renamed(value: Record<string, unknown>): object {
   const entries = Object.entries(value).map(([name, each]) => [
     name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
     each,
