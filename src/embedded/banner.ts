@@ -44,10 +44,12 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
   const rows = [
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
-    org ? ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org'] : ['CRM', 'real', ''],
+    org
+      ? ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org']
+      : ['CRM', hostOf(settings.crm?.loginUrl), ''],
     diningPartner
       ? ['Dining', `simulated at ${diningPartner.url}`, 'set dining.* for a real partner']
-      : ['Dining', 'real', ''],
+      : ['Dining', hostOf(settings.dining?.baseUrl), ''],
     ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
     ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
     [
@@ -67,6 +69,11 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
     '',
     ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId)) : []),
   ].join('\n');
+}
+
+/** Never the whole of it: people put credentials into addresses. */
+function hostOf(url: string | undefined): string {
+  return URL.parse(url ?? '')?.host ?? '';
 }
 
 function invitation(command: string): string[] {
