@@ -44,12 +44,8 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
   const rows = [
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
-    org
-      ? ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org']
-      : ['CRM', hostOf(settings.crm?.loginUrl), ''],
-    diningPartner
-      ? ['Dining', `simulated at ${diningPartner.url}`, 'set dining.* for a real partner']
-      : ['Dining', hostOf(settings.dining?.baseUrl), ''],
+    ['CRM', ...address(org, settings.crm?.loginUrl, 'set crm.* for a real Salesforce org')],
+    ['Dining', ...address(diningPartner, settings.dining?.baseUrl, 'set dining.* for a real partner')],
     ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
     ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
     [
@@ -71,9 +67,9 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
   ].join('\n');
 }
 
-/** Never the whole of it: people put credentials into addresses. */
-function hostOf(url: string | undefined): string {
-  return URL.parse(url ?? '')?.host ?? '';
+/** Of a real system never the whole address: people put credentials there. */
+function address(simulated: { url: string } | undefined, real: string | undefined, advice: string): string[] {
+  return simulated ? [`simulated at ${simulated.url}`, advice] : [URL.parse(real ?? '')?.host ?? ''];
 }
 
 function invitation(command: string): string[] {

@@ -151,7 +151,7 @@ describe('settings', () => {
         );
     }
     assert.match(
-      faultsOf({ DINING_PASSWORD_SECRET: '../escape', ...partner }).join(),
+      faultsOf({ DINING_PASSWORD_SECRET: 'no name', ...partner }).join(),
       /dining\.passwordSecret/,
     );
   });

@@ -4,12 +4,13 @@ import type { HttpAnswer, HttpCall } from '../../shared/exchange.ts';
 import type { Credentials } from '../control/control.ts';
 import type { FaultEffect, FaultInput, FaultKind } from '../control/fault-input.ts';
 import { ProtocolError } from '../protocol/protocol-error.ts';
+import type { Quirk } from '../protocol/quirks.ts';
 import { readMessage } from '../protocol/read-message.ts';
 import { type Method, requests } from '../protocol/shapes.ts';
 import { writeMessage } from '../protocol/write-message.ts';
 import { Failure } from '../restaurant/failures.ts';
 import type { createRestaurant } from '../restaurant/restaurant.ts';
-import type { Quirk, Settings } from '../restaurant/settings.ts';
+import type { Settings } from '../restaurant/settings.ts';
 
 export interface PipelineParts {
   restaurant: ReturnType<typeof createRestaurant>;

@@ -1,6 +1,4 @@
-import type { Booking, Status } from '../restaurant/booking.ts';
-import type { Slot } from '../restaurant/calendar.ts';
-import type { Quirk } from '../restaurant/settings.ts';
+import type { Quirk } from './quirks.ts';
 
 /** A message as it goes out: snake_case names; `bigint` where the protocol has int64. */
 export type Outgoing = { [name: string]: OutgoingValue };
@@ -38,31 +36,4 @@ function renamed(value: Record<string, unknown>): object {
     each,
   ]);
   return Object.fromEntries(entries) as object;
-}
-
-function slotMessage(slot: Slot, status: Status): Outgoing {
-  return {
-    merchant_id: slot.merchantId,
-    service_id: slot.serviceId,
-    start_sec: BigInt(slot.startSec),
-    duration_sec: BigInt(slot.durationSec),
-    resources: { party_size: slot.partySize },
-    confirmation_mode:
-      status === 'PENDING_MERCHANT_CONFIRMATION'
-        ? 'CONFIRMATION_MODE_ASYNCHRONOUS'
-        : 'CONFIRMATION_MODE_SYNCHRONOUS',
-  };
-}
-
-export function bookingMessage(booking: Booking, quirks: readonly Quirk[]): Outgoing {
-  const payment = quirks.includes('withoutPrepaymentStatus')
-    ? undefined
-    : { prepayment_status: booking.prepaymentStatus };
-  return {
-    booking_id: booking.id,
-    slot: slotMessage(booking.slot, booking.status),
-    user_information: booking.user as Outgoing,
-    status: booking.status,
-    payment_information: payment,
-  };
 }
