@@ -26,6 +26,7 @@ import { createJobQueue } from './jobs/job-queue.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
+import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
@@ -56,6 +57,7 @@ interface Context {
   settings: Settings;
   log: Log;
   metrics: ReturnType<typeof createMetrics>;
+  tracing: Tracing;
   /** What was opened, to be closed last first. */
   opened: AsyncDisposableStack;
   /** Aborted when a stop begins. */
@@ -72,6 +74,7 @@ export function createApp(settings: Settings, log: Log): App {
     settings,
     log,
     metrics: createMetrics(),
+    tracing: plainTracing,
     opened,
     stopping: stop.signal,
     cutConnections: () => {},
@@ -82,6 +85,7 @@ export function createApp(settings: Settings, log: Log): App {
   async function start(): Promise<Started> {
     await lockDataDir(context);
     const tls = await openTls(context);
+    await startTracing(context);
     const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
     const secrets = await openSecrets(context);
     const cache = await openCache(context);
@@ -95,6 +99,7 @@ export function createApp(settings: Settings, log: Log): App {
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
+    context.metrics.ready.set(stop.signal.aborted ? 0 : 1);
     return { url, operationsUrl, org, diningPartner };
   }
 
@@ -107,6 +112,7 @@ export function createApp(settings: Settings, log: Log): App {
       // What is still open near the end is cut, so that there is time to save all else.
       const cut = setTimeout(() => context.cutConnections(), (settings.shutdownSeconds - 1) * 1000).unref();
       stop.abort(new Error('the service is stopping'));
+      context.metrics.ready.set(0);
       await starting?.catch(() => {});
       // A balancer needs time to see that this replica is no longer ready; until then it still answers.
       if (ready) await sleep(settings.drainSeconds * 1000);
@@ -130,6 +136,13 @@ async function openTls({ settings, log, metrics, opened }: Context): Promise<Tls
   const tls = await openTlsDoor({ settings: settings.tls, log, metrics });
   opened.defer(() => tls.stop());
   return tls;
+}
+
+/** Early, so that it is closed late: the last requests are traced too. */
+async function startTracing(context: Context): Promise<void> {
+  const { environment } = context.settings;
+  context.tracing = await openTracing({ env: process.env, log: context.log, version, environment });
+  context.opened.defer(() => context.tracing.stop());
 }
 
 async function openOperationsPort(context: Context, isReady: () => boolean): Promise<string | undefined> {
@@ -278,7 +291,7 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm, connecto
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
-  { settings, log, opened, stopping }: Context,
+  { settings, log, metrics, opened, stopping }: Context,
   { database, audit, routes }: Pick<Parts, 'database' | 'audit'> & { routes: readonly Route[] },
 ): void {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
@@ -286,6 +299,7 @@ function startJobs(
   const jobs = createJobQueue({
     database,
     log,
+    metrics,
     jobs: [
       { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
       {
@@ -311,18 +325,24 @@ interface ServerParts {
 }
 
 function buildServer(context: Context, { database, cache, consumers, routes, tls }: ServerParts): Server {
-  const { settings, log, metrics, opened, stopping } = context;
+  const { settings, log, metrics, tracing, opened, stopping } = context;
   const { rateLimitPerMinute: perMinute, rateLimitFailedPerMinute: failedPerMinute } = settings;
-  const limits = createRateLimits({ perMinute, failedPerMinute, cache });
+  const limits = createRateLimits({ perMinute, failedPerMinute, cache, metrics });
   opened.defer(() => limits.stop());
   const server = createServer({
     routes,
     authenticate: consumers.authenticate,
     attempts: consumers.attempts,
     limits,
-    ledger: createLedger({ database, metrics, retentionHours: settings.idempotencyRetentionHours }),
+    ledger: createLedger({
+      database,
+      metrics,
+      retentionHours: settings.idempotencyRetentionHours,
+      statementsAtOnce: 2,
+    }),
     log,
     metrics,
+    tracing,
     trustProxies: settings.trustProxies,
     tls,
     isStopping: () => stopping.aborted,

@@ -28,6 +28,18 @@ export interface ClaimRow {
   continued: boolean;
 }
 
+/** The answer of an owner to its claim. */
+export interface Completion {
+  claim: Pick<KeyedRequest, 'consumerId' | 'key'>;
+  fence: string;
+  answer: StoredAnswer;
+}
+
+interface Identity {
+  consumer_id: string;
+  key: string;
+}
+
 /** A claim that somebody else has, or that is completed. */
 export type EarlierClaim = { fingerprint: Uint8Array } & (
   | { completed: false }
@@ -55,19 +67,23 @@ export class ClaimsTable {
     this.#retention = interval(retentionHours * 3600);
   }
 
-  /** One statement decides who owns the claim; no row means that somebody else does, or that it is completed. */
-  async take({
-    consumerId,
-    key,
-    operation,
-    fingerprint,
-    externalId,
-  }: KeyedRequest): Promise<ClaimRow | undefined> {
-    const { rows } = await sql<ClaimRow>`
+  /**
+   * One statement decides who owns the claims; undefined means that somebody else does, or that it is completed. No
+   * two requests may have the same consumer and key. Rows are locked in the order of keys, so that replicas that take
+   * the same claims at the same time wait for each other in turn.
+   */
+  async take(requests: readonly KeyedRequest[]): Promise<(ClaimRow | undefined)[]> {
+    const column = (value: (request: KeyedRequest) => string) => requests.map(value);
+    const { rows } = await sql<ClaimRow & Identity>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
-      values (${consumerId}, ${key}, ${operation}, ${fingerprint}, ${externalId}, ${firstFence},
-        now() + ${interval(leaseSeconds)}, now(), now())
+      select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, ${firstFence},
+        now() + ${interval(leaseSeconds)}, now(), now()
+      from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
+        ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
+        ${column(({ externalId }) => externalId)}::uuid[])
+        as wanted (consumer_id, key, operation, fingerprint, external_id)
+      order by consumer_id, key
       on conflict (consumer_id, key) do update set
         fence = c.fence + 1,
         lease_until = excluded.lease_until,
@@ -80,9 +96,11 @@ export class ClaimsTable {
         completed_at = null, response_status = null, response_headers = null, response_body = null
       where c.completed_at <= now() - ${this.#retention}
         or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
-      returning external_id, entity_tag_before, fence::text, created_at <> last_attempt_at as continued
+      returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
+        created_at <> last_attempt_at as continued
     `.execute(this.#db);
-    return rows[0];
+    const taken = new Map(rows.map((row) => [`${row.consumer_id} ${row.key}`, row]));
+    return requests.map((request) => taken.get(identify(request)));
   }
 
   async find({ consumerId, key }: KeyedRequest): Promise<EarlierClaim | undefined> {
@@ -93,19 +111,34 @@ export class ClaimsTable {
     return rows[0];
   }
 
-  /** Stores the answer; false, and nothing is changed, for an owner that was replaced. */
-  complete(request: KeyedRequest, fence: string, { status, headers, body }: StoredAnswer): Promise<boolean> {
-    return this.#change(
-      request,
-      fence,
-      sql`completed_at = now(), response_status = ${status},
-        response_headers = ${JSON.stringify(headers)}::jsonb, response_body = ${body}`,
-    );
+  /** Stores answers; false, and nothing is changed, for an owner that was replaced. */
+  async complete(completions: readonly Completion[]): Promise<boolean[]> {
+    const column = (value: (completion: Completion) => string | number) => completions.map(value);
+    const { rows } = await sql<Identity>`
+      update idempotency_claims c set completed_at = now(), response_status = done.status,
+        response_headers = done.headers::jsonb, response_body = done.body
+      from unnest(${column(({ claim }) => claim.consumerId)}::text[], ${column(({ claim }) => claim.key)}::uuid[],
+        ${column(({ fence }) => fence)}::bigint[], ${column(({ answer }) => answer.status)}::smallint[],
+        ${column(({ answer }) => JSON.stringify(answer.headers))}::text[],
+        ${column(({ answer }) => answer.body)}::text[]) as done (consumer_id, key, fence, status, headers, body)
+      where c.consumer_id = done.consumer_id and c.key = done.key and c.fence = done.fence and c.completed_at is null
+      returning c.consumer_id, c.key::text
+    `.execute(this.#db);
+    const stored = new Set(rows.map((row) => `${row.consumer_id} ${row.key}`));
+    return completions.map(({ claim }) => stored.has(identify(claim)));
   }
 
   /** Gives the claim back: a repeat may take it at once. */
   release(request: KeyedRequest, fence: string): Promise<boolean> {
     return this.#change(request, fence, sql`lease_until = now(), last_attempt_at = now()`);
+  }
+
+  /** Frees the key, if the claim is unfinished and this is still its fence. */
+  async remove({ consumerId, key }: Completion['claim'], fence: string): Promise<void> {
+    await sql`
+      delete from idempotency_claims
+      where consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint and completed_at is null
+    `.execute(this.#db);
   }
 
   remember(request: KeyedRequest, fence: string, entityTag: string): Promise<boolean> {
@@ -132,6 +165,16 @@ export class ClaimsTable {
     `.execute(this.#db);
     return numAffectedRows === 1n;
   }
+}
+
+/** What one claim is known by; keys are in lower case. */
+export function identify({ consumerId, key }: Pick<KeyedRequest, 'consumerId' | 'key'>): string {
+  return `${consumerId} ${key}`;
+}
+
+/** As text: drivers differ in how they send arrays of bytes. */
+function hexFingerprint({ fingerprint }: KeyedRequest): string {
+  return fingerprint.toString('hex');
 }
 
 /** A duration in SQL. */

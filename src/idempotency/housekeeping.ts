@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Log } from '../observability/log.ts';
 import type { Database } from '../store/database.ts';
-import { interval, leaseSeconds, type StoredAnswer } from './claims-table.ts';
+import { ClaimsTable, interval, leaseSeconds, type StoredAnswer } from './claims-table.ts';
 
 /** Claims looked at in one run; the rest waits for the next. */
 const batch = 500;
@@ -34,6 +34,7 @@ interface AbandonedClaim {
  */
 export function createHousekeeping({ database, log, retentionHours, settle }: HousekeepingOptions) {
   const db = database.sql;
+  const claims = new ClaimsTable(database, retentionHours);
   const retention = interval(retentionHours * 3600);
 
   async function deleteExpired(): Promise<void> {
@@ -56,15 +57,9 @@ export function createHousekeeping({ database, log, retentionHours, settle }: Ho
 
   async function finish({ consumer_id, key, fence, operation, external_id }: AbandonedClaim): Promise<void> {
     const answer = await settle(operation, external_id);
-    const mine = sql`consumer_id = ${consumer_id} and key = ${key} and fence = ${fence}::bigint and completed_at is null`;
-    if (!answer) {
-      await sql`delete from idempotency_claims where ${mine}`.execute(db);
-      return;
-    }
-    await sql`
-      update idempotency_claims set completed_at = now(), response_status = ${answer.status},
-        response_headers = ${JSON.stringify(answer.headers)}::jsonb, response_body = ${answer.body}
-      where ${mine}`.execute(db);
+    const claim = { consumerId: consumer_id, key };
+    if (answer) await claims.complete([{ claim, fence, answer }]);
+    else await claims.remove(claim, fence);
   }
 
   return {

@@ -2,13 +2,17 @@ import { timingSafeEqual } from 'node:crypto';
 import { Problem } from '../base/problem.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
+import { isAway } from '../store/is-away.ts';
 import {
   type ClaimRow,
   ClaimsTable,
+  type Completion,
   type EarlierClaim,
+  identify,
   type KeyedRequest,
   type StoredAnswer,
 } from './claims-table.ts';
+import { gather } from './gather.ts';
 
 /*
  * The ledger of keyed writes. A claim is one row (consumer, key); it is in one of these states:
@@ -62,17 +66,31 @@ export interface LedgerOptions {
   database: Database;
   metrics: Metrics;
   retentionHours: number;
+  /** Statements of each kind under way at once; what comes meanwhile shares the next. */
+  statementsAtOnce: number;
 }
 
-export function createLedger({ database, metrics, retentionHours }: LedgerOptions): Ledger {
+/** Keeps statements short: other replicas may wait for the rows. */
+const mostInStatement = 100;
+
+export function createLedger({ database, metrics, retentionHours, statementsAtOnce }: LedgerOptions): Ledger {
   const claims = new ClaimsTable(database, retentionHours);
+  const sharing = { atOnce: statementsAtOnce, most: mostInStatement };
+  const take = gather((requests: KeyedRequest[]) => claims.take(requests), isAway, {
+    ...sharing,
+    identity: identify,
+  });
+  const complete = gather((completions: Completion[]) => claims.complete(completions), isAway, {
+    ...sharing,
+    identity: ({ claim }) => identify(claim),
+  });
   return {
     async run(request, execute, admit) {
       const refusal = catchRefusal(admit);
       if (refusal)
         return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
       const claimedAt = performance.now();
-      const row = await orUnavailable(() => claims.take(request));
+      const row = await orUnavailable(() => take(request));
       if (!row) {
         const earlier = await orUnavailable(() => claims.find(request));
         return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
@@ -86,7 +104,10 @@ export function createLedger({ database, metrics, retentionHours }: LedgerOption
         await claims.release(request, row.fence).catch(() => undefined);
         throw error;
       }
-      const isStored = await orUnavailable(() => claims.complete(request, row.fence, answer), true);
+      const isStored = await orUnavailable(
+        () => complete({ claim: request, fence: row.fence, answer }),
+        true,
+      );
       if (!isStored) throw inProgress();
       return { answer, replayed: false };
     },

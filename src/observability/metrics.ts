@@ -4,14 +4,17 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  // Sums of others, with a suffix that Prometheus keeps for counters.
+  for (const what of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
   const registers = [registry];
   return {
     registry,
-    httpRequestDuration: new Histogram({
-      name: 'http_server_request_duration_seconds',
-      help: 'Duration of requests by method, route pattern and status.',
-      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
-      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+    ...requestMetrics(registers),
+    ready: new Gauge({
+      name: 'handoff_ready',
+      help: '1 while this process takes requests; 0 before it is warm and while it stops.',
+      aggregator: 'min',
       registers,
     }),
     authenticationAttempts: new Counter({
@@ -43,10 +46,42 @@ export function createMetrics() {
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers,
     }),
+    ...tokenMetrics(registers),
+    jobQueueDepth: new Gauge({
+      name: 'handoff_job_queue_depth',
+      help: 'Jobs by queue and state, over all replicas, as pg-boss last counted them.',
+      labelNames: ['queue', 'state'] as const,
+      aggregator: 'max',
+      registers,
+    }),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by what the ledger said.',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of requests. */
+function requestMetrics(registers: Registry[]) {
+  return {
+    httpRequestDuration: new Histogram({
+      name: 'http_server_request_duration_seconds',
+      help: 'Duration of requests by method, route pattern and status.',
+      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
+    }),
+    httpActiveRequests: new Gauge({
+      name: 'http_server_active_requests',
+      help: 'Requests in flight.',
+      registers,
+    }),
+    rateLimitRefusals: new Counter({
+      name: 'handoff_rate_limit_refusals_total',
+      help: 'Requests that a rate limit refused, by limit.',
+      labelNames: ['limit'] as const,
       registers,
     }),
   };
@@ -95,6 +130,38 @@ function crmMetrics(registers: Registry[]) {
       registers,
     }),
   };
+}
+
+/** What is measured of the access token to the CRM, besides how it was come by. */
+function tokenMetrics(registers: Registry[]) {
+  return {
+    crmTokenAge: new ClockGauge({
+      name: 'handoff_crm_token_age_seconds',
+      help: 'How long this process has used the CRM access token of its last call; 0 before the first call.',
+      aggregator: 'max',
+      registers,
+    }),
+    crmTokenExpiresAt: new Gauge({
+      name: 'handoff_crm_token_expiry_timestamp_seconds',
+      help: 'When the CRM access token that is used expires; 0 before the first call.',
+      aggregator: 'max',
+      registers,
+    }),
+  };
+}
+
+/** A gauge that shows, whenever it is read, the seconds since it was last told to start anew. */
+class ClockGauge extends Gauge {
+  #startedAt: number | undefined;
+
+  restart(): void {
+    this.#startedAt = performance.now();
+  }
+
+  override async get() {
+    this.set(this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000);
+    return super.get();
+  }
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;

@@ -47,7 +47,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/observability',
     'src/base',
   ],
-  'src/idempotency': ['src/store/database.ts', 'src/observability', 'src/base'],
+  'src/idempotency': ['src/store/database.ts', 'src/store/is-away.ts', 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
 
   // The systems that unified resources span: the port, and one folder for each.
@@ -104,6 +104,12 @@ export const packageHomes: Record<string, readonly string[]> = {
   kysely: ['src/store', 'src/idempotency', 'src/consumers'],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
+  // One module, loaded only where traces are exported.
+  '@opentelemetry/api': ['src/observability/otlp-tracing.ts'],
+  '@opentelemetry/exporter-trace-otlp-http': ['src/observability/otlp-tracing.ts'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['src/observability/otlp-tracing.ts'],
+  '@opentelemetry/resources': ['src/observability/otlp-tracing.ts'],
+  '@opentelemetry/sdk-trace': ['src/observability/otlp-tracing.ts'],
   typebox: ['src'],
   '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
   'fast-xml-parser': ['simulators/salesforce'],

@@ -31,7 +31,7 @@ describe('the job that clears the ledger', () => {
     await copyEmptyDatabase(join(dir, 'database'));
     database = await openPglite(join(dir, 'database'));
     await migrate(database);
-    ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
+    ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
   });
   after(async () => {
     await database.close();

@@ -94,7 +94,12 @@ class SideBySide {
     this.#database = database;
     this.#clock = clock;
     const paused = { ...database, sql: database.sql.withPlugin(this.#runs.plugin) };
-    this.#ledger = createLedger({ database: paused, metrics: createMetrics(), retentionHours: 24 });
+    this.#ledger = createLedger({
+      database: paused,
+      metrics: createMetrics(),
+      retentionHours: 24,
+      statementsAtOnce: Number.POSITIVE_INFINITY,
+    });
   }
 
   async perform(step: Action): Promise<void> {

@@ -51,7 +51,7 @@ for (const [name, open] of Object.entries(openers)) {
       if (!opened) return;
       ({ database, stop } = opened);
       await migrate(database);
-      ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
+      ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
     });
     after(async () => {
       await database?.close();
@@ -182,6 +182,22 @@ for (const [name, open] of Object.entries(openers)) {
       assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
     });
 
+    behaves('an answer that can not be stored does not keep others from being stored', async () => {
+      const gate = Promise.withResolvers<void>();
+      const run = (body: string) =>
+        ledger.run(newRequest(), async () => {
+          await gate.promise;
+          return { ...created, body };
+        });
+      const results = ['"a"', '"b"', '"\0"', '"c"', '"d"'].map(run);
+      gate.resolve();
+      const settled = await Promise.allSettled(results);
+      assert.deepEqual(
+        settled.map(({ status }) => status),
+        ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+      );
+    });
+
     behaves('the key is free again when the retention is over, for any request', async () => {
       const request = newRequest();
       await ledger.run(request, succeed);
@@ -202,7 +218,12 @@ for (const [name, open] of Object.entries(openers)) {
 
 test('without its database the ledger says so, and that nothing was done', async () => {
   const database = openPostgres({ url: 'postgres://127.0.0.1:1/none', log: recordLog().log });
-  const ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24 });
+  const ledger = createLedger({
+    database,
+    metrics: createMetrics(),
+    retentionHours: 24,
+    statementsAtOnce: 2,
+  });
   const request = {
     consumerId: 'c',
     operation: 'x',
