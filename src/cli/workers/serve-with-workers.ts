@@ -3,6 +3,7 @@ import { createOperationsServer } from '../../api/operations-server.ts';
 import { lockDataDir } from '../../base/data-dir-lock.ts';
 import { banner } from '../../embedded/banner.ts';
 import { type SimulatedOrg, startSimulatedOrg } from '../../embedded/simulated-org.ts';
+import { type SimulatedPartner, startSimulatedPartner } from '../../embedded/simulated-partner.ts';
 import { createLog, type Log } from '../../observability/log.ts';
 import { WorkerMetrics } from '../../observability/worker-metrics.ts';
 import { openSecretsManager } from '../../secrets/open-secrets-manager.ts';
@@ -49,13 +50,14 @@ export async function serveWithWorkers(settings: Settings): Promise<void> {
     const lock = await lockDataDir(settings.dataDir, 'handoff serve');
     opened.defer(() => lock.release());
     const operationsUrl = await openOperationsPort(settings, group, metrics, opened);
-    const org = settings.crm ? undefined : await startOrg(settings, log, opened);
-    if (org) Object.assign(env, settingsOf(org));
+    const { org, diningPartner } = await startSimulators(settings, log, opened);
+    Object.assign(env, org && crmSettingsOf(org), diningPartner && diningSettingsOf(diningPartner));
     // As JSON, metrics that are not a number would arrive as something else.
     cluster.setupPrimary({ serialization: 'advanced' });
     const url = await group.start();
     log.info({ url, operations_url: operationsUrl, workers: settings.workers }, 'ready');
-    if (org) process.stdout.write(`${banner({ url, operationsUrl, settings, org })}\n`);
+    if (org || diningPartner)
+      process.stdout.write(`${banner({ url, operationsUrl, settings, org, diningPartner })}\n`);
     await group.failure;
   } catch (error) {
     if (stopping) return;
@@ -84,18 +86,34 @@ async function openOperationsPort(
   return operations.listen(metricsHost, metricsPort);
 }
 
-/** One org for all workers: each of its own would hold other records. */
-async function startOrg(settings: Settings, log: Log, opened: AsyncDisposableStack): Promise<SimulatedOrg> {
-  const { secretsManager: kind, secretsDir: dir, crmPrivateKeySecret: privateKeySecret, dataDir } = settings;
+interface Simulators {
+  org: SimulatedOrg | undefined;
+  diningPartner: SimulatedPartner | undefined;
+}
+
+/** One of each for all workers: each of its own would hold other records. */
+async function startSimulators(
+  settings: Settings,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<Simulators> {
+  const { crm, dining, production, dataDir } = settings;
+  const { secretsManager: kind, secretsDir: dir } = settings;
+  const { crmPrivateKeySecret: privateKeySecret, diningPasswordSecret: passwordSecret } = settings;
   const secrets = await openSecretsManager({ kind, dir, env: process.env, log });
   opened.defer(() => secrets.close());
-  const org = await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
-  opened.defer(() => org.close());
-  return org;
+  const org = crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
+  if (org) opened.defer(() => org.close());
+  const hasPartner = dining !== undefined || production;
+  const diningPartner = hasPartner
+    ? undefined
+    : await startSimulatedPartner({ secrets, passwordSecret, dataDir });
+  if (diningPartner) opened.defer(() => diningPartner.close());
+  return { org, diningPartner };
 }
 
 /** The org in the words in which a worker is told of a real one. */
-function settingsOf({ address }: SimulatedOrg): NodeJS.ProcessEnv {
+function crmSettingsOf({ address }: SimulatedOrg): NodeJS.ProcessEnv {
   const { loginUrl, audience, clientId, username } = address;
   return {
     CRM_LOGIN_URL: loginUrl,
@@ -103,4 +121,8 @@ function settingsOf({ address }: SimulatedOrg): NodeJS.ProcessEnv {
     CRM_CLIENT_ID: clientId,
     CRM_USERNAME: username,
   };
+}
+
+function diningSettingsOf({ address }: SimulatedPartner): NodeJS.ProcessEnv {
+  return { DINING_BASE_URL: address.baseUrl, DINING_USERNAME: address.username };
 }

@@ -1,8 +1,8 @@
 import { remainingMs } from '../../base/call.ts';
 import type { Span } from '../../base/span.ts';
 import { traceHeaders } from '../../base/trace-context.ts';
+import { type Http, HttpFailure } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import { type Http, HttpFailure } from '../http/http.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { createTokenGauges } from '../token/token-gauges.ts';
 import { failureOf } from './errors.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { randomFrom } from '../../../simulators/salesforce/control/random.ts';
+import { randomFrom } from '../../../simulators/shared/random.ts';
 import type { Org } from '../org.ts';
 import { type OwnOrg, startOwnOrg } from '../own-org.ts';
 import { checkLedger, checkOrg, checkReplays } from './checks.ts';

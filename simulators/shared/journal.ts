@@ -9,27 +9,15 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Row } from './schema.ts';
 
-/** `[object, row]` for a record written, `[object, id]` for one deleted. */
-export type JournalEntry = [object: string, change: Row | string];
-
-export interface Journal {
+/** A file of JSON lines that keeps what a simulator holds across restarts. */
+export interface Journal<Line> {
   /** Writes one transaction as one line; returns once the operating system has it, so a killed process keeps it. */
-  append(entries: JournalEntry[]): void;
+  append(line: Line): void;
   close(): void;
 }
 
-export interface JournalSnapshot {
-  entries(): Iterable<JournalEntry>;
-  counters(): Record<string, number>;
-}
-
-interface Header {
-  counters: Record<string, number>;
-}
-
-/** Fewer lines than this are not worth rewriting. */
+/** Fewer entries than this are not worth rewriting. */
 const COMPACT_ABOVE = 1000;
 
 /** Bytes of `content` up to and including its last newline: what follows is a line torn by a killed process. */
@@ -38,51 +26,37 @@ function wholeLines(content: Buffer): Buffer {
 }
 
 /**
- * Reads a journal and passes every entry to `apply`, every saved counter to `restore`.
+ * Reads a journal and passes every line to `apply`.
  * A torn last line belongs to a call that was never answered: it is cut off, so that the next line starts clean.
- * @returns the number of entries read.
  * @throws Error when a line other than the last can't be read: such a file was damaged, not torn.
  */
-export function replayJournal(
-  file: string,
-  apply: (entry: JournalEntry) => void,
-  restore: (counters: Record<string, number>) => void,
-): number {
-  if (!existsSync(file)) return 0;
+export function replayJournal(file: string, apply: (line: unknown) => void): void {
+  if (!existsSync(file)) return;
   const content = readFileSync(file);
   const whole = wholeLines(content);
   if (whole.length < content.length) truncateSync(file, whole.length);
-  let count = 0;
   let start = 0;
   for (let line = 1; start < whole.length; line += 1) {
     const end = whole.indexOf(10, start);
     const parsed = parseLine(whole.toString('utf8', start, end), file, line);
     start = end + 1;
-    if (Array.isArray(parsed)) {
-      for (const entry of parsed) apply(entry);
-      count += parsed.length;
-    } else {
-      restore(parsed.counters);
-    }
+    apply(parsed);
   }
-  return count;
 }
 
-function parseLine(text: string, file: string, line: number): JournalEntry[] | Header {
+function parseLine(text: string, file: string, line: number): unknown {
   try {
-    return JSON.parse(text) as JournalEntry[] | Header;
+    return JSON.parse(text);
   } catch {
     throw new Error(`${file}: line ${line} is damaged`);
   }
 }
 
 /** Writes the present state beside the journal and puts it in its place in one step. */
-function compact(file: string, snapshot: JournalSnapshot): void {
+function compact(file: string, lines: Iterable<unknown>): void {
   const temporary = `${file}.compact`;
   const descriptor = openSync(temporary, 'w', 0o600);
-  const header: Header = { counters: snapshot.counters() };
-  writeLine(descriptor, header);
-  for (const entry of snapshot.entries()) writeLine(descriptor, [entry]);
+  for (const line of lines) writeLine(descriptor, line);
   closeSync(descriptor);
   renameSync(temporary, file);
 }
@@ -93,21 +67,22 @@ function writeLine(descriptor: number, value: unknown): void {
   for (let written = 0; written < line.length; ) written += writeSync(descriptor, line, written);
 }
 
-/**
- * Opens the journal for appending, compacting it first when less than half of what it holds is still alive.
- * @param entriesRead what `replayJournal` returned for this file.
- */
-export function openJournal(
-  file: string,
-  entriesRead: number,
-  entriesAlive: number,
-  snapshot: JournalSnapshot,
-): Journal {
+export interface JournalState<Line> {
+  /** Entries that were read from the file. */
+  read: number;
+  /** Entries that are still alive. */
+  alive: number;
+  /** The present state as lines. */
+  lines(): Iterable<Line>;
+}
+
+/** Opens the journal for appending, compacting it first when less than half of what it holds is still alive. */
+export function openJournal<Line>(file: string, { read, alive, lines }: JournalState<Line>): Journal<Line> {
   mkdirSync(dirname(file), { recursive: true });
-  if (entriesRead > COMPACT_ABOVE && entriesRead > 2 * entriesAlive) compact(file, snapshot);
+  if (read > COMPACT_ABOVE && read > 2 * alive) compact(file, lines());
   const descriptor = openSync(file, 'a', 0o600);
   return {
-    append: (entries) => writeLine(descriptor, entries),
+    append: (line) => writeLine(descriptor, line),
     close: () => closeSync(descriptor),
   };
 }
