@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import type { Lock } from '../base/lock.ts';
 import type { Log } from '../observability/log.ts';
 import { createRedisSubscriber, type RedisSubscriber } from './redis-subscriber.ts';
-import { CacheUnavailable, type Lock, type SharedCache } from './shared-cache.ts';
+import { CacheUnavailable, type SharedCache } from './shared-cache.ts';
 
 /** A Redis that is slower than this counts as away: requests wait for it on their way. */
 const commandTimeoutMs = 1000;
