@@ -24,7 +24,8 @@ export function createDatabaseLocks(database: Database): Locks {
       if (row === undefined) return undefined;
       return {
         fence: Number(row.fence),
-        isHeld: async () => (await inTime(run(`select 1 from locks where ${own}`, [key, owner]))).length === 1,
+        isHeld: async () =>
+          (await inTime(run(`select 1 from locks where ${own}`, [key, owner]))).length === 1,
         release: () => inTime(release(key, owner)),
       };
     },

@@ -15,6 +15,8 @@ const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 /** A gateway as a process of its own, to be killed and started again. */
 export interface GatewayProcess {
   url: string;
+  /** Where it has been given a METRICS_PORT. */
+  operationsUrl: string | undefined;
   org: Org;
   output: string[];
   signal(name: NodeJS.Signals): void;
@@ -76,16 +78,15 @@ function ownEnvironment(): NodeJS.ProcessEnv {
 async function untilReady(
   child: ChildProcess,
   ownOrg: Org | undefined,
-): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output'>> {
+): Promise<Pick<GatewayProcess, 'url' | 'operationsUrl' | 'org' | 'output'>> {
   const output: string[] = [];
-  const ready = Promise.withResolvers<string>();
+  const ready = Promise.withResolvers<{ url: string; operations_url?: string }>();
   let orgUrl = '';
   const banner = Promise.withResolvers<Org>();
   child.stderr?.setEncoding('utf8').on('data', (text: string) => output.push(text));
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     output.push(line);
-    const url = /"url":"([^"]+)".*"msg":"ready"/.exec(line)?.[1];
-    if (url) ready.resolve(url);
+    if (line.includes('"msg":"ready"')) ready.resolve(JSON.parse(line));
     const org = /simulated at (\S+)/.exec(line)?.[1];
     if (org) orgUrl = org;
     const member = /"member_id":"([^"]+)"/.exec(line)?.[1];
@@ -97,6 +98,6 @@ async function untilReady(
     banner.reject(error);
   });
   banner.promise.catch(() => {});
-  const url = await ready.promise;
-  return { url, org: ownOrg ?? (await banner.promise), output };
+  const { url, operations_url: operationsUrl } = await ready.promise;
+  return { url, operationsUrl, org: ownOrg ?? (await banner.promise), output };
 }

@@ -21,7 +21,8 @@ const report = Type.Object(
       user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
       reason: Type.Optional(
         Type.String({
-          description: 'What its operator has to mend so that the CRM gives the service access; else not there.',
+          description:
+            'What its operator has to mend so that the CRM gives the service access; else not there.',
           maxLength: 1000,
         }),
       ),

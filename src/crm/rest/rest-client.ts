@@ -111,7 +111,11 @@ function withQuota(send: Send, quota: Quota): Send {
 }
 
 /** A refused token is dropped and the call repeated once with another: whatever it was, nothing was done. */
-function withToken(send: SendWithToken, tokens: TokensForCalls, accepted: (token: AccessToken) => void): Send {
+function withToken(
+  send: SendWithToken,
+  tokens: TokensForCalls,
+  accepted: (token: AccessToken) => void,
+): Send {
   return async (request, call) => {
     for (let repeated = false; ; repeated = true) {
       const token = await tokens.getToken(call).catch(noToken);
