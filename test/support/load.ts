@@ -24,7 +24,7 @@ export function startLoad(clients: number, send: (client: number) => Promise<voi
         await send(client);
         succeeded.push(number);
       } catch (error) {
-        failures.push(`${error instanceof Error ? error.message : String(error)}`);
+        failures.push(error instanceof Error ? error.message : String(error));
         // Not a busy loop where everything fails at once.
         await delay(10);
       }

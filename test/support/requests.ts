@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type Dispatcher, request } from 'undici';
 import type { Cluster } from './cluster.ts';
 
 /** One request of a partner: throws where it was not answered with 2xx. */
@@ -13,21 +14,26 @@ export interface Requests {
   create: Send;
 }
 
-export function createRequests({ org, credentials }: Pick<Cluster, 'org' | 'credentials'>): Requests {
+/** `dispatcher`: the client's own connections, instead of those that all share. */
+export function createRequests(
+  { org, credentials }: Pick<Cluster, 'org' | 'credentials'>,
+  dispatcher?: Dispatcher,
+): Requests {
   const { apiKey, apiSecret } = credentials.console;
-  const send = async (url: string, body?: object, headers: Record<string, string> = {}) => {
-    const response = await fetch(url, {
-      method: body ? 'POST' : 'GET',
+  const send = async (url: string, content?: object, headers: Record<string, string> = {}) => {
+    const { statusCode, body } = await request(url, {
+      method: content ? 'POST' : 'GET',
       headers: {
         'x-api-key': apiKey,
         'x-api-secret': apiSecret,
         ...headers,
-        ...(body && { 'content-type': 'application/json' }),
+        ...(content && { 'content-type': 'application/json' }),
       },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(content && { body: JSON.stringify(content) }),
+      ...(dispatcher && { dispatcher }),
     });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${response.status} ${text}`);
+    const text = await body.text();
+    if (statusCode >= 300) throw new Error(`${statusCode} ${text}`);
   };
   const offer = () => ({ trip_id: randomUUID(), member_id: org.memberId });
   const result = { name: 'Casa Olivo', source: 'x', details: {} };
