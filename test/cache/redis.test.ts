@@ -110,6 +110,27 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
   });
 });
 
+it('a node of a Cluster is refused in words, though it answers', {
+  skip: !own && 'no redis-server',
+}, async () => {
+  const node = (await startRedis({ more: ['--cluster-enabled', 'yes'] })) as RedisServer;
+  const { log, lines } = recordLog();
+  const cache = createRedisCache({ url: node.url, log });
+  try {
+    while (lines.length === 0) await delay(10);
+    assert.match(lines[0]?.message ?? '', /This Redis cannot be used/);
+    for (const use of [cache.checkHealth(), cache.get('key'), cache.acquireLock('lock', 1000)]) {
+      await assert.rejects(use, {
+        name: 'CacheUnavailable',
+        message: /in cluster mode: name a single server/,
+      });
+    }
+  } finally {
+    await cache.close();
+    await node.stop();
+  }
+});
+
 /** Waits for the first connection: until then every command fails at once. */
 async function answers(cache: SharedCache): Promise<void> {
   for (;;) {

@@ -4,11 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createConsumers } from '../../src/consumers/create-consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createVaultSecretsManager } from '../../src/secrets/vault.ts';
+import { createCertificates } from '../support/certificates.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { startLoad } from '../support/load.ts';
 import { recordLog } from '../support/log.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
+import { freePort } from '../support/ports.ts';
+import { startRedis } from '../support/redis.ts';
 import { createRequests, type Requests } from '../support/requests.ts';
 import { VaultServer } from '../support/vault-server.ts';
 
@@ -149,3 +152,34 @@ interface Health {
   crm: { connected: boolean; user: object | null; reason?: string };
   secretsManager: { connected: boolean };
 }
+
+describe('a gateway whose Redis speaks TLS', () => {
+  it('uses it where the certificate is trusted, and does not where it is not', async (context) => {
+    const certificates = await createCertificates();
+    const authority = await certificates.authority('authority');
+    const { certFile, keyFile } = await certificates.issue('redis', authority);
+    const port = await freePort();
+    const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-auth-clients', 'no'];
+    const redis = await startRedis({ more: ['--tls-port', String(port), ...files] });
+    const installation = await createInstallation({ REDIS_URL: `rediss://127.0.0.1:${port}` });
+    try {
+      if (!redis) return context.skip('there is no Redis');
+      const trusting = await installation.start({ NODE_EXTRA_CA_CERTS: authority.certFile });
+      while (!(await isCacheConnected(trusting))) await delay(50);
+      trusting.signal('SIGTERM');
+      await trusting.ended;
+      const other = await installation.start();
+      while (!other.output.some((line) => line.includes('Redis is not connected'))) await delay(50);
+      assert.equal(await isCacheConnected(other), false);
+    } finally {
+      await installation.remove();
+      await redis?.stop();
+      await certificates.remove();
+    }
+  });
+
+  async function isCacheConnected({ url }: GatewayProcess): Promise<boolean> {
+    const { cache } = (await (await fetch(`${url}/v1/healthz`)).json()) as { cache: { connected: boolean } };
+    return cache.connected;
+  }
+});
