@@ -26,7 +26,10 @@ export async function startBalancer(backends: () => readonly Backend[]): Promise
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
     const backend = ready[turn++ % ready.length];
-    if (backend === undefined) return void client.destroy();
+    if (backend === undefined) {
+      client.destroy();
+      return;
+    }
     const { hostname, port } = new URL(backend.url);
     const upstream = connect(Number(port), hostname);
     for (const [from, to] of [
