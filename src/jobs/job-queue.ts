@@ -35,6 +35,9 @@ export interface JobQueueOptions {
 /** How often each replica shows how many jobs there are; pg-boss counts them every minute. */
 const depthSeconds = 15;
 
+/** How long a finished job can be looked at in the database. */
+const keepSeconds = 24 * 3600;
+
 /** How often each replica asks whether a job is due; schedules have a grain of a minute. */
 const pollSeconds = 5;
 
@@ -52,7 +55,13 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
     await boss.start();
     for (const { name, cron, run, retries = 3 } of jobs) {
       // `short`: one waiting at most, so that a long absence of the database does not pile jobs up.
-      await boss.createQueue(name, { policy: 'short', retryLimit: retries, retryBackoff: true });
+      const queue = {
+        policy: 'short',
+        retryLimit: retries,
+        retryBackoff: true,
+        deleteAfterSeconds: keepSeconds,
+      };
+      await boss.createQueue(name, queue);
       await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () => perform(name, run));
       await boss.schedule(name, cron);
     }
