@@ -6,3 +6,7 @@ create table locks (
   fence bigint not null,
   held_until timestamptz not null
 );
+
+-- The schema of the job queue. pg-boss would make it itself, but replicas that start together on an empty database may
+-- collide over it then: its own lock does not refresh what a connection remembers of the catalogue.
+create schema if not exists pgboss;
