@@ -30,6 +30,7 @@ import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
 import type { Database } from './store/database.ts';
+import { createDatabaseLocks } from './store/database-locks.ts';
 import { isAway } from './store/is-away.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
@@ -102,10 +103,10 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const database = await openDatabase(context);
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
-    const { crm, org } = await connectCrm(context, secrets, cache);
+    const { crm, org } = await connectCrm(context, { secrets, cache, database });
     const { connectors, diningPartner } = await connectPartners(context, secrets);
     const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors });
-    startJobs(context, { database, audit, routes });
+    startJobs(context, { database, audit, crm, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
@@ -223,8 +224,7 @@ async function loadConsumers(
 
 async function connectCrm(
   { settings, log, metrics, opened }: Context,
-  secrets: SecretsManager,
-  cache: SharedCache,
+  { secrets, cache, database }: Pick<Parts, 'secrets' | 'cache' | 'database'>,
 ): Promise<{ crm: Crm; org: SimulatedOrg | undefined }> {
   const { crmPrivateKeySecret: privateKeySecret, dataDir } = settings;
   const org = settings.crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
@@ -240,6 +240,7 @@ async function connectCrm(
     quotaReserve: settings.crmQuotaReserve,
     secrets,
     cache,
+    spareLocks: createDatabaseLocks(database),
     log,
     metrics,
   });
@@ -299,7 +300,7 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm, connecto
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
   { settings, log, metrics, opened, stopping }: Context,
-  { database, audit, routes }: Pick<Parts, 'database' | 'audit'> & { routes: readonly Route[] },
+  { database, audit, crm, routes }: Pick<Parts, 'database' | 'audit' | 'crm'> & { routes: readonly Route[] },
 ): void {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
   const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
@@ -308,6 +309,8 @@ function startJobs(
     log,
     metrics,
     jobs: [
+      // Its repeats fill the minute until the next check.
+      { name: 'refresh-crm-token', cron: '* * * * *', run: () => crm.tokens.refreshIfDue(), retries: 5 },
       { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
       {
         name: 'clear-authentication-attempts',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Lock, SharedCache } from './shared-cache.ts';
+import type { Lock } from '../base/lock.ts';
+import type { SharedCache } from './shared-cache.ts';
 
 /** Values kept at most; beyond that the oldest go first. A cache may forget, a process must not grow for ever. */
 const maxEntries = 20_000;

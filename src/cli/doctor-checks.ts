@@ -112,8 +112,8 @@ async function checkCache(patient: Patient): Promise<string> {
   if (redisUrl === undefined) return 'in the process';
   const cache = await connectRedis(redisUrl);
   patient.opened.defer(() => cache.close());
-  await cache.checkHealth().catch(() => {
-    throw new Error('Redis does not answer: check redisUrl and the way there.');
+  await cache.checkHealth().catch(({ message }: Error) => {
+    throw new Error(`Redis does not answer: check redisUrl and the way there (${message}).`);
   });
   return 'Redis';
 }

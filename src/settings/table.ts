@@ -75,9 +75,9 @@ export const settingsTable = {
   redisUrl: secret(
     setting(
       'REDIS_URL',
-      Type.String({ pattern: '^rediss?://\\S+$', maxLength: 2048 }),
+      Type.String({ pattern: '^redis[a-z+-]*://\\S+$', maxLength: 2048 }),
       undefined,
-      'Redis, `redis://` or `rediss://`; when not set, a cache in the process.',
+      'Redis, `redis://` or `rediss://`, one server; when not set, a cache in the process.',
     ),
   ),
   workers: setting(
