@@ -90,12 +90,12 @@ async function checkDatabase(patient: Patient): Promise<string> {
     ? (await import('../store/postgres.ts')).openPostgres({ url: databaseUrl, log: createLog('silent') })
     : await openEmbedded(patient, join(dataDir, 'database'));
   patient.opened.defer(() => database.close());
-  const { applied, known } = await compareSchema(database);
+  const { applied, known, missing, foreign } = await compareSchema(database);
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
-  if (applied > known) {
-    throw new Error(`The schema has version ${applied}, this program knows ${known}: run the newer program.`);
+  if (foreign !== undefined) {
+    throw new Error(`The schema has version ${foreign}, this program knows ${known}: run the newer program.`);
   }
-  if (applied === known) return `${what}, schema version ${applied}`;
+  if (missing === 0) return `${what}, schema version ${applied}`;
   return `${what}, schema version ${applied} of ${known}: the service brings it up to date when it starts`;
 }
 

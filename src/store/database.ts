@@ -35,7 +35,7 @@ export interface Database {
   /** Runs SQL as it is: one statement with parameters, or several without. For libraries that bring their own SQL. */
   execute(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
   /** Runs several statements that take no parameters, in one transaction that only one process is in at a time. */
-  migrate(statements: (appliedVersion: number) => string[]): Promise<void>;
+  migrate(statements: (appliedVersions: readonly number[]) => string[]): Promise<void>;
   /** Resolves when the database answers. Throws. */
   checkHealth(): Promise<void>;
   close(): Promise<void>;
