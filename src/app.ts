@@ -16,10 +16,13 @@ import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
 import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
+import { hashConnection } from './crm/token/access-token.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
+import { cachedMembers } from './member-cache/cached-members.ts';
+import { createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
@@ -31,6 +34,8 @@ import type { Database } from './store/database.ts';
 import { isAway } from './store/is-away.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
+import { createWebhooks, type Webhooks } from './webhooks/create-webhooks.ts';
+import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
 
 /** The whole service, wired up. */
 export interface App {
@@ -99,8 +104,10 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, secrets, cache);
-    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm });
-    startJobs(context, { database, audit, routes });
+    const members = createMembers(context, cache, org);
+    const webhooks = await openWebhooks(context, { secrets, database, members });
+    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm, members, webhooks });
+    startJobs(context, { database, audit, routes, webhooks });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
@@ -243,6 +250,33 @@ async function connectCrm(
   return { crm, org };
 }
 
+/** The members of this org in the cache that others may share. */
+function createMembers({ settings, metrics }: Context, cache: SharedCache, org?: SimulatedOrg): MemberCache {
+  const { environment, memberCacheSeconds: seconds } = settings;
+  const connection = hashConnection((settings.crm ?? org?.address) as CrmAddress);
+  return createMemberCache({ cache, scope: `${environment}:${connection.slice(0, 16)}`, seconds, metrics });
+}
+
+async function openWebhooks(
+  { settings, log, metrics, opened }: Context,
+  { secrets, database, members }: Pick<Parts, 'secrets' | 'database' | 'members'>,
+): Promise<Webhooks> {
+  const { secretsRefreshSeconds: refreshSeconds, webhookRetentionDays: retentionDays } = settings;
+  if (secrets.kind === 'file' && !settings.production) await makeFirstWebhookSecret(secrets, log);
+  const webhooks = createWebhooks({
+    database,
+    secrets,
+    log,
+    metrics,
+    refreshSeconds,
+    retentionDays,
+    apply: ({ memberId, receivedAt }) => members.drop(memberId, receivedAt),
+  });
+  opened.defer(() => webhooks.stop());
+  await webhooks.start();
+  return webhooks;
+}
+
 interface Parts {
   secrets: SecretsManager;
   cache: SharedCache;
@@ -250,9 +284,11 @@ interface Parts {
   consumers: Consumers;
   audit: Audit;
   crm: Crm;
+  members: MemberCache;
+  webhooks: Webhooks;
 }
 
-function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts): Route[] {
+function buildRoutes({ secrets, cache, database, consumers, audit, crm, members, webhooks }: Parts): Route[] {
   const health = createHealth(
     {
       // It shares its looks itself, and learns from every call.
@@ -269,13 +305,29 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts)
   );
   const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
   const { administration, directory } = consumers;
-  return allRoutes({ records: crm.records, administration, directory, audit, cursors, health, version });
+  const { records } = crm;
+  return allRoutes({
+    records,
+    members: cachedMembers(records, members),
+    webhooks,
+    administration,
+    directory,
+    audit,
+    cursors,
+    health,
+    version,
+  });
 }
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
   { settings, log, metrics, opened, stopping }: Context,
-  { database, audit, routes }: Pick<Parts, 'database' | 'audit'> & { routes: readonly Route[] },
+  {
+    database,
+    audit,
+    routes,
+    webhooks,
+  }: Pick<Parts, 'database' | 'audit' | 'webhooks'> & { routes: readonly Route[] },
 ): void {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
   const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
@@ -290,6 +342,8 @@ function startJobs(
         cron: '17 * * * *',
         run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
       },
+      { name: 'process-webhooks', cron: '* * * * *', run: webhooks.processDue },
+      { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
     ],
   });
   opened.defer(() => jobs.stop());

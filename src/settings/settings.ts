@@ -31,6 +31,8 @@ export interface Settings {
   readonly crmQuotaReserve: number;
   readonly idempotencyRetentionHours: number;
   readonly auditRetentionDays: number;
+  readonly webhookRetentionDays: number;
+  readonly memberCacheSeconds: number;
   readonly rateLimitPerMinute: number;
   readonly rateLimitFailedPerMinute: number;
   /** Undefined: the API port speaks plain HTTP. */
@@ -129,6 +131,8 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     crmQuotaReserve: value('crm.quotaReserve'),
     idempotencyRetentionHours: value('idempotencyRetentionHours'),
     auditRetentionDays: value('auditRetentionDays'),
+    webhookRetentionDays: value('webhookRetentionDays'),
+    memberCacheSeconds: value('memberCacheSeconds'),
     rateLimitPerMinute: value('rateLimit.perMinute'),
     rateLimitFailedPerMinute: value('rateLimit.failedPerMinute'),
     tls: tlsFiles(raw),

@@ -18,6 +18,21 @@ export interface Tables {
     response_headers: JSONColumnType<Record<string, string>> | null;
     response_body: string | null;
   };
+  webhook_events: {
+    webhook_id: string;
+    sequence: Generated<string>;
+    type: string;
+    event_at: Date;
+    member_id: string | null;
+    payload: string;
+    state: 'received' | 'processed' | 'ignored' | 'dead';
+    attempts: Generated<number>;
+    due_at: Date;
+    last_error: string | null;
+    received_at: Date;
+    finished_at: Date | null;
+    came_late: Generated<boolean>;
+  };
   authentication_attempts: {
     id: string;
     attempted_at: Date;

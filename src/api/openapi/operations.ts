@@ -65,12 +65,13 @@ function parameters(
   }));
 }
 
-function headerParameters({ idempotencyKey, conditional }: Route) {
+function headerParameters({ idempotencyKey, conditional, signature }: Route) {
   return [
     'X-Request-Id' as const,
     ...(idempotencyKey === 'required' ? (['Idempotency-Key'] as const) : []),
     ...(idempotencyKey === 'optional' ? (['Optional-Idempotency-Key'] as const) : []),
     ...(conditional ? [conditional] : []),
+    ...(signature ? (['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const) : []),
   ];
 }
 

@@ -10,9 +10,10 @@ const exampleRequestId = '933bfcba-80b2-48dd-b31b-e58b7b06d3e3';
 
 /** All codes that a route can answer with: its own, and those that follow from what it asks for. */
 export function problemCodes(route: Route): ProblemCode[] {
-  const { permission, request, conditional, idempotencyKey } = route;
+  const { permission, signature, request, conditional, idempotencyKey } = route;
   const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'internal_error'];
   if (!isPublic(permission)) codes.push('invalid_credentials', 'permission_denied', 'rate_limited');
+  if (signature) codes.push('invalid_credentials', 'rate_limited', 'secrets_unavailable');
   if (request.params) codes.push('not_found');
   // The body of a GET is not looked at; any other is read before it can be refused.
   if (route.method !== 'GET') codes.push('malformed_json', 'payload_too_large', 'unsupported_media_type');
@@ -96,6 +97,7 @@ function headersOf(codes: ProblemCode[], route: Route): Set<HeaderName> {
   for (const code of codes) {
     if (exampleProblem(code).facts.retryAfter !== undefined) names.add('Retry-After');
     if (code === 'invalid_credentials') names.add('WWW-Authenticate');
+    if (code === 'rate_limited') names.add('RateLimit-Policy').add('RateLimit');
     if (code === 'method_not_allowed') names.add('Allow');
     if (isKeyed(route) && isKept(code)) names.add('Idempotent-Replayed');
   }

@@ -14,6 +14,15 @@ export function countRequest({ requests }: Limits, consumerId: string, reply: Fa
   if (!quota.allowed) throw tooMany(`This consumer has sent ${requests.perMinute} requests`, quota);
 }
 
+/** Counts a request of somebody who signs. Throws `rate_limited`; up to then the headers say nothing of it. */
+export function countSender({ requests }: Limits, sender: string, reply: FastifyReply): void {
+  if (requests === undefined) return;
+  const quota = requests.take(sender);
+  if (quota.allowed) return;
+  setHeaders(reply, requests, quota);
+  throw tooMany(`This sender has sent ${requests.perMinute} requests`, quota);
+}
+
 /**
  * Counts a failed authentication. Throws `rate_limited` once there are too many from that address; up to then the
  * headers say nothing of it, since what is left is no business of strangers.
