@@ -60,10 +60,10 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
         throw new Problem('store_unavailable', detail, { retryAfter: 5, cause });
       });
       count(isNew ? 'accepted' : 'duplicate');
-      if (!isNew) return 'duplicate';
+      // A repeat may be of one that was stored although its sender, and so the processor, was never told.
       if (isMemberEvent(event.type)) processor.wake();
-      else count('ignored');
-      return 'accepted';
+      else if (isNew) count('ignored');
+      return isNew ? 'accepted' : 'duplicate';
     },
     processDue: () => processor.run(),
     deleteOld: async () => void (await table.deleteOlderThan(retentionDays)),

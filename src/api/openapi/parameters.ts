@@ -63,16 +63,6 @@ const parameters = {
     schema: { type: 'string', pattern: '^\\d{1,12}$', maxLength: 12 },
     example: '1803914712',
   },
-  'webhook-signature': {
-    name: 'webhook-signature',
-    in: 'header',
-    required: true,
-    description:
-      'Signatures, separated by a space; one that is right is enough. `v1,` and the HMAC-SHA-256 of ' +
-      '`<webhook-id>.<webhook-timestamp>.<body>` in base64.',
-    schema: { type: 'string', pattern: '^v1,', maxLength: 1000 },
-    example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
-  },
 } as const satisfies Record<string, JsonObject>;
 
 /** The parameters as components of the document. */
