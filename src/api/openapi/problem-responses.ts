@@ -67,7 +67,7 @@ function nameOf(codes: ProblemCode[], route: Route): string {
   const parts = [
     codes.map(pascalCase).join('Or'),
     isKeyed(route) && codes.some(isKept) ? 'Keyed' : '',
-    isPublic(route.permission) ? 'Public' : '',
+    isPublic(route.permission) && !route.signature ? 'Public' : '',
     route.deprecation ? 'Deprecated' : '',
   ];
   return parts.join('');
@@ -97,7 +97,6 @@ function headersOf(codes: ProblemCode[], route: Route): Set<HeaderName> {
   for (const code of codes) {
     if (exampleProblem(code).facts.retryAfter !== undefined) names.add('Retry-After');
     if (code === 'invalid_credentials') names.add('WWW-Authenticate');
-    if (code === 'rate_limited') names.add('RateLimit-Policy').add('RateLimit');
     if (code === 'method_not_allowed') names.add('Allow');
     if (isKeyed(route) && isKept(code)) names.add('Idempotent-Replayed');
   }

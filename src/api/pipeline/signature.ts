@@ -4,7 +4,7 @@ import type { Log } from '../../observability/log.ts';
 import type { Route } from '../route.ts';
 import { readBody } from './body.ts';
 import { bodyTooLarge, maxBodyBytes as usualBodyBytes } from './framework-errors.ts';
-import { countFailure, countSender, type Limits } from './rate-limit.ts';
+import { countFailure, countRequest, type Limits } from './rate-limit.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -40,7 +40,7 @@ export function signatureHooks(
           countFailure(limits, request.ip, reply);
           throw new Problem('invalid_credentials', signature.advice);
         }
-        countSender(limits, signature.sender, reply);
+        countRequest(limits, signature.sender, reply);
         request.body = readBody(request);
       },
     ],
