@@ -87,8 +87,8 @@ describe('a webhook', () => {
     const answers = new Set<string>();
     for (const request of refused) {
       const response = await gateway.request(webhookPath, { method: 'POST', ...request });
-      const { request_id, ...problem } = await assertProblem(response, 401, 'invalid_credentials');
-      answers.add(JSON.stringify(problem));
+      const problem = await assertProblem(response, 401, 'invalid_credentials');
+      answers.add(JSON.stringify({ ...problem, request_id: '' }));
     }
     assert.equal(answers.size, 1);
     const refusals = await metric(gateway, 'handoff_webhooks_total{result="refused"}');
