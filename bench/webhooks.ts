@@ -13,7 +13,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { load } from './load.ts';
+import { httpRequest, load } from './load.ts';
 
 const root = new URL('../', import.meta.url).pathname;
 const seconds = Number(process.env['SECONDS'] ?? 5);
@@ -31,10 +31,16 @@ try {
   const rows = [];
   for (const clients of [1, 8]) {
     const next = () => webhook(key);
-    await load({ url, clients, seconds: 1, next });
-    const { rate, p50, p99, statuses } = await load({ url, clients, seconds, next });
+    await load({ urls: [url], clients, seconds: 1, next });
+    const { rate, p50, p99, failures } = await load({ urls: [url], clients, seconds, next });
     const ms = (value: number) => Number(value.toFixed(1));
-    rows.push({ clients, 'per second': Math.round(rate), p50: ms(p50), p99: ms(p99), statuses });
+    rows.push({
+      clients,
+      'per second': Math.round(rate),
+      p50: ms(p50),
+      p99: ms(p99),
+      failures: JSON.stringify(failures),
+    });
   }
   console.table(rows);
 } finally {
@@ -55,7 +61,7 @@ function webhook(key: Buffer) {
     'webhook-timestamp': time,
     'webhook-signature': `v1,${signature}`,
   };
-  return { method: 'POST' as const, path: '/v1/webhooks/crm/members', headers, body };
+  return httpRequest('POST', '/v1/webhooks/crm/members', headers, body);
 }
 
 async function readyUrl(): Promise<string> {
