@@ -307,15 +307,8 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm, members,
   const { administration, directory } = consumers;
   const { records } = crm;
   return allRoutes({
-    records,
-    members: cachedMembers(records, members),
-    webhooks,
-    administration,
-    directory,
-    audit,
-    cursors,
-    health,
-    version,
+    ...{ records, members: cachedMembers(records, members), webhooks },
+    ...{ administration, directory, audit, cursors, health, version },
   });
 }
 
