@@ -17,11 +17,14 @@ import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
 import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
+import { hashConnection } from './crm/token/access-token.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
 import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulated-partner.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
+import { cachedMembers } from './member-cache/cached-members.ts';
+import { createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
@@ -34,6 +37,8 @@ import { createDatabaseLocks } from './store/database-locks.ts';
 import { isAway } from './store/is-away.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
+import { createWebhooks, type Webhooks } from './webhooks/create-webhooks.ts';
+import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
 
 /** The whole service, wired up. */
 export interface App {
@@ -105,8 +110,11 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, { secrets, cache, database });
     const { connectors, diningPartner } = await connectPartners(context, secrets);
-    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors });
-    startJobs(context, { database, audit, crm, routes });
+    const members = createMembers(context, cache, org);
+    const webhooks = await openWebhooks(context, { secrets, database, members });
+    const parts = { secrets, cache, database, consumers, audit, crm, connectors, members, webhooks };
+    const routes = buildRoutes(parts);
+    startJobs(context, { ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
@@ -266,6 +274,33 @@ async function connectPartners(
   return { connectors, diningPartner };
 }
 
+/** The members of this org in the cache that others may share. */
+function createMembers({ settings, metrics }: Context, cache: SharedCache, org?: SimulatedOrg): MemberCache {
+  const { environment, memberCacheSeconds: seconds } = settings;
+  const connection = hashConnection((settings.crm ?? org?.address) as CrmAddress);
+  return createMemberCache({ cache, scope: `${environment}:${connection.slice(0, 16)}`, seconds, metrics });
+}
+
+async function openWebhooks(
+  { settings, log, metrics, opened }: Context,
+  { secrets, database, members }: Pick<Parts, 'secrets' | 'database' | 'members'>,
+): Promise<Webhooks> {
+  const { secretsRefreshSeconds: refreshSeconds, webhookRetentionDays: retentionDays } = settings;
+  if (secrets.kind === 'file' && !settings.production) await makeFirstWebhookSecret(secrets, log);
+  const webhooks = createWebhooks({
+    database,
+    secrets,
+    log,
+    metrics,
+    refreshSeconds,
+    retentionDays,
+    apply: ({ memberId, receivedAt }) => members.drop(memberId, receivedAt),
+  });
+  opened.defer(() => webhooks.stop());
+  await webhooks.start();
+  return webhooks;
+}
+
 interface Parts {
   secrets: SecretsManager;
   cache: SharedCache;
@@ -274,9 +309,21 @@ interface Parts {
   audit: Audit;
   crm: Crm;
   connectors: Connectors;
+  members: MemberCache;
+  webhooks: Webhooks;
 }
 
-function buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors }: Parts): Route[] {
+function buildRoutes({
+  secrets,
+  cache,
+  database,
+  consumers,
+  audit,
+  crm,
+  connectors,
+  members,
+  webhooks,
+}: Parts): Route[] {
   const health = createHealth(
     {
       // It shares its looks itself, and learns from every call.
@@ -294,13 +341,17 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm, connecto
   );
   const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
   const { administration, directory } = consumers;
-  return allRoutes({ records: crm.records, administration, directory, audit, cursors, health, version });
+  const { records } = crm;
+  return allRoutes({
+    ...{ records, members: cachedMembers(records, members), webhooks },
+    ...{ administration, directory, audit, cursors, health, version },
+  });
 }
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
   { settings, log, metrics, opened, stopping }: Context,
-  { database, audit, crm, routes }: Pick<Parts, 'database' | 'audit' | 'crm'> & { routes: readonly Route[] },
+  { database, audit, crm, webhooks, routes }: Parts & { routes: readonly Route[] },
 ): void {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
   const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
@@ -317,6 +368,8 @@ function startJobs(
         cron: '17 * * * *',
         run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
       },
+      { name: 'process-webhooks', cron: '* * * * *', run: webhooks.processDue },
+      { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
     ],
   });
   opened.defer(() => jobs.stop());

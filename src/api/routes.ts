@@ -23,10 +23,14 @@ import { listRoute } from './v1/records/list.ts';
 import { readRoute } from './v1/records/read.ts';
 import { removeRoute } from './v1/records/remove.ts';
 import { recordsContext } from './v1/records/shared.ts';
+import { type CrmMembersWebhook, crmMembersWebhookRoute } from './v1/webhooks/crm-members.ts';
 
 /** What the routes work with. */
 export interface Services extends ConsumersContext {
   records: Records;
+  /** Reads one member, from the cache where it may. */
+  members: Pick<Records, 'find'>;
+  webhooks: CrmMembersWebhook;
   audit: Audit;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
@@ -44,7 +48,7 @@ export function allRoutes(services: Services): Route[] {
   const routes: Route[] = [
     handoffRoute({ records }),
     listRoute(members, cursors),
-    readRoute(members, 'externalId'),
+    readRoute({ ...members, records: services.members }, 'externalId'),
     ...[quotes, bookings].flatMap((context) => [
       listRoute(context, cursors),
       createRoute(context),
@@ -52,6 +56,7 @@ export function allRoutes(services: Services): Route[] {
       changeRoute(context),
       removeRoute(context),
     ]),
+    crmMembersWebhookRoute(services.webhooks),
     listConsumersRoute(services, cursors),
     createConsumerRoute(services),
     readConsumerRoute(services),

@@ -46,6 +46,21 @@ class MemoryCache implements SharedCache {
     if (this.#entries.size > maxEntries) this.#forget();
   }
 
+  async setIfEqual(
+    key: string,
+    expected: string | undefined,
+    value: string,
+    ttlMs: number,
+  ): Promise<boolean> {
+    if (this.#live(this.#entries, key)?.value !== expected) return false;
+    await this.set(key, value, ttlMs);
+    return true;
+  }
+
+  async delete(key: string): Promise<void> {
+    this.#entries.delete(key);
+  }
+
   async deleteIfEqual(key: string, value: string): Promise<boolean> {
     if (this.#live(this.#entries, key)?.value !== value) return false;
     return this.#entries.delete(key);

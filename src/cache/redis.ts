@@ -14,6 +14,9 @@ const fenceTtlMs = 24 * 3_600_000;
 const advice = 'name a single server, or an address that always leads to the current primary';
 
 const scripts = {
+  setIfEqual: `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+    redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])
+    return 1`,
   deleteIfEqual: `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`,
   // The first addition sets the lifetime, and so does one that finds a counter without any.
   increment: `local sum = redis.call('incrby', KEYS[1], ARGV[1])
@@ -73,6 +76,24 @@ class RedisCache implements SharedCache {
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
     await this.#run((redis) => redis.set(key, value, 'PX', wholeMs(ttlMs)));
+  }
+
+  async setIfEqual(
+    key: string,
+    expected: string | undefined,
+    value: string,
+    ttlMs: number,
+  ): Promise<boolean> {
+    const ttl = wholeMs(ttlMs);
+    if (expected === undefined) {
+      return (await this.#run((redis) => redis.set(key, value, 'PX', ttl, 'NX'))) === 'OK';
+    }
+    const done = await this.#run((redis) => redis.eval(scripts.setIfEqual, 1, key, expected, value, ttl));
+    return done === 1;
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#run((redis) => redis.del(key));
   }
 
   async deleteIfEqual(key: string, value: string): Promise<boolean> {

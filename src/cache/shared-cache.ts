@@ -9,6 +9,12 @@ export interface SharedCache extends Locks {
   get(key: string): Promise<string | undefined>;
   /** Keeps the value for `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
+  /**
+   * Keeps the value only where the key still holds `expected`, or holds nothing where that is undefined; tells whether
+   * it does. One step: nobody's change comes between looking and writing.
+   */
+  setIfEqual(key: string, expected: string | undefined, value: string, ttlMs: number): Promise<boolean>;
+  delete(key: string): Promise<void>;
   /** Deletes the key only while it still holds this value: a newer value of somebody else stays. */
   deleteIfEqual(key: string, value: string): Promise<boolean>;
   /** Adds to a counter that vanishes `ttlMs` after it was made; returns the sum. */

@@ -35,6 +35,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/resources',
     'src/consumers',
     'src/idempotency',
+    'src/webhooks',
     'src/observability',
     'src/version.ts',
     'src/base',
@@ -51,6 +52,13 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
   'src/idempotency': ['src/store/database.ts', 'src/store/is-away.ts', 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
+  'src/member-cache': ['src/resources', 'src/cache/shared-cache.ts', 'src/observability', 'src/base'],
+  'src/webhooks': [
+    'src/secrets/secrets-manager.ts',
+    'src/store/database.ts',
+    'src/observability',
+    'src/base',
+  ],
 
   // The systems that unified resources span: the port, and one folder for each.
   'src/connectors': [
@@ -103,7 +111,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/store', 'src/idempotency', 'src/consumers'],
+  kysely: ['src/store', 'src/idempotency', 'src/consumers', 'src/webhooks'],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
   // One module, loaded only where traces are exported.
@@ -118,7 +126,14 @@ export const packageHomes: Record<string, readonly string[]> = {
 };
 
 function allBelowApp(): string[] {
-  const domain = ['src/handoff', 'src/consumers', 'src/idempotency', 'src/resources'];
+  const domain = [
+    'src/handoff',
+    'src/consumers',
+    'src/idempotency',
+    'src/resources',
+    'src/member-cache',
+    'src/webhooks',
+  ];
   const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];
   return [...domain, ...ports, 'src/observability', 'src/base'];
 }

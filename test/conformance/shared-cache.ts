@@ -57,6 +57,36 @@ function values(underTest: () => CacheUnderTest): void {
     assert.equal(await cache.get(key), 'value');
   });
 
+  it('replaces only what the caller has seen, nothing included', async () => {
+    const { cache, elapse } = underTest();
+    const key = newKey();
+    assert.equal(await cache.setIfEqual(key, 'seen', 'new', 60_000), false);
+    assert.equal(await cache.get(key), undefined);
+    assert.equal(await cache.setIfEqual(key, undefined, 'first', 60_000), true);
+    assert.equal(await cache.setIfEqual(key, undefined, 'second', 60_000), false);
+    assert.equal(await cache.setIfEqual(key, 'second', 'third', 60_000), false);
+    assert.equal(await cache.get(key), 'first');
+    assert.equal(await cache.setIfEqual(key, 'first', '', 100), true);
+    assert.equal(await cache.get(key), '');
+    await elapse(150);
+    assert.equal(await cache.setIfEqual(key, '', 'late', 60_000), false);
+    const won = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => cache.setIfEqual(key, undefined, `writer ${n}`, 60_000)),
+    );
+    assert.equal(won.filter(Boolean).length, 1);
+    assert.equal(await cache.get(key), `writer ${won.indexOf(true)}`);
+  });
+
+  it('deletes whatever the key holds', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    await cache.delete(key);
+    await cache.set(key, 'value', 60_000);
+    await cache.delete(key);
+    assert.equal(await cache.get(key), undefined);
+    assert.equal(await cache.setIfEqual(key, 'value', 'again', 60_000), false);
+  });
+
   it('deletes only the value that the caller means', async () => {
     const { cache } = underTest();
     const key = newKey();

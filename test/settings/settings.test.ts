@@ -175,9 +175,8 @@ describe('settings', () => {
   });
 
   test('a setting whose feature is not there yet is told', () => {
-    assert.deepEqual(loadSettings({ MEMBER_CACHE_SECONDS: '60' }, empty).withoutEffect, [
-      'memberCacheSeconds',
-    ]);
+    const dining = { DINING_BASE_URL: 'https://dining.example.com', DINING_USERNAME: 'gateway' };
+    assert.deepEqual(loadSettings(dining, empty).withoutEffect, ['dining.baseUrl', 'dining.username']);
   });
 
   test('more than one worker need PostgreSQL and Redis', () => {
