@@ -76,7 +76,7 @@ export function createCrm(options: CrmOptions): Crm {
   const timer = createRefreshTimer({ refreshIfDue: () => tokens.refreshIfDue(), log });
   let unwatch: (() => void) | undefined;
   return {
-    records: createSalesforceRecords({ client, metrics }),
+    records: createSalesforceRecords({ client, timeoutMs, metrics }),
     health,
     tokens,
     get usage() {

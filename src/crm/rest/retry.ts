@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { remainingMs } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
+import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
-import type { CrmRequest, Send } from './request.ts';
+import type { CrmRequest, SendDraft } from './request.ts';
+import type { RetryBudget } from './retry-budget.ts';
 
 /** The first try included. */
 const tries = 4;
@@ -13,49 +15,73 @@ const longestPauseMs = 5000;
 /** After these the CRM has done nothing: whatever it was, it may be sent again. */
 const nothingDone: readonly FailureKind[] = ['locked', 'busy', 'unreachable'];
 
+export interface RetryOptions {
+  /** Milliseconds that a further call needs. */
+  enoughMs: number;
+  budget: RetryBudget;
+  metrics: Metrics;
+}
+
 /**
  * Repeats what is safe to repeat, with exponential pauses and full jitter, while a further call can still end before
- * the request's deadline. A failure after a try with an unknown outcome says so, whatever the last try met.
+ * the request's deadline and the budget of repeats allows it. A failure after a try with an unknown outcome says so,
+ * whatever the last try met.
  */
-export function withRetries(send: Send, enoughMs: number): Send {
-  return async (request, call) => {
+export function withRetries(send: SendDraft, { enoughMs, budget, metrics }: RetryOptions): SendDraft {
+  return async (draft, call) => {
     let unknown = false;
+    budget.earn();
     for (let tried = 1; ; tried++) {
       try {
-        return await send(request, call);
+        return await send(draft, call);
       } catch (error) {
         unknown ||= error instanceof CrmFailure && error.outcomeUnknown;
-        const pauseMs = pauseAfter(error, request, tried);
-        if (pauseMs === undefined || remainingMs(call) < pauseMs + enoughMs)
+        const mayRepeat = error instanceof CrmFailure && isRepeatable(error, draft);
+        const pauseMs = mayRepeat ? pauseAfter(error, tried) : undefined;
+        if (pauseMs === undefined || remainingMs(call) < pauseMs + enoughMs || !budget.spend())
           throw unknown ? unsure(error) : error;
+        metrics.crmRetries.inc({ reason: (error as CrmFailure).kind });
         await delay(pauseMs);
       }
     }
   };
 }
 
+/** A request that met one of these kinds was sent, so that its draft is written. */
+function isRepeatable(error: CrmFailure, draft: () => CrmRequest): boolean {
+  if (nothingDone.includes(error.kind)) return true;
+  if (!uncertainKinds.includes(error.kind)) return false;
+  const { effect, records = 1 } = draft();
+  // Too much for one call, it may be: whoever gathered it sends it in halves.
+  if (error.kind === 'timeout' && records > 1) return false;
+  return effect !== 'change';
+}
+
 /** Milliseconds to wait before the next try, or undefined where there must be none. */
-function pauseAfter(error: unknown, request: CrmRequest, tried: number): number | undefined {
-  if (!(error instanceof CrmFailure) || tried >= tries) return undefined;
-  const repeatable =
-    nothingDone.includes(error.kind) || (uncertainKinds.includes(error.kind) && request.effect !== 'change');
-  if (!repeatable) return undefined;
+export function pauseAfter({ facts }: CrmFailure, tried: number): number | undefined {
+  if (tried >= tries) return undefined;
   const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (tried - 1));
-  return (error.facts.retryAfter ?? 0) * 1000 + Math.random() * longest;
+  return (facts.retryAfter ?? 0) * 1000 + Math.random() * longest;
 }
 
 /** Failures that say nothing about what an earlier try did. */
 const tellsNothing: readonly FailureKind[] = [
   ...nothingDone,
+  ...uncertainKinds,
   'session',
   'quota',
   'broken',
   'no_token',
   'late',
+  'crowded',
+  'open',
 ];
 
-/** A final refusal (the record was looked at and is not valid) is certain all the same; anything passing is not. */
-function unsure(error: unknown): unknown {
+/**
+ * A failure that followed a try with an unknown outcome: a final refusal (the record was looked at and is not valid)
+ * is certain all the same; anything passing is not.
+ */
+export function unsure<T>(error: T): T | CrmFailure | Problem {
   if (error instanceof CrmFailure) {
     if (!tellsNothing.includes(error.kind)) return error;
     return new CrmFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });

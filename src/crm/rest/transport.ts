@@ -29,7 +29,8 @@ export function shortestCallMs(timeoutMs: number): number {
 export function createTransport(options: TransportOptions): SendWithToken {
   const { http, quota, metrics } = options;
   const noteToken = createTokenGauges(metrics);
-  return async (request, call, token) => {
+  return async (draft, call, token) => {
+    const request = draft();
     const timeoutMs = Math.min(options.timeoutMs, remainingMs(call));
     if (timeoutMs < shortestCallMs(options.timeoutMs)) {
       throw new CrmFailure('late', 'no time was left for the call');
