@@ -122,7 +122,7 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
   partner_error: { notReachableYet: 'there are no reservations yet' },
   crm_unavailable: async (stage) => {
     const path = await create(stage);
-    return during(stage, { match: { operation: 'update' }, effect: { kind: 'loseAnswer' } }, () =>
+    return during(stage, { match: { operation: 'update' }, effect: { kind: 'reset' } }, () =>
       stage.request(path, change()),
     );
   },

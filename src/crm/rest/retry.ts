@@ -30,21 +30,31 @@ export interface RetryOptions {
 export function withRetries(send: SendDraft, { enoughMs, budget, metrics }: RetryOptions): SendDraft {
   return async (draft, call) => {
     let unknown = false;
+    let met: CrmFailure | undefined;
     budget.earn();
     for (let tried = 1; ; tried++) {
       try {
         return await send(draft, call);
-      } catch (error) {
+      } catch (thrown) {
+        // A repeat that was not even sent has less to tell than the try before it.
+        const error = met !== undefined && wasNotSent(thrown) ? met : thrown;
         unknown ||= error instanceof CrmFailure && error.outcomeUnknown;
         const mayRepeat = error instanceof CrmFailure && isRepeatable(error, draft);
-        const pauseMs = mayRepeat ? pauseAfter(error, tried) : undefined;
+        const pauseMs = mayRepeat && error !== met ? pauseAfter(error, tried) : undefined;
         if (pauseMs === undefined || remainingMs(call) < pauseMs + enoughMs || !budget.spend())
           throw unknown ? unsure(error) : error;
-        metrics.crmRetries.inc({ reason: (error as CrmFailure).kind });
+        met = error as CrmFailure;
+        metrics.crmRetries.inc({ reason: met.kind });
         await delay(pauseMs);
       }
     }
   };
+}
+
+const notSent: readonly FailureKind[] = ['open', 'crowded', 'late'];
+
+function wasNotSent(error: unknown): boolean {
+  return error instanceof CrmFailure && notSent.includes(error.kind);
 }
 
 /** A request that met one of these kinds was sent, so that its draft is written. */
