@@ -11,10 +11,10 @@ import type {
   StoredRecord,
 } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
+import { nativeIdOf } from './gathering/composite.ts';
 import { createLanes, type Lanes } from './gathering/lanes.ts';
 import { createRecordOrder } from './gathering/record-order.ts';
 import { readPage } from './gathering/rows.ts';
-import { nativeIdOf } from './mapping/native-id.ts';
 import { type CrmRow, fromCrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { toProblem } from './rest/problems.ts';
@@ -93,6 +93,14 @@ class SalesforceRecords implements Records {
   }
 
   async list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]> {
+    try {
+      return await this.#list(resource, query, call);
+    } catch (error) {
+      throw asProblem(error, resource);
+    }
+  }
+
+  async #list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]> {
     const found: StoredRecord[] = [];
     let after: Position | undefined = query.after && {
       createdAt: query.after.createdAt,
@@ -173,12 +181,8 @@ class SalesforceRecords implements Records {
     const { client } = this.#options;
     const path = `${client.dataPath}/query?q=${encodeURIComponent(soql)}`;
     const request: CrmRequest = { operation: 'query', effect: 'read', method: 'GET', path, resource };
-    try {
-      const { rows, next } = readPage(await client.send(request, call), client.dataPath);
-      return { rows, complete: next === undefined };
-    } catch (error) {
-      throw asProblem(error, resource);
-    }
+    const { rows, next } = readPage(await client.send(request, call), client.dataPath);
+    return { rows, complete: next === undefined };
   }
 
   /**
@@ -196,7 +200,7 @@ class SalesforceRecords implements Records {
   #toRecord(resource: Resource, row: CrmRow): StoredRecord | undefined {
     if (!isUuid(readKey(resource, row))) return undefined;
     return {
-      nativeId: nativeIdOf(row['Id'], false),
+      nativeId: nativeIdOf(row['Id'], { effect: 'read' }),
       values: fromCrmRow(resource, row, this.#options.metrics),
     };
   }

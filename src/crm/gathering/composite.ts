@@ -51,3 +51,9 @@ export function unusable({ effect }: Pick<CrmRequest, 'effect'>): CrmFailure {
     outcomeUnknown: effect !== 'read',
   });
 }
+
+/** An identifier of the CRM's own, of 15 or 18 letters and digits. Throws `CrmFailure` (broken) for anything else. */
+export function nativeIdOf(value: unknown, { effect }: Pick<CrmRequest, 'effect'>): string {
+  if (typeof value === 'string' && /^[A-Za-z0-9]{15,18}$/.test(value)) return value;
+  throw unusable({ effect });
+}

@@ -1,8 +1,8 @@
 import type { FieldValues, StoredRecord } from '../../resources/records.ts';
-import { nativeIdOf } from '../mapping/native-id.ts';
 import { toCrmFields } from '../mapping/records.ts';
 import { findManyQuery, findQuery } from '../soql/query.ts';
 import { toCollection } from './collection.ts';
+import { nativeIdOf } from './composite.ts';
 import { byKey, type OperationOptions } from './finds.ts';
 import type { Operation, Outcome } from './operation.ts';
 import { sendWrite, type WriteForm, type Written } from './writes.ts';
@@ -65,7 +65,8 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
 function outcomeOf(written: Written | undefined, record: StoredRecord | undefined): Outcome<Created> {
   if (written === undefined) throw new Error('a write without an outcome');
   const { outcome } = written;
-  if ('result' in outcome) return { result: { nativeId: nativeIdOf(outcome.result?.['id'], true), record } };
+  if ('result' in outcome)
+    return { result: { nativeId: nativeIdOf(outcome.result?.['id'], { effect: 'create' }), record } };
   // An earlier try came through after all: the record with this External ID is there, and is the result.
   if (outcome.failure.kind === 'duplicate' && record !== undefined)
     return { result: { nativeId: record.nativeId, record } };

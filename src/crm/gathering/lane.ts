@@ -80,7 +80,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   /** Halved by a call that took too long, doubled by one that did not. */
   #mostItems = mostItems;
   #gatherTimer: NodeJS.Timeout | undefined;
-  #look: NodeJS.Immediate | undefined;
+  #isLooking = false;
   #sweep: { at: number; timer: NodeJS.Timeout } | undefined;
 
   constructor(options: LaneOptions<Item, Result>) {
@@ -110,8 +110,10 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
     }
     if (this.#waiting.size >= this.#share()) {
       // After all that has arrived in this turn of the event loop: a burst leaves together.
-      this.#look ??= setImmediate(() => {
-        this.#look = undefined;
+      if (this.#isLooking) return;
+      this.#isLooking = true;
+      setImmediate(() => {
+        this.#isLooking = false;
         if (!this.#isDeparting && this.#waiting.size >= this.#share()) this.#depart();
         else this.#consider();
       });
@@ -134,7 +136,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   }
 
   #depart(): void {
-    const { name, operation } = this.#options;
+    const { name } = this.#options;
     clearTimeout(this.#gatherTimer);
     this.#gatherTimer = undefined;
     this.#isDeparting = true;

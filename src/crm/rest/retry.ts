@@ -35,15 +35,13 @@ export function withRetries(send: SendDraft, { enoughMs, budget, metrics }: Retr
     for (let tried = 1; ; tried++) {
       try {
         return await send(draft, call);
-      } catch (thrown) {
-        // A repeat that was not even sent has less to tell than the try before it.
-        const error = met !== undefined && wasNotSent(thrown) ? met : thrown;
-        unknown ||= error instanceof CrmFailure && error.outcomeUnknown;
-        const mayRepeat = error instanceof CrmFailure && isRepeatable(error, draft);
-        const pauseMs = mayRepeat && error !== met ? pauseAfter(error, tried) : undefined;
-        if (pauseMs === undefined || remainingMs(call) < pauseMs + enoughMs || !budget.spend())
-          throw unknown ? unsure(error) : error;
-        met = error as CrmFailure;
+      } catch (error) {
+        const failure = moreTelling(error, met);
+        unknown ||= isUnsure(failure);
+        const pauseMs = failure === met ? undefined : pauseBeforeRepeat(failure, draft, tried);
+        const isInTime = pauseMs !== undefined && remainingMs(call) >= pauseMs + enoughMs;
+        if (!isInTime || !budget.spend()) throw unknown ? unsure(failure) : failure;
+        met = failure as CrmFailure;
         metrics.crmRetries.inc({ reason: met.kind });
         await delay(pauseMs);
       }
@@ -51,10 +49,22 @@ export function withRetries(send: SendDraft, { enoughMs, budget, metrics }: Retr
   };
 }
 
+/** Milliseconds to wait before the next try, or undefined where there must be none. */
+function pauseBeforeRepeat(error: unknown, draft: () => CrmRequest, tried: number): number | undefined {
+  if (!(error instanceof CrmFailure) || !isRepeatable(error, draft)) return undefined;
+  return pauseAfter(error, tried);
+}
+
 const notSent: readonly FailureKind[] = ['open', 'crowded', 'late'];
 
-function wasNotSent(error: unknown): boolean {
-  return error instanceof CrmFailure && notSent.includes(error.kind);
+/** A repeat that was not even sent has less to tell than the try before it. */
+function moreTelling(error: unknown, before: CrmFailure | undefined): unknown {
+  const wasNotSent = error instanceof CrmFailure && notSent.includes(error.kind);
+  return wasNotSent ? (before ?? error) : error;
+}
+
+function isUnsure(error: unknown): boolean {
+  return error instanceof CrmFailure && error.outcomeUnknown;
 }
 
 /** A request that met one of these kinds was sent, so that its draft is written. */
