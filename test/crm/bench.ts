@@ -104,6 +104,8 @@ function makeReplica(
 }
 
 interface Counters {
+  metered: number;
+  rowsWritten: number;
   calls: Record<string, number>;
   tokensIssued: number;
   highestConcurrency: number;

@@ -3,7 +3,13 @@ import { ApiError } from '../org/api-error.ts';
 import type { WriteGuard } from '../org/org.ts';
 import type { Row } from '../org/schema.ts';
 import { ControlError, type FaultEffect, type FaultInput, type FaultKind } from './fault-input.ts';
-import { type FaultSubject, matches, matchesCall, matchesRecord } from './fault-matching.ts';
+import {
+  type FaultSubject,
+  type FaultTarget,
+  matches,
+  matchesCall,
+  matchesRecord,
+} from './fault-matching.ts';
 import { randomFrom } from './random.ts';
 
 export interface FaultView extends FaultInput {
@@ -22,6 +28,8 @@ export interface Faults {
   clear(): void;
   /** Strikes with the first armed fault of these kinds that matches. */
   strike(subject: FaultSubject, kinds: ReadonlySet<FaultKind>): StruckFault | undefined;
+  /** Strikes one part of a Composite or Batch call, and returns its error. */
+  strikePart(part: FaultTarget): ApiError | undefined;
   /** All waiting times that are armed for this call, in milliseconds. */
   latency(subject: FaultSubject): number;
   /** Runs the synchronous work of a call, so that `guard` knows to which call a record belongs. */
@@ -164,6 +172,14 @@ export function createFaults(): Faults {
       if (fault === undefined) return undefined;
       if (fault.effect.kind !== 'hold') hit(fault);
       return struck(fault);
+    },
+    strikePart: (part) => {
+      if (armed.size === 0) return undefined;
+      const subject = { ...part, body: '' };
+      const fault = choose((each) => each.effect.kind === 'partError' && matches(each, subject));
+      if (fault?.effect.kind !== 'partError') return undefined;
+      hit(fault);
+      return new ApiError(400, fault.effect.errorCode, fault.effect.message, []);
     },
     latency: (subject) => {
       let total = 0;
