@@ -1,6 +1,7 @@
 import { type Call, startCall } from '../base/call.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import { CrmFailure } from './rest/failure.ts';
+import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
 import { type CrmClient, isConnected } from './rest/rest-client.ts';
 import { parseObject } from './token/access-token.ts';
@@ -20,6 +21,8 @@ export interface CrmUser {
 export interface CrmState {
   connected: boolean;
   user: CrmUser | null;
+  /** Use of the daily quota of calls, as the CRM last told; none before it told. */
+  quota?: ApiUsage;
 }
 
 export interface CrmHealth {
@@ -34,7 +37,7 @@ export interface CrmHealthOptions {
   environment: string;
   connectionHash: string;
   cache: SharedCache;
-  client: Pick<CrmClient, 'probe' | 'dataPath'>;
+  client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
 }
 
 /** Health of the CRM. `noteOutcome` is told how each call ended. */
@@ -67,9 +70,11 @@ export class CrmHealthMonitor implements CrmHealth {
       });
       await this.#probing;
     }
+    const { usage } = this.#options.client;
+    const quota = usage === undefined ? {} : { quota: usage };
     return this.#connected === true
-      ? { connected: true, user: this.#user }
-      : { connected: false, user: null };
+      ? { connected: true, user: this.#user, ...quota }
+      : { connected: false, user: null, ...quota };
   }
 
   #isFresh(): boolean {

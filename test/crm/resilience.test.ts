@@ -78,7 +78,6 @@ describe('a CRM that is dead', () => {
       await sleep(20);
     }
     // After 1 s and after 2 s more; a third look would be due after 4 s more.
-    assert.ok((await bench.org.counters()).metered === 0);
     const { calls } = await bench.org.counters();
     assert.ok((calls['query'] ?? 0) <= 3, `${calls['query']} looks`);
   });
@@ -100,7 +99,6 @@ describe('a CRM that is dead', () => {
 describe('a daily quota that is used up', () => {
   it('stops calls, repeats and logins at once, and is looked at again', async () => {
     await find();
-    const before = await bench.org.counters();
     await bench.org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
     await assert.rejects(find(), hasCode('crm_quota_exhausted', { retryAfter: 600 }));
     await bench.org.heal();
@@ -109,7 +107,6 @@ describe('a daily quota that is used up', () => {
     assert.throws(() => replica.crm.records.admit(aCall()), { code: 'crm_quota_exhausted' });
     const { metered, tokensIssued } = await bench.org.counters();
     assert.deepEqual([metered, tokensIssued], [0, 0]);
-    assert.ok(before.tokensIssued >= 0);
     while (
       await find().then(
         () => false,
