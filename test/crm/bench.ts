@@ -160,6 +160,10 @@ export class Org {
     return (await this.#control('GET', `records/${object}`)) as Record<string, unknown>[];
   }
 
+  async clear(object: string): Promise<void> {
+    await this.#control('DELETE', `records/${object}`);
+  }
+
   /** Writes records as they are, system fields included. */
   async insert(object: string, records: object[]): Promise<string[]> {
     return ((await this.#control('POST', `records/${object}`, records)) as { ids: string[] }).ids;
