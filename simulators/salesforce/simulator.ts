@@ -128,7 +128,12 @@ function apiContext(parts: Parts, baseUrl: () => string): ApiContext {
     usage: () => ({ used: usage.used(), limit: settings.dailyLimit }),
     refusePart: ({ method, path, query }) => {
       const { name, object } = dataOperation(method, path, query);
-      return faults.strikePart({ method, path: `/${path.join('/')}?${query}`, operation: name, object });
+      return faults.strikePart({
+        method,
+        path: `/${path.join('/')}?${query.toString()}`,
+        operation: name,
+        object,
+      });
     },
   };
 }

@@ -180,6 +180,7 @@ function gatheringMetrics(registers: Registry[]) {
     crmBreakerOpen: new Gauge({
       name: 'handoff_crm_breaker_open',
       help: '1 while requests are turned away because the CRM does not answer.',
+      aggregator: 'max',
       registers,
     }),
   };

@@ -4,7 +4,7 @@ import { after, before, it } from 'node:test';
 import fc from 'fast-check';
 import { Problem } from '../../src/base/problem.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { StoredRecord } from '../../src/resources/records.ts';
+import type { Records, StoredRecord } from '../../src/resources/records.ts';
 import { aCall, type Bench, quoteFor, startBench } from './bench.ts';
 
 let bench: Bench;
@@ -50,69 +50,86 @@ function assertTold(end: Ending, isDone: boolean, what: string): void {
     assert.ok(!isDone, `${what}: said not to be done (${end.problem.code})`);
 }
 
+/** Works on one record, as one request asks for it. */
+interface Asked {
+  kind: Kind;
+  id: string;
+}
+
+/** Holds an ending against what the CRM has. */
+const checks: Record<Kind, (end: Ending, row: Record<string, unknown> | undefined, asked: Asked) => void> = {
+  find: (end, _row, { id }) => {
+    if ('value' in end) assert.equal(end.value?.values['name'], `old ${id}`);
+  },
+  missing: (end) => {
+    if ('value' in end) assert.equal(end.value, undefined);
+  },
+  refused: (end, row) => {
+    assert.equal(row, undefined);
+    assert.ok('problem' in end);
+  },
+  create: assertWritten,
+  update: assertWritten,
+  remove: (end, row, { kind }) => assertTold(end, row === undefined, kind),
+};
+
+function assertWritten(end: Ending, row: Record<string, unknown> | undefined, { kind, id }: Asked): void {
+  if ('value' in end) {
+    assert.equal(end.value?.values['id'], id);
+    assert.equal(end.value.values['name'], `new ${id}`);
+  }
+  assertTold(end, row?.['Name__c'] === `new ${id}`, kind);
+}
+
+/** Makes the records that are to be read, changed or deleted, and reads them. */
+async function prepare(asked: Asked[], records: Records): Promise<Map<string, StoredRecord>> {
+  const needed = asked.filter(({ kind }) => ['find', 'update', 'remove'].includes(kind));
+  const rows = needed.map(({ id }) => ({
+    External_Id__c: id,
+    Name__c: `old ${id}`,
+    Source__c: 'x',
+    Details__c: '{}',
+  }));
+  await bench.org.insert('Quote__c', rows);
+  const found = await Promise.all(needed.map(({ id }) => records.find(quote, id, aCall())));
+  return new Map(needed.map(({ id }, n) => [id, found[n] as StoredRecord]));
+}
+
+function carryOut(records: Records, before: Map<string, StoredRecord>, { kind, id }: Asked): Promise<Ending> {
+  const readBack = { readBack: true } as const;
+  const make = (member: string) => {
+    const values = quoteFor(member, { name: `new ${id}` });
+    return records.create(quote, id, values, aCall(), readBack);
+  };
+  const record = before.get(id) as StoredRecord;
+  const work: Record<Kind, () => Promise<StoredRecord | undefined | void>> = {
+    create: () => make(bench.memberId),
+    refused: () => make(randomUUID()),
+    find: () => records.find(quote, id, aCall()),
+    missing: () => records.find(quote, id, aCall()),
+    update: () => records.update(quote, record, { name: `new ${id}` }, aCall(), readBack),
+    remove: () => records.remove(quote, record, aCall()),
+  };
+  return ending(work[kind]());
+}
+
 it('whatever is asked at once and whatever the CRM does, each gets its own answer and the truth', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 40 }),
       fc.array(faults, { maxLength: 3 }),
-      async (asked, armed) => {
+      async (wanted, armed) => {
         const { records } = bench.addReplica().crm;
-        const ids = asked.map(() => randomUUID() as string);
-        const needed = ids.filter((_, n) => ['find', 'update', 'remove'].includes(asked[n] ?? ''));
-        await bench.org.insert(
-          'Quote__c',
-          needed.map((id) => ({
-            External_Id__c: id,
-            Name__c: `old ${id}`,
-            Source__c: 'x',
-            Details__c: '{}',
-          })),
-        );
-        const before = new Map<string, StoredRecord>();
-        await Promise.all(
-          needed.map(async (id) => before.set(id, (await records.find(quote, id, aCall())) as StoredRecord)),
-        );
+        const asked = wanted.map((kind) => ({ kind, id: randomUUID() as string }));
+        const before = await prepare(asked, records);
         for (const { effect, times } of armed)
           await bench.org.fault(effect, { path: '/services/data/' }, times);
-
-        const does: Record<Kind, (id: string) => Promise<StoredRecord | undefined | void>> = {
-          create: (id) =>
-            records.create(quote, id, quoteFor(bench.memberId, { name: `new ${id}` }), aCall(), {
-              readBack: true,
-            }),
-          refused: (id) => records.create(quote, id, quoteFor(randomUUID()), aCall(), { readBack: true }),
-          find: (id) => records.find(quote, id, aCall()),
-          missing: (id) => records.find(quote, id, aCall()),
-          update: (id) =>
-            records.update(quote, before.get(id) as StoredRecord, { name: `new ${id}` }, aCall(), {
-              readBack: true,
-            }),
-          remove: (id) => records.remove(quote, before.get(id) as StoredRecord, aCall()),
-        };
-        const ends = await Promise.all(ids.map((id, n) => ending(does[asked[n] as Kind](id))));
+        const ends = await Promise.all(asked.map((each) => carryOut(records, before, each)));
         await bench.org.heal();
-
-        const rows = new Map(
-          (await bench.org.records('Quote__c')).map((row) => [row['External_Id__c'], row]),
-        );
-        for (const [n, id] of ids.entries()) {
-          const end = ends[n] as Ending;
-          const kind = asked[n] as Kind;
-          const row = rows.get(id);
-          const what = `${kind} ${n}`;
-          const value = 'value' in end ? end.value : undefined;
-          if (value !== undefined) assert.equal(value.values['id'], id, what);
-          if (kind === 'find' && 'value' in end) assert.equal(value?.values['name'], `old ${id}`, what);
-          if (kind === 'missing') assert.equal(value, undefined, what);
-          if (kind === 'refused') {
-            assert.equal(row, undefined, what);
-            assert.ok('problem' in end, what);
-          }
-          if (kind === 'create' || kind === 'update') {
-            if ('value' in end) assert.equal(value?.values['name'], `new ${id}`, what);
-            assertTold(end, row?.['Name__c'] === `new ${id}`, what);
-          }
-          if (kind === 'remove') assertTold(end, row === undefined, what);
+        const rows = await bench.org.records('Quote__c');
+        for (const [n, each] of asked.entries()) {
+          const row = rows.find((candidate) => candidate['External_Id__c'] === each.id);
+          checks[each.kind](ends[n] as Ending, row, each);
         }
         await bench.org.clear('Quote__c');
       },

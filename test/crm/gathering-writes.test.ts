@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { Problem } from '../../src/base/problem.ts';
+import type { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../src/resources/records.ts';
 import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench } from './bench.ts';

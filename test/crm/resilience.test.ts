@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, startCall } from '../../src/base/call.ts';
-import { Problem } from '../../src/base/problem.ts';
+import type { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, remainingMs } from '../../base/call.ts';
+import { type Call, remainingMs, startCall } from '../../base/call.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import { FairQueue } from '../rest/fair-queue.ts';
@@ -140,13 +140,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
     clearTimeout(this.#gatherTimer);
     this.#gatherTimer = undefined;
     this.#isDeparting = true;
-    const call: SharedCall = {
-      requestId: `batch ${name}`,
-      turn: name,
-      deadline: performance.now() + departureMs,
-      crmMs: 0,
-    };
-    void this.#run(call);
+    void this.#run({ ...startCall(`batch ${name}`, undefined, departureMs), turn: name });
   }
 
   /** One batch, from its way to a slot to its answers. Never throws. */
@@ -206,6 +200,8 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
       bytes += operation.size(member.item);
     }
     call.deadline = Math.min(call.deadline, ...members.map((member) => member.call.deadline));
+    // One trace can show the call as its own; the others know its time only.
+    if (members[0] !== undefined) call.span = members[0].call.span;
     this.#isDeparting = false;
     this.#calls += 1;
     this.#inFlight += members.length;

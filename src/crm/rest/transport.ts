@@ -40,6 +40,7 @@ export function createTransport(options: TransportOptions): SendWithToken {
     const span = call.span.child('client', `crm ${request.operation}`, {
       'http.request.method': request.method,
       'server.address': new URL(token.instanceUrl).hostname,
+      'handoff.crm.records': request.records ?? 1,
     });
     let outcome = 'ok';
     try {
