@@ -127,6 +127,14 @@ function createRecordGuard(choose: Chooser): Pick<Faults, 'during' | 'guard'> {
   };
 }
 
+function strikePart(choose: Chooser, part: FaultTarget): ApiError | undefined {
+  const subject = { ...part, body: '' };
+  const fault = choose((each) => each.effect.kind === 'partError' && matches(each, subject));
+  if (fault?.effect.kind !== 'partError') return undefined;
+  hit(fault);
+  return new ApiError(400, fault.effect.errorCode, fault.effect.message, []);
+}
+
 /** The armed faults, struck in the order in which they were armed. */
 export function createFaults(): Faults {
   const armed = new Map<string, Armed>();
@@ -173,14 +181,7 @@ export function createFaults(): Faults {
       if (fault.effect.kind !== 'hold') hit(fault);
       return struck(fault);
     },
-    strikePart: (part) => {
-      if (armed.size === 0) return undefined;
-      const subject = { ...part, body: '' };
-      const fault = choose((each) => each.effect.kind === 'partError' && matches(each, subject));
-      if (fault?.effect.kind !== 'partError') return undefined;
-      hit(fault);
-      return new ApiError(400, fault.effect.errorCode, fault.effect.message, []);
-    },
+    strikePart: (part) => (armed.size === 0 ? undefined : strikePart(choose, part)),
     latency: (subject) => {
       let total = 0;
       for (const fault of armed.values()) {

@@ -23,9 +23,11 @@ import type { Operation, Outcome } from './operation.ts';
  *
  *   idle -> departing -> gathering -> departing -> … -> idle
  */
-const callsAtOnce = 9;
+const callsAtOnce = 8;
 /** With few requests it pays to wait for company: each call counts against a daily quota. */
 const smallestShare = 8;
+/** A share of this size leaves at once: those who come a little later fill the next call. */
+const largeShare = 40;
 /** Records that the CRM takes in one Collections call. */
 const mostItems = 200;
 /** Bytes in one call. The CRM documents no limit of a body; an answer with as much again must be held in memory. */
@@ -80,7 +82,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   /** Halved by a call that took too long, doubled by one that did not. */
   #mostItems = mostItems;
   #gatherTimer: NodeJS.Timeout | undefined;
-  #isLooking = false;
+  #isTurnOut = false;
   #sweep: { at: number; timer: NodeJS.Timeout } | undefined;
 
   constructor(options: LaneOptions<Item, Result>) {
@@ -108,21 +110,27 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
       this.#depart();
       return;
     }
-    if (this.#waiting.size >= this.#share()) {
-      // After all that has arrived in this turn of the event loop: a burst leaves together.
-      if (this.#isLooking) return;
-      this.#isLooking = true;
-      setImmediate(() => {
-        this.#isLooking = false;
-        if (!this.#isDeparting && this.#waiting.size >= this.#share()) this.#depart();
-        else this.#consider();
-      });
+    const share = this.#share();
+    if (this.#waiting.size >= share) {
+      // Few go after all that has arrived in this turn of the event loop: a burst leaves together.
+      if (share >= largeShare) this.#depart();
+      else this.#departAfterTurn();
       return;
     }
     this.#gatherTimer ??= setTimeout(() => {
       this.#gatherTimer = undefined;
       if (!this.#isDeparting && this.#waiting.size > 0) this.#depart();
     }, this.#gatherMs());
+  }
+
+  #departAfterTurn(): void {
+    if (this.#isTurnOut) return;
+    this.#isTurnOut = true;
+    setImmediate(() => {
+      this.#isTurnOut = false;
+      if (!this.#isDeparting && this.#waiting.size >= this.#share()) this.#depart();
+      else this.#consider();
+    });
   }
 
   #share(): number {
