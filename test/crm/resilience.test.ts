@@ -117,6 +117,18 @@ describe('a daily quota that is used up', () => {
     replica.crm.records.admit(aCall());
   });
 
+  it('is over when the CRM works on calls again, even if it refuses the first of them', async () => {
+    await bench.org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
+    await assert.rejects(find(), { code: 'crm_quota_exhausted' });
+    await bench.org.heal();
+    const refuse = { kind: 'error', status: 400, errorCode: 'INVALID_FIELD', message: 'x' };
+    const refusal = await bench.org.fault(refuse, { path: '/services/data/' }, 1);
+    const looking = bench.org.struck(refusal);
+    const looked = looking.then(() => true);
+    while (!(await Promise.race([looked, sleep(20, false)]))) await find().catch(() => undefined);
+    assert.deepEqual(await Promise.all([find(), find(), find()]), [undefined, undefined, undefined]);
+  });
+
   it('keeps its reserve for writes, and for the reads that belong to them', async () => {
     replica = bench.addReplica({ quotaReserve: 100_000 });
     await find();

@@ -14,7 +14,7 @@ const user = Type.Object(
 );
 
 /** More than any org's quota. */
-const manyCalls = 999_999_999_999_999;
+const manyCalls = 2_147_483_647;
 
 const quota = Type.Object(
   {

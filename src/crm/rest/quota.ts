@@ -42,6 +42,10 @@ export function createQuota(options: { reserve: number; metrics: Metrics }): Quo
     metrics.crmTurnedAway.inc({ reason: 'quota' });
     throw new Problem('crm_quota_exhausted', detail, { retryAfter: lookAgainMs / 1000 });
   };
+  const letGo = () => {
+    heldUntil = undefined;
+    pauseMs = firstPauseMs;
+  };
   const check = () => {
     if (heldUntil !== undefined && performance.now() < heldUntil)
       refuse('The daily quota of CRM calls is used up.');
@@ -61,14 +65,13 @@ export function createQuota(options: { reserve: number; metrics: Metrics }): Quo
     async run(work) {
       try {
         const answer = await work();
-        heldUntil = undefined;
-        pauseMs = firstPauseMs;
+        letGo();
         return answer;
       } catch (error) {
         if (error instanceof CrmFailure && error.kind === 'quota') {
           heldUntil = performance.now() + pauseMs;
           pauseMs = Math.min(lookAgainMs, pauseMs * 2);
-        }
+        } else if (wasWorkedOn(error)) letGo();
         throw error;
       }
     },
@@ -85,6 +88,13 @@ export function createQuota(options: { reserve: number; metrics: Metrics }): Quo
       refuse('The rest of the daily quota of CRM calls is kept for writes.');
     },
   };
+}
+
+/** The CRM refused the call for what it asks, not for the number of calls. */
+function wasWorkedOn(error: unknown): boolean {
+  if (!(error instanceof CrmFailure) || error.kind === 'session') return false;
+  const { status = 0 } = error.facts;
+  return status >= 400 && status < 500;
 }
 
 /** `api-usage=10018/100000`, with more parts after a semicolon (REST Developer Guide, Limit Info Header). */
