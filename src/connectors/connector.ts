@@ -14,8 +14,11 @@ export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {
    * whether there is one; with any other, this attempt made none.
    */
   create(order: Order, attempt: Attempt, call: Call): Promise<Part>;
-  /** The part as it is now, or undefined where there is none. Throws `Problem` where it can't be known. */
-  retrieve(reference: string, call: Call): Promise<Part | undefined>;
+  /**
+   * The part as it is now, or undefined where there is none. Throws `Problem` where it can't be known. `order` is what
+   * it was made by: some systems find a part by that only.
+   */
+  retrieve(reference: string, order: Order, call: Call): Promise<Part | undefined>;
   /**
    * Undoes the part; one that is undone or gone already counts as done. Throws `Problem`: `conflict` where the system
    * refuses and the part stands as it was.
@@ -30,6 +33,11 @@ export interface Attempt {
   token: string;
   /** An earlier attempt with this token may have come through: its part is looked for, and refusals that it could have caused itself are not taken for final. */
   repeated: boolean;
+  /**
+   * Whether the part is known to belong to another order. Where a system can only tell by likeness which part an earlier
+   * attempt has made, this keeps two orders of one guest from sharing a part.
+   */
+  isOthers(reference: string): Promise<boolean>;
 }
 
 export interface ConnectorPart {

@@ -42,6 +42,12 @@ export function createMetrics() {
       labelNames: ['outcome'] as const,
       registers,
     }),
+    reservationOutcomes: new Counter({
+      name: 'handoff_reservation_outcomes_total',
+      help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
   };
 }
 

@@ -30,6 +30,7 @@ export const mayImport: Record<string, readonly string[]> = {
   // The HTTP face.
   'src/api': [
     'src/handoff',
+    'src/reservations',
     'src/resources',
     'src/consumers',
     'src/idempotency',
@@ -49,6 +50,15 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
   'src/idempotency': ['src/store/database.ts', 'src/store/is-away.ts', 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
+  'src/reservations': [
+    'src/connectors/connector.ts',
+    'src/connectors/crm.ts',
+    'src/resources',
+    'src/idempotency',
+    'src/store/database.ts',
+    'src/observability',
+    'src/base',
+  ],
 
   // The systems that unified resources span: the port, and one folder for each.
   'src/connectors': ['src/resources', 'src/observability', 'src/base'],
@@ -89,7 +99,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/store', 'src/idempotency', 'src/consumers'],
+  kysely: ['src/store', 'src/idempotency', 'src/consumers', 'src/reservations'],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
   typebox: ['src'],
@@ -98,7 +108,7 @@ export const packageHomes: Record<string, readonly string[]> = {
 };
 
 function allBelowApp(): string[] {
-  const domain = ['src/handoff', 'src/consumers', 'src/idempotency', 'src/resources'];
+  const domain = ['src/handoff', 'src/reservations', 'src/consumers', 'src/idempotency', 'src/resources'];
   const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];
   return [...domain, ...ports, 'src/observability', 'src/base'];
 }

@@ -22,6 +22,7 @@ export function problemAnswer(problem: Problem, requestId: string, keyed: boolea
     request_id: requestId,
     errors: facts.errors,
     required: facts.required,
+    cause: facts.partnerCause,
     retry_after: facts.retryAfter,
     external_id: facts.outcomeUnknown && !keyed ? facts.externalId : undefined,
   };
