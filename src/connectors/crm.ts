@@ -49,7 +49,10 @@ export function createCrmConnector(options: {
     },
     async write(reference, order, { ifGone }, call) {
       const record = await records.find(booking, reference, call);
-      if (!record) return ifGone === 'make' ? make(reference, order, call) : undefined;
+      if (!record) {
+        if (ifGone === 'make') await make(reference, order, call);
+        return;
+      }
       const { status, details = null } = order;
       await records.update(booking, record, { status, details }, call);
     },

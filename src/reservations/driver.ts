@@ -65,26 +65,32 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     );
   }
 
+  /** Gives a plan back that could not go on; what to throw. */
+  async function fail(plan: Plan, isFresh: boolean, error: unknown): Promise<unknown> {
+    const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
+    if (isUntouched && (await isDropped(plan))) return error;
+    await giveBack(plan, error);
+    return error instanceof StillPending ? error : unfinished(error);
+  }
+
   return {
     async drive(started, call, { fresh = false } = {}) {
       let plan = started;
       let isFresh = fresh;
-      try {
-        for (;;) {
-          const moved = await advance(plan, isFresh, call);
-          if (!moved || moved.answer || isResting(moved.plan)) return moved?.answer;
-          if (moved.plan.attention !== undefined) return undefined;
-          plan = moved.plan;
-          isFresh = true;
-        }
-      } catch (error) {
-        const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
-        if (isUntouched && (await isDropped(plan))) throw error;
-        await giveBack(plan, error);
-        throw error instanceof StillPending ? error : unfinished(error);
+      for (;;) {
+        const moved = await advance(plan, isFresh, call).catch(async (error: unknown) => {
+          throw await fail(plan, isFresh, error);
+        });
+        if (!moved || moved.answer || isAtRest(moved.plan)) return moved?.answer;
+        ({ plan } = moved);
+        isFresh = true;
       }
     },
   };
+}
+
+function isAtRest(plan: Plan): boolean {
+  return isResting(plan) || plan.attention !== undefined;
 }
 
 /** It was marked before, and still can't go on. */

@@ -6,19 +6,13 @@ import { type Claim, type ExecutedAnswer, inProgress } from '../idempotency/ledg
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
-import { bookingOrder } from './booking-order.ts';
+import { type Answers, answerTo } from './answers.ts';
 import { createDriver } from './driver.ts';
-import { isResting, type Plan, type ReservationOrder } from './plan.ts';
-import { type Outcome, PlansTable } from './plans-table.ts';
+import { lookAtParts } from './parts.ts';
+import type { Plan, ReservationOrder } from './plan.ts';
+import { PlansTable } from './plans-table.ts';
 import { StillPending, type Systems } from './steps.ts';
-import { type Parts, type ReservationView, viewOf } from './view.ts';
-
-/** Answers as they leave the service, so that the job can store what the request would have answered. */
-export interface Answers {
-  made(view: ReservationView): StoredAnswer;
-  refused(problem: Problem, requestId: string): StoredAnswer;
-  cancelled(): StoredAnswer;
-}
+import { type ReservationView, viewOf } from './view.ts';
 
 /** Reservations that span a table at the dining partner and a booking in the CRM. */
 export interface Reservations {
@@ -58,11 +52,8 @@ export interface ReservationsOptions extends Omit<Systems, 'isOthersTable'> {
   retentionHours: number;
 }
 
-/** How long a read waits for the two systems. */
-const readMs = 5000;
-
 export function createReservations(options: ReservationsOptions): Reservations {
-  const { database, dining, crm, answers, log, retentionHours } = options;
+  const { database, dining, answers, log, retentionHours } = options;
   const plans = new PlansTable(database);
   const driver = createDriver({
     ...options,
@@ -79,23 +70,6 @@ export function createReservations(options: ReservationsOptions): Reservations {
       const facts = { err: error, reservation_id: plan.id, state: plan.state };
       log.warn(facts, 'a reservation could not be finished and is tried again later');
     }
-  }
-
-  /** How the parts stand, asked at the same time; what can't be asked is unknown. */
-  async function look(plan: Plan, call: Call): Promise<Parts> {
-    const bounded = { ...call, deadline: Math.min(call.deadline, performance.now() + readMs) };
-    const before = bounded.crmMs;
-    const [booking, table] = await Promise.all([
-      crm
-        .retrieve(plan.id, bookingOrder(plan, 'confirmed'), bounded)
-        .then((part) => part && part.crmStatus, unknown),
-      plan.table &&
-        dining
-          .retrieve(plan.table.reference, plan.order.table, bounded)
-          .then((part) => part?.status, unknown),
-    ]);
-    call.crmMs += bounded.crmMs - before;
-    return { booking, table };
   }
 
   return {
@@ -120,7 +94,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
     async read(id, call) {
       const plan = await plans.find(id);
       if (!plan || plan.state === 'refused') return undefined;
-      return viewOf(plan, await look(plan, call));
+      return viewOf(plan, await lookAtParts(options, plan, call));
     },
     holds: (bookingId) => plans.holds(bookingId),
     async takeDue() {
@@ -155,37 +129,4 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
     'conflict',
     `The reservation is just being ${doing}. Read it, and try again later with a new key.`,
   );
-}
-
-/** What a keyed request gets when its plan has come to this. */
-function answerTo(answers: Answers, plan: Plan, outcome: Outcome): StoredAnswer {
-  if (outcome === 'made') return answers.made(viewOf(plan, knownParts(plan)));
-  if (outcome === 'cancelled') return answers.cancelled();
-  return answers.refused(explain(plan, outcome), plan.owed?.requestId ?? '');
-}
-
-/** As they were just made; nobody needs to ask. */
-function knownParts(plan: Plan): Parts {
-  return { booking: isResting(plan) ? plan.state : 'pending', table: plan.table?.status };
-}
-
-function explain({ refusal, attention }: Plan, outcome: 'refused' | 'not_cancelled'): Problem {
-  if (outcome === 'not_cancelled' && attention !== undefined) {
-    return new Problem(
-      'crm_rejected',
-      'The table is cancelled, but the CRM refused to note it. The operator has to look at it.',
-    );
-  }
-  const { code = 'partner_rejected', detail = 'The partner refused.', partnerCause } = refusal ?? {};
-  const rest =
-    attention === undefined
-      ? ''
-      : ' Its note in the CRM could not be taken back; the operator has to look at it.';
-  return new Problem(code, detail + rest, partnerCause === undefined ? {} : { partnerCause });
-}
-
-/** Its part of the answer says so; the other part is shown all the same. */
-function unknown(error: unknown): 'unknown' {
-  if (error instanceof Problem) return 'unknown';
-  throw error;
 }

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { Problem } from '../../../base/problem.ts';
 import type { PermissionAction } from '../../../consumers/consumer.ts';
+import type { Answers } from '../../../reservations/answers.ts';
 import { reservationStatuses } from '../../../reservations/plan.ts';
-import type { Answers, Reservations } from '../../../reservations/reservations.ts';
+import type { Reservations } from '../../../reservations/reservations.ts';
 import type { ReservationView } from '../../../reservations/view.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
 import { entityTag } from '../../../resources/representation.ts';
