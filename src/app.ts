@@ -11,6 +11,7 @@ import { makeFolder } from './base/durable-file.ts';
 import { tryAcquireFileLock } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
+import { type Connectors, healthOf, openConnectors } from './connectors/registry.ts';
 import { type Audit, createAudit } from './consumers/audit.ts';
 import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
@@ -18,6 +19,7 @@ import type { KeySets } from './consumers/keys.ts';
 import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
+import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulated-partner.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
@@ -45,6 +47,8 @@ export interface Started {
   operationsUrl: string | undefined;
   /** The simulated org, where no real one is configured. */
   org: SimulatedOrg | undefined;
+  /** The simulated dining partner, where no real one is configured. */
+  diningPartner: SimulatedPartner | undefined;
 }
 
 /** What the parts share while the service is built up and torn down. */
@@ -85,12 +89,13 @@ export function createApp(settings: Settings, log: Log): App {
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, secrets, cache);
-    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm });
+    const { connectors, diningPartner } = await connectPartners(context, secrets);
+    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors });
     startJobs(context, { database, audit, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
-    return { url, operationsUrl, org };
+    return { url, operationsUrl, org, diningPartner };
   }
 
   return {
@@ -223,6 +228,23 @@ async function connectCrm(
   return { crm, org };
 }
 
+/** The systems that reservations span. Production takes no simulated one. */
+async function connectPartners(
+  { settings, log, metrics, opened }: Context,
+  secrets: SecretsManager,
+): Promise<{ connectors: Connectors; diningPartner: SimulatedPartner | undefined }> {
+  const { dataDir, diningPasswordSecret: passwordSecret, secretsRefreshSeconds, production } = settings;
+  const isSimulated = settings.dining === undefined && !production;
+  const diningPartner = isSimulated
+    ? await startSimulatedPartner({ secrets, passwordSecret, dataDir })
+    : undefined;
+  if (diningPartner) opened.defer(() => diningPartner.close());
+  const address = settings.dining ?? diningPartner?.address;
+  const dining = address && { ...address, passwordSecret };
+  const connectors = openConnectors({ dining, secrets, secretsRefreshSeconds, log, metrics, opened });
+  return { connectors, diningPartner };
+}
+
 interface Parts {
   secrets: SecretsManager;
   cache: SharedCache;
@@ -230,9 +252,10 @@ interface Parts {
   consumers: Consumers;
   audit: Audit;
   crm: Crm;
+  connectors: Connectors;
 }
 
-function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts): Route[] {
+function buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors }: Parts): Route[] {
   const health = createHealth(
     {
       // It shares its looks itself, and learns from every call.
@@ -244,6 +267,7 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm }: Parts)
       }),
       database: shareProbe(connected(() => database.checkHealth())),
       cache: shareProbe(connected(() => cache.checkHealth())),
+      ...healthOf(connectors),
     },
     ['crm', 'database'],
   );

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { createActivity } from './control/activity.ts';
+import { createActivity } from '../shared/activity.ts';
+import { closeServer, listen } from '../shared/listen.ts';
 import { createControl } from './control/control-api.ts';
 import { createFaults } from './control/faults.ts';
 import { createGate } from './control/gate.ts';
@@ -179,22 +179,6 @@ function createServerOf(
   return createHttpServer({ pipeline, control, activity: parts.activity, gate: parts.gate });
 }
 
-function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve(server.address() as AddressInfo);
-    });
-  });
-}
-
-/** Where this machine reaches the simulator, also when it listens on all addresses. */
-function urlOf(host: string, port: number): string {
-  if (host === '0.0.0.0' || host === '::') return `http://127.0.0.1:${port}`;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
 /**
  * Starts a simulated Salesforce org.
  * @throws Error when a key, the package or the data file can't be read, or the port is taken.
@@ -208,11 +192,11 @@ export async function startSalesforceSimulator(
   const { org } = parts;
   const server = createServerOf(options, parts, () => url, closing.signal);
   const host = options.host ?? '127.0.0.1';
-  const { port } = await listen(server, options.port ?? 0, host).catch((error: unknown) => {
+  const { port, url: listening } = await listen(server, options.port ?? 0, host).catch((error: unknown) => {
     org.close();
     throw error;
   });
-  url = urlOf(host, port);
+  url = listening;
   const seeded = options.seed?.members ?? 0;
   return {
     url,
@@ -221,9 +205,7 @@ export async function startSalesforceSimulator(
       Array.from({ length: Math.min(count, seeded) }, (_, position) => memberId(position)),
     close: async () => {
       closing.abort();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      await closed;
+      await closeServer(server);
       org.close();
     },
   };

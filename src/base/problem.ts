@@ -187,6 +187,8 @@ export interface ProblemFacts {
   outcomeUnknown?: boolean;
   /** The External ID of the record that such a write would have made. */
   externalId?: string;
+  /** The partner's own word for its refusal; shown as `cause`. */
+  partnerCause?: string;
   /** Methods that the path does answer, for 405. */
   allow?: string[];
   /** The partner's own word for why it refused; `cause` in the answer. */

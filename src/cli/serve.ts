@@ -34,8 +34,9 @@ export async function serve(configFile: string | undefined): Promise<void> {
   try {
     const started = await app.start();
     log.info({ url: started.url, operations_url: started.operationsUrl }, 'ready');
-    const { org } = started;
-    if (org) process.stdout.write(`${banner({ ...started, settings, org })}\n`);
+    // Where nothing is simulated, the log is for machines.
+    const isSimulated = started.org !== undefined || started.diningPartner !== undefined;
+    if (isSimulated) process.stdout.write(`${banner({ ...started, settings })}\n`);
   } catch (error) {
     if (stopping) return;
     await app.close();

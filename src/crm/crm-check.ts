@@ -1,10 +1,10 @@
 import { startCall } from '../base/call.ts';
+import { createHttp } from '../http/http.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Field, Resource } from '../resources/resource.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import type { CrmSettings } from './crm.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
-import { createHttp } from './http/http.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import type { AccessToken } from './token/access-token.ts';
 import { createAssertionSigner } from './token/jwt.ts';

@@ -1,10 +1,10 @@
 import type { SharedCache } from '../cache/shared-cache.ts';
+import { createHttp } from '../http/http.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Records } from '../resources/records.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
-import { createHttp } from './http/http.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';

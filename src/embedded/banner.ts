@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import type { SimulatedOrg } from './simulated-org.ts';
+import type { SimulatedPartner } from './simulated-partner.ts';
 
 /** A hotel offer as a supplier's search gives it, to try the first hand-off with. */
 const offer = {
@@ -30,11 +31,12 @@ interface Running {
   settings: Settings;
   url: string;
   operationsUrl: string | undefined;
-  org: SimulatedOrg;
+  org: SimulatedOrg | undefined;
+  diningPartner: SimulatedPartner | undefined;
 }
 
 /** What a person sees in the terminal: what is embedded, what is real, and a command that hands off an offer. */
-export function banner({ settings, url, operationsUrl, org }: Running): string {
+export function banner({ settings, url, operationsUrl, org, diningPartner }: Running): string {
   const { dataDir } = settings;
   const credentials = join(dataDir, 'credentials.json');
   // They are made at the first start only, when there is no consumer yet.
@@ -42,7 +44,10 @@ export function banner({ settings, url, operationsUrl, org }: Running): string {
   const rows = [
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
-    ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org'],
+    org ? ['CRM', `simulated at ${org.url}`, 'set crm.* for a real Salesforce org'] : ['CRM', 'real', ''],
+    diningPartner
+      ? ['Dining', `simulated at ${diningPartner.url}`, 'set dining.* for a real partner']
+      : ['Dining', 'real', ''],
     ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
     ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
     [
@@ -60,7 +65,7 @@ export function banner({ settings, url, operationsUrl, org }: Running): string {
     'Handoff Gateway is running.',
     ...table,
     '',
-    ...(hasCredentials ? invitation(curl(url, resolve(credentials), org.memberId)) : []),
+    ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId)) : []),
   ].join('\n');
 }
 

@@ -1,8 +1,9 @@
 import { createPublicKey, generateKeyPair } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import type { CrmAddress } from '../settings/settings.ts';
+import { readOrMakeSecret } from './read-or-make-secret.ts';
 
 const clientId = 'handoff-gateway-local';
 const username = 'gateway@example.com';
@@ -27,7 +28,7 @@ export interface SimulatedOrgOptions {
 
 /** Starts the simulated org, which trusts the gateway's own key as a real org trusts its certificate. */
 export async function startSimulatedOrg(options: SimulatedOrgOptions): Promise<SimulatedOrg> {
-  const privateKey = await readOrMakeKey(options.secrets, options.privateKeySecret);
+  const privateKey = await readOrMakeSecret(options.secrets, options.privateKeySecret, makeKey);
   const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string;
   // The one place where the service knows its simulators; production never comes here.
   const { startSalesforceSimulator } = await import('../../simulators/salesforce/simulator.ts');
@@ -48,17 +49,7 @@ export async function startSimulatedOrg(options: SimulatedOrgOptions): Promise<S
   };
 }
 
-async function readOrMakeKey(secrets: SecretsManager, name: string): Promise<string> {
-  const existing = await secrets.read(name);
-  if (existing) return existing.value;
+async function makeKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
-  try {
-    await secrets.write(name, pem, null);
-    return pem;
-  } catch (error) {
-    // Another process made one first; its key is the one.
-    if (error instanceof VersionConflict) return readOrMakeKey(secrets, name);
-    throw error;
-  }
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
 }

@@ -36,6 +36,13 @@ export function createMetrics() {
       registers,
     }),
     ...crmMetrics(registers),
+    partnerCallDuration: new Histogram({
+      name: 'handoff_partner_call_duration_seconds',
+      help: 'Duration of calls to partners by partner, operation and outcome.',
+      labelNames: ['partner', 'operation', 'outcome'] as const,
+      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+      registers,
+    }),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by what the ledger said.',

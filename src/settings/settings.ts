@@ -28,6 +28,9 @@ export interface Settings {
   readonly crmTimeoutMs: number;
   readonly crmMaxConcurrency: number;
   readonly crmQuotaReserve: number;
+  /** Undefined: the simulated partner is started and used; in production there are no reservations. */
+  readonly dining: DiningAddress | undefined;
+  readonly diningPasswordSecret: string;
   readonly idempotencyRetentionHours: number;
   readonly auditRetentionDays: number;
   readonly rateLimitPerMinute: number;
@@ -54,6 +57,13 @@ export interface CrmAddress {
   readonly loginUrl: string;
   readonly audience: string;
   readonly clientId: string;
+  readonly username: string;
+}
+
+/** Where the dining partner's booking server is, and as whom the gateway calls it. */
+export interface DiningAddress {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
   readonly username: string;
 }
 
@@ -125,6 +135,8 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     crmTimeoutMs: value('crm.timeoutMs'),
     crmMaxConcurrency: value('crm.maxConcurrency'),
     crmQuotaReserve: value('crm.quotaReserve'),
+    dining: diningAddress(raw),
+    diningPasswordSecret: raw['dining.passwordSecret'] ?? `dining/${environment}/password`,
     idempotencyRetentionHours: value('idempotencyRetentionHours'),
     auditRetentionDays: value('auditRetentionDays'),
     rateLimitPerMinute: value('rateLimit.perMinute'),
@@ -156,4 +168,10 @@ function crmAddress(raw: RawSettings): CrmAddress | undefined {
     clientId: raw['crm.clientId'] as string,
     username: raw['crm.username'] as string,
   };
+}
+
+function diningAddress(raw: RawSettings): DiningAddress | undefined {
+  if (raw['dining.baseUrl'] === undefined) return undefined;
+  const baseUrl = raw['dining.baseUrl'].replace(/\/+$/, '');
+  return { baseUrl, username: raw['dining.username'] as string };
 }

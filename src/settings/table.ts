@@ -35,6 +35,7 @@ function secret<S extends TSchema>(row: Setting<S>): Setting<S> {
 
 const text = Type.String({ minLength: 1, maxLength: 2048 });
 const httpUrl = Type.String({ pattern: '^https?://[^\\s/?#]+[^\\s?#]*$', maxLength: 2048 });
+const secretName = Type.String({ pattern: '^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$', maxLength: 200 });
 const port = Type.Integer({ minimum: 0, maximum: 65_535 });
 const hours = Type.Number({ minimum: 0, maximum: 8760 });
 const days = Type.Number({ minimum: 1, maximum: 3650 });
@@ -124,7 +125,7 @@ export const settingsTable = {
   'crm.username': setting('CRM_USERNAME', text, undefined, 'User name of the integration user.'),
   'crm.privateKeySecret': setting(
     'CRM_PRIVATE_KEY_SECRET',
-    Type.String({ pattern: '^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$', maxLength: 200 }),
+    secretName,
     undefined,
     'Name of the secret that holds the private key (PEM); `crm/<environment>/private-key` when not set.',
   ),
@@ -158,22 +159,18 @@ export const settingsTable = {
     0,
     'Remaining daily calls below which only writes pass.',
   ),
-  'dining.baseUrl': planned(
-    'ignored',
-    setting('DINING_BASE_URL', httpUrl, undefined, 'Booking server of the dining partner.'),
+  'dining.baseUrl': setting(
+    'DINING_BASE_URL',
+    httpUrl,
+    undefined,
+    'Booking server of the dining partner; `/v3/…` follows it. The simulator when not set, and in production no reservations.',
   ),
-  'dining.username': planned(
-    'ignored',
-    setting('DINING_USERNAME', text, undefined, 'User name at the dining partner.'),
-  ),
-  'dining.passwordSecret': planned(
-    'ignored',
-    setting(
-      'DINING_PASSWORD_SECRET',
-      text,
-      undefined,
-      'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
-    ),
+  'dining.username': setting('DINING_USERNAME', text, undefined, 'User name at the dining partner.'),
+  'dining.passwordSecret': setting(
+    'DINING_PASSWORD_SECRET',
+    secretName,
+    undefined,
+    'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
   ),
   idempotencyRetentionHours: setting(
     'IDEMPOTENCY_RETENTION_HOURS',

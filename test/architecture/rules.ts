@@ -61,10 +61,20 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
 
   // The systems that unified resources span: the port, and one folder for each.
-  'src/connectors': ['src/resources', 'src/observability', 'src/base'],
+  'src/connectors': [
+    'src/http',
+    'src/secrets/secrets-manager.ts',
+    'src/resources',
+    'src/observability',
+    'src/base',
+  ],
+
+  // How other people's systems are spoken to.
+  'src/http': ['src/base'],
 
   // The CRM, which implements the records of resources/.
   'src/crm': [
+    'src/http',
     'src/resources',
     'src/cache/shared-cache.ts',
     'src/secrets/secrets-manager.ts',
@@ -82,7 +92,9 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/base': [],
 
   // Outside the service. The simulators are what it is tested against: shared code would prove nothing.
-  simulators: [],
+  'simulators/shared': [],
+  'simulators/salesforce': ['simulators/shared'],
+  'simulators/dining': ['simulators/shared'],
   salesforce: [],
 };
 
@@ -91,7 +103,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   commander: ['src/cli'],
   fastify: ['src/api'],
   '@scalar/fastify-api-reference': ['src/api/openapi'],
-  undici: ['src/crm', 'src/secrets/vault-http.ts'],
+  undici: ['src/http', 'src/secrets/vault-http.ts'],
   jose: ['src/crm', 'simulators/salesforce'],
   '@aws-sdk/client-secrets-manager': ['src/secrets'],
   ioredis: ['src/cache/redis.ts', 'src/cache/redis-subscriber.ts'],

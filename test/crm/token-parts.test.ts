@@ -4,13 +4,13 @@ import { createServer, type Server } from 'node:http';
 import { after, before, describe, it, mock } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
 import { createMemoryCache } from '../../src/cache/memory.ts';
-import { createHttp, type Http } from '../../src/crm/http/http.ts';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
 import { createBackoff } from '../../src/crm/token/backoff.ts';
 import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
 import { createRefreshTimer } from '../../src/crm/token/refresh-timer.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
 import { TokenFailure } from '../../src/crm/token/token-failure.ts';
+import { createHttp, type Http } from '../../src/http/http.ts';
 import { recordLog } from '../support/log.ts';
 import { keySecret, keys, TestSecrets } from './bench.ts';
 

@@ -1,3 +1,6 @@
+import type { FaultBase } from '../../shared/armed-faults.ts';
+import { type Members, readFault } from '../../shared/fault-members.ts';
+
 export interface FaultMatch {
   method?: string;
   /** A part of the path or query. */
@@ -20,27 +23,10 @@ export type FaultEffect =
 
 export type FaultKind = FaultEffect['kind'];
 
-export interface FaultInput {
+export interface FaultInput extends FaultBase {
   match: FaultMatch;
   effect: FaultEffect;
-  /** How many calls it strikes; without end when absent. */
-  times?: number;
-  /** From 0 to 1; 1 when absent. */
-  probability?: number;
 }
-
-/** A request to the control API that can't be understood. */
-export class ControlError extends Error {
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-type Check = 'string' | 'number' | 'stage';
-type Members = Record<string, { type: Check; optional?: true }>;
 
 const TEXT = { type: 'string' } as const;
 const NUMBER = { type: 'number' } as const;
@@ -61,51 +47,9 @@ const EFFECTS: Record<FaultKind, Members> = {
   down: {},
 };
 
-const MATCH: Members = Object.fromEntries(
-  ['method', 'path', 'object', 'recordKey', 'operation'].map((name) => [
-    name,
-    { type: 'string', optional: true },
-  ]),
-);
-
-function isType(value: unknown, type: Check): boolean {
-  if (type === 'stage') return value === 'before' || value === 'after';
-  if (type === 'number') return typeof value === 'number' && Number.isFinite(value) && value >= 0;
-  return typeof value === 'string';
-}
-
-function asObject(value: unknown, name: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  throw new ControlError(400, `${name} must be a JSON object`);
-}
-
-/** A misspelt member would arm a fault that strikes everything or nothing: it is refused by name. */
-function checkMembers(value: Record<string, unknown>, members: Members, where: string): void {
-  for (const name of Object.keys(value)) {
-    if (!(name in members)) throw new ControlError(400, `${where}.${name} is unknown`);
-  }
-  for (const [name, { type, optional }] of Object.entries(members)) {
-    if (value[name] === undefined && optional) continue;
-    if (!isType(value[name], type)) throw new ControlError(400, `${where}.${name} must be a ${type}`);
-  }
-}
+const MATCH = ['method', 'path', 'object', 'recordKey', 'operation'];
 
 /** @throws ControlError 400 naming the member that is wrong. */
 export function readFaultInput(body: unknown): FaultInput {
-  const input = asObject(body, 'the fault');
-  const members: Members = {
-    times: { type: 'number', optional: true },
-    probability: { type: 'number', optional: true },
-  };
-  const { match = {}, effect, ...rest } = input;
-  checkMembers(rest, members, 'fault');
-  checkMembers(asObject(match, 'match'), MATCH, 'match');
-  const { kind, ...details } = asObject(effect, 'effect');
-  const expected = EFFECTS[kind as FaultKind] as Members | undefined;
-  if (expected === undefined) {
-    throw new ControlError(400, `effect.kind must be one of ${Object.keys(EFFECTS).join(', ')}`);
-  }
-  checkMembers(details, expected, 'effect');
-  return { ...rest, match: match as FaultMatch, effect: effect as FaultEffect };
+  return readFault(body, MATCH, EFFECTS) as FaultInput;
 }

@@ -1,4 +1,4 @@
-import { ControlError } from './fault-input.ts';
+import { ControlError } from '../../shared/control-error.ts';
 
 /** What may be changed while the simulator runs. */
 export interface Settings {

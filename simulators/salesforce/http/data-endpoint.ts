@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpCall, jsonAnswer } from '../exchange.ts';
+import { type HttpAnswer, type HttpCall, jsonAnswer } from '../../shared/exchange.ts';
 import { tokenOf } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';

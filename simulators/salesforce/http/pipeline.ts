@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FaultEffect, FaultKind } from '../control/fault-input.ts';
+import type { StruckFault } from '../../shared/armed-faults.ts';
+import { type HttpAnswer, type HttpCall, jsonAnswer } from '../../shared/exchange.ts';
+import type { FaultEffect, FaultInput, FaultKind } from '../control/fault-input.ts';
 import type { FaultSubject } from '../control/fault-matching.ts';
-import type { Faults, StruckFault } from '../control/faults.ts';
+import type { Faults } from '../control/faults.ts';
 import type { Gate } from '../control/gate.ts';
 import type { Settings } from '../control/settings.ts';
-import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer } from '../exchange.ts';
+import { edgeAnswer } from '../exchange.ts';
 import { OAuthError } from '../oauth/assertion.ts';
 import { handleOAuth, type OAuthContext, oauthErrorAnswer } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
@@ -127,7 +129,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     ms > 0 ? delay(ms, undefined, { signal: closing }) : Promise.resolve();
 
   /** Runs the work with the fault around it; undefined when the answer is to be lost. */
-  const runAround = async (struck: StruckFault | undefined, work: Work): Promise<HttpAnswer | undefined> => {
+  const runAround = async (
+    struck: StruckFault<FaultInput> | undefined,
+    work: Work,
+  ): Promise<HttpAnswer | undefined> => {
     if (struck === undefined) return work();
     const planned = plannedAnswer(struck.effect);
     if (planned instanceof Error) throw planned;

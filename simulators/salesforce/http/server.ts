@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Activity } from '../control/activity.ts';
-import type { ControlHandler } from '../control/control-api.ts';
+import type { Activity } from '../../shared/activity.ts';
+import type { ControlHandler } from '../../shared/control-api.ts';
+import { type HttpAnswer, type HttpCall, jsonAnswer, sendAnswer } from '../../shared/exchange.ts';
 import type { Gate } from '../control/gate.ts';
-import { edgeAnswer, type HttpAnswer, type HttpCall, jsonAnswer, readBody, sendAnswer } from '../exchange.ts';
+import { edgeAnswer, readBody } from '../exchange.ts';
 import { ApiError } from '../org/api-error.ts';
 import { isDataPath } from './data-endpoint.ts';
 import { operationOf, type Pipeline } from './pipeline.ts';

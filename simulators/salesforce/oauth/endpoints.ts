@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpCall, jsonAnswer } from '../exchange.ts';
+import { type HttpAnswer, type HttpCall, jsonAnswer } from '../../shared/exchange.ts';
 import type { Org } from '../org/org.ts';
 import { type AssertionRules, checkAssertion, OAuthError } from './assertion.ts';
 import type { Sessions } from './sessions.ts';

@@ -1,8 +1,8 @@
+import { type Journal, openJournal, replayJournal } from '../../shared/journal.ts';
 import type { ApiError } from './api-error.ts';
 import { makeId, sequenceOf, toId15 } from './ids.ts';
-import { type Journal, openJournal, replayJournal } from './journal.ts';
 import { type Field, findField, type ObjectType, type Row, type Schema, type Value } from './schema.ts';
-import { createStore, type Store } from './store.ts';
+import { createStore, type JournalEntry, type Store } from './store.ts';
 import { toTimestamp } from './values.ts';
 
 /** The one user of the org: the integration user that the app runs as. */
@@ -88,18 +88,30 @@ function raiseCounters(counters: Counters, type: ObjectType, row: Row): void {
   }
 }
 
+/** A transaction, or the numbers given out so far, at the head of a compacted file. */
+type OrgLine = JournalEntry[] | { counters: Record<string, number> };
+
+/** Returns the number of entries read. */
 function replay(file: string, org: { schema: Schema; store: Store }, counters: Counters): number {
-  return replayJournal(
-    file,
-    (entry) => {
+  let read = 0;
+  replayJournal<OrgLine>(file, (line) => {
+    if (!Array.isArray(line)) {
+      for (const [name, value] of Object.entries(line.counters)) counters.raise(name, value);
+      return;
+    }
+    read += line.length;
+    for (const entry of line) {
       const type = org.schema.find(entry[0]);
       if (type !== undefined && typeof entry[1] !== 'string') raiseCounters(counters, type, entry[1]);
       org.store.restore(entry);
-    },
-    (saved) => {
-      for (const [name, value] of Object.entries(saved)) counters.raise(name, value);
-    },
-  );
+    }
+  });
+  return read;
+}
+
+function* linesOf(store: Store, counters: Counters): Iterable<OrgLine> {
+  yield { counters: counters.all() };
+  for (const entry of store.entries()) yield [entry];
 }
 
 function addUser(org: Org): void {
@@ -129,7 +141,7 @@ function addUser(org: Org): void {
  */
 export function createOrg(options: OrgOptions): Org {
   const counters = createCounters();
-  let journal: Journal | undefined;
+  let journal: Journal<OrgLine> | undefined;
   const store = createStore(options.schema, (entries) => {
     journal?.append(entries);
     org.onCommit(entries.length);
@@ -158,8 +170,7 @@ export function createOrg(options: OrgOptions): Org {
   if (options.dataFile !== undefined) {
     const read = replay(options.dataFile, org, counters);
     const alive = [...store.entries()].length;
-    const snapshot = { entries: store.entries, counters: counters.all };
-    journal = openJournal(options.dataFile, read, alive, snapshot);
+    journal = openJournal(options.dataFile, { read, alive, lines: () => linesOf(store, counters) });
   }
   addUser(org);
   return org;

@@ -1,7 +1,9 @@
-import type { JournalEntry } from './journal.ts';
 import type { Field, ObjectType, Row, Schema, Value } from './schema.ts';
 import { foldFor } from './schema.ts';
 import { createTimeline, type Timeline } from './timeline.ts';
+
+/** `[object, row]` for a record written, `[object, id]` for one deleted. */
+export type JournalEntry = [object: string, change: Row | string];
 
 /** Where equal values of one field are found without a scan. */
 interface Index {

@@ -51,6 +51,11 @@ export const problemSchema = {
         action: { type: 'string', maxLength: 10, description: '`read`, `write` or `delete`.' },
       },
     },
+    cause: {
+      type: 'string',
+      maxLength: 100,
+      description: "The partner's own word for its refusal, for example `SLOT_UNAVAILABLE`.",
+    },
     retry_after: {
       type: 'integer',
       format: 'int32',

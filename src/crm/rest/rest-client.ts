@@ -1,6 +1,6 @@
 import { Problem } from '../../base/problem.ts';
+import type { Http } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Http } from '../http/http.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import { CrmFailure } from './failure.ts';

@@ -1,6 +1,6 @@
 import { remainingMs } from '../../base/call.ts';
+import { type Http, HttpFailure } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import { type Http, HttpFailure } from '../http/http.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Agent, request } from 'undici';
 
-/** Most bytes of an answer, unpacked: 200 records with details of full length, escaped, stay well below. */
+/** Most bytes of an answer, unpacked: 200 CRM records with details of full length, escaped, stay well below. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
 const unpack = promisify(gunzip);
@@ -42,14 +42,14 @@ export interface Http {
   close(): Promise<void>;
 }
 
-/** HTTP to the CRM's hosts over kept connections. `timeoutMs` is the longest that any call may take. */
+/** HTTP to other people's systems over kept connections. `timeoutMs` is the longest that any call may take. */
 export function createHttp(timeoutMs: number): Http {
   const agent = new Agent({
     // Shorter than a call, so that a host that is not there shows as unreachable and not as an unknown outcome.
     connect: { timeout: Math.min(5000, timeoutMs * 0.8) },
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-    // HTTP/1.1 alone: how the CRM's edge shares one HTTP/2 connection between calls is not documented.
+    // HTTP/1.1 alone: how their edges, the CRM's above all, share one HTTP/2 connection between calls is not documented.
     allowH2: false,
     pipelining: 1,
     // Where the host names no time of its own: short, since a change on a connection that the host is closing is lost.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { after, before, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { createHttp, type Http } from '../../src/crm/http/http.ts';
+import { createHttp, type Http } from '../../src/http/http.ts';
 
 let server: Server;
 let http: Http;

@@ -1,4 +1,4 @@
-import { ControlError } from './fault-input.ts';
+import { ControlError } from './control-error.ts';
 
 export interface RequestRecord {
   at: string;

@@ -1,0 +1,203 @@
+import type { PartStatus } from '../connector.ts';
+import type { DiningOrder, DiningPart } from './order.ts';
+
+/*
+ * The messages of the Actions Center "Booking server API v3", by its public interface definition `api_v3.proto` and
+ * the samples of its documentation. Sent strictly: snake_case, int64 as strings, no field that a partner need not know,
+ * since some parse strictly. Read tolerantly: partners print int64 as numbers, names in lowerCamelCase, leave default
+ * values out, and have statuses and causes of their own.
+ */
+
+/** Body of CreateBooking; the same bytes for the same order and token. */
+export function createRequest(order: DiningOrder, token: string): string {
+  const { guest, note } = order;
+  return JSON.stringify({
+    idempotency_token: token,
+    slot: {
+      merchant_id: order.merchantId,
+      service_id: order.serviceId,
+      start_sec: String(startSec(order)),
+      duration_sec: String(durationSec(order)),
+      resources: { party_size: order.partySize },
+    },
+    user_information: {
+      user_id: order.memberId,
+      given_name: guest.givenName,
+      family_name: guest.familyName,
+      telephone: guest.phone,
+      email: guest.email,
+    },
+    payment_information: { prepayment_status: 'PREPAYMENT_NOT_PROVIDED' },
+    additional_request: note,
+  });
+}
+
+/** Body of BatchAvailabilityLookup for the one slot of the order. */
+export function availabilityRequest(order: DiningOrder): string {
+  return JSON.stringify({ merchant_id: order.merchantId, slot_time: [slotTime(order)] });
+}
+
+function slotTime(order: DiningOrder): object {
+  return {
+    service_id: order.serviceId,
+    start_sec: String(startSec(order)),
+    duration_sec: String(durationSec(order)),
+    resource_ids: { party_size: order.partySize },
+  };
+}
+
+/** Body of UpdateBooking that cancels, and changes nothing else. */
+export function cancelRequest(reference: string): string {
+  return JSON.stringify({ booking: { booking_id: reference, status: 'CANCELED' } });
+}
+
+export function statusRequest(reference: string): string {
+  return JSON.stringify({ booking_id: reference });
+}
+
+export function listRequest(memberId: string): string {
+  return JSON.stringify({ user_id: memberId });
+}
+
+function startSec({ startAt }: DiningOrder): number {
+  return Math.floor(Date.parse(startAt) / 1000);
+}
+
+function durationSec({ durationMinutes }: DiningOrder): number {
+  return durationMinutes * 60;
+}
+
+/** Whether the partner says that the slot is gone; anything unclear is no. Answers are matched by what they echo. */
+export function saysUnavailable(answer: unknown, order: DiningOrder): boolean {
+  const entries = listOf(answer, 'slot_time_availability').filter((entry) => {
+    const time = member(entry, 'slot_time');
+    return (
+      integer(time, 'start_sec') === startSec(order) &&
+      isEqualOrAbsent(text(time, 'service_id'), order.serviceId) &&
+      isEqualOrAbsent(integer(time, 'duration_sec'), durationSec(order)) &&
+      isEqualOrAbsent(integer(member(time, 'resource_ids'), 'party_size'), order.partySize)
+    );
+  });
+  return entries.length > 0 && entries.every((entry) => member(entry, 'available') !== true);
+}
+
+/** What CreateBooking and UpdateBooking answer: a failure wins over a booking; undefined where there is neither. */
+export type Outcome = { cause: string; description: string | undefined } | { booking: BookingMessage };
+
+/** A booking as far as the partner tells; with an id in any case. */
+export interface BookingMessage {
+  id: string;
+  /** The partner's word; undefined where it tells none. */
+  status: string | undefined;
+  merchantId: string | undefined;
+  serviceId: string | undefined;
+  /** UTC epoch seconds. */
+  startSec: number | undefined;
+  partySize: number | undefined;
+}
+
+export function readOutcome(answer: unknown): Outcome | undefined {
+  const failure = member(answer, 'booking_failure');
+  if (isRecord(failure)) {
+    return { cause: causeOf(failure), description: text(failure, 'description')?.slice(0, 200) };
+  }
+  const booking = readBooking(member(answer, 'booking'));
+  return booking && { booking };
+}
+
+/** The partner's own word, if it is one; a default value is left out by partners. */
+function causeOf(failure: unknown): string {
+  const cause = text(failure, 'cause') ?? '';
+  return /^[A-Za-z0-9_.-]{1,100}$/.test(cause) ? cause : 'CAUSE_UNSPECIFIED';
+}
+
+/** The bookings of ListBookings; undefined where the answer is none. An empty list may be left out. */
+export function readList(answer: unknown): BookingMessage[] | undefined {
+  if (!isRecord(answer)) return undefined;
+  return listOf(answer, 'bookings').flatMap((each) => readBooking(each) ?? []);
+}
+
+/** The status of GetBookingStatus; undefined where the answer is about something else, or tells none. */
+export function readStatus(answer: unknown, reference: string): string | undefined {
+  if (!isEqualOrAbsent(text(answer, 'booking_id'), reference)) return undefined;
+  return text(answer, 'booking_status');
+}
+
+function readBooking(value: unknown): BookingMessage | undefined {
+  const id = text(value, 'booking_id');
+  if (id === undefined || id === '') return undefined;
+  const slot = member(value, 'slot');
+  return {
+    id,
+    status: text(value, 'status'),
+    merchantId: text(slot, 'merchant_id'),
+    serviceId: text(slot, 'service_id'),
+    startSec: integer(slot, 'start_sec'),
+    partySize: integer(member(slot, 'resources'), 'party_size'),
+  };
+}
+
+/** Whether the booking is a table as the order asks for; what the partner does not tell counts as equal. */
+export function isLike(booking: BookingMessage, order: DiningOrder): boolean {
+  return (
+    booking.startSec === startSec(order) &&
+    isEqualOrAbsent(booking.merchantId, order.merchantId) &&
+    isEqualOrAbsent(booking.serviceId, order.serviceId) &&
+    isEqualOrAbsent(booking.partySize, order.partySize)
+  );
+}
+
+/** BookingStatus of the protocol, as parts of a reservation are. Who did not come had a table. */
+const statuses: Record<string, PartStatus> = {
+  CONFIRMED: 'confirmed',
+  NO_SHOW: 'confirmed',
+  NO_SHOW_PENALIZED: 'confirmed',
+  PENDING_MERCHANT_CONFIRMATION: 'pending',
+  CANCELED: 'cancelled',
+  FAILED: 'failed',
+  DECLINED_BY_MERCHANT: 'failed',
+};
+
+/** Undefined for a word that the protocol does not have. */
+export function partStatus(word: string | undefined): PartStatus | undefined {
+  return word === undefined || !Object.hasOwn(statuses, word) ? undefined : statuses[word];
+}
+
+export function toPart(booking: BookingMessage, status: PartStatus): DiningPart {
+  const { startSec: start, partySize } = booking;
+  const startAt = start === undefined ? undefined : new Date(start * 1000).toISOString();
+  return { reference: booking.id, status, startAt, partySize };
+}
+
+function isEqualOrAbsent<T>(value: T | undefined, wanted: T): boolean {
+  return value === undefined || value === wanted;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A member by its name in snake_case or in lowerCamelCase. */
+function member(value: unknown, name: string): unknown {
+  if (!isRecord(value)) return undefined;
+  return value[name] ?? value[name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())];
+}
+
+function text(value: unknown, name: string): string | undefined {
+  const found = member(value, name);
+  return typeof found === 'string' ? found : undefined;
+}
+
+function listOf(value: unknown, name: string): unknown[] {
+  const found = member(value, name);
+  return Array.isArray(found) ? found : [];
+}
+
+/** An int64 as string or number; undefined for anything that is no integer of a date or a party. */
+function integer(value: unknown, name: string): number | undefined {
+  const found = member(value, name);
+  const number = typeof found === 'string' && /^\d{1,15}$/.test(found) ? Number(found) : found;
+  return Number.isSafeInteger(number) && Math.abs(number as number) <= 8_640_000_000_000
+    ? (number as number)
+    : undefined;
+}

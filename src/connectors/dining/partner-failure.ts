@@ -1,0 +1,99 @@
+import { Problem, type ProblemCode } from '../../base/problem.ts';
+
+/**
+ * Why a call has no answer that can be used.
+ * `timeout`: none in time. `away`: not reached, lost on the way, or out of order for a while. `busy`: refused for now.
+ * `credentials`: we are not let in. `invalid`: the request is refused as such. `missing`: nothing there.
+ * `absent`: the partner does not have this method. `broken`: an answer that makes no sense, or an internal error.
+ */
+export type PartnerFailureKind =
+  | 'timeout'
+  | 'away'
+  | 'busy'
+  | 'credentials'
+  | 'invalid'
+  | 'missing'
+  | 'absent'
+  | 'broken';
+
+interface Facts {
+  /** A state change may have happened. */
+  outcomeUnknown?: boolean;
+  /** HTTP status, where there was one. */
+  status?: number;
+  /** Seconds. */
+  retryAfter?: number | undefined;
+}
+
+/** A call to the partner without success. The message holds nothing of what was sent or answered. */
+export class PartnerFailure extends Error {
+  override readonly name = 'PartnerFailure';
+  readonly kind: PartnerFailureKind;
+  readonly facts: Facts;
+
+  constructor(kind: PartnerFailureKind, message: string, facts: Facts = {}) {
+    super(message);
+    this.kind = kind;
+    this.facts = facts;
+  }
+}
+
+/** How an HTTP status is read: Google's table of status codes, and what may have happened by then. */
+interface Reading {
+  kind: PartnerFailureKind;
+  outcomeUnknown?: true;
+}
+
+const readings: Record<number, Reading> = {
+  400: { kind: 'invalid' },
+  401: { kind: 'credentials' },
+  403: { kind: 'credentials' },
+  404: { kind: 'missing' },
+  408: { kind: 'timeout', outcomeUnknown: true },
+  409: { kind: 'busy' },
+  429: { kind: 'busy' },
+  499: { kind: 'timeout', outcomeUnknown: true },
+  501: { kind: 'absent' },
+  // Something before the server may answer these while the server is at work.
+  502: { kind: 'away', outcomeUnknown: true },
+  503: { kind: 'away', outcomeUnknown: true },
+  504: { kind: 'timeout', outcomeUnknown: true },
+};
+
+export function failureOfStatus(status: number, retryAfter: number | undefined): PartnerFailure {
+  const { kind, outcomeUnknown = status >= 500 } = readings[status] ?? { kind: 'broken' };
+  return new PartnerFailure(kind, `the partner answers with status ${status}`, {
+    status,
+    outcomeUnknown,
+    retryAfter,
+  });
+}
+
+interface Wording {
+  code: ProblemCode;
+  detail: string;
+  /** Seconds, where the partner names none. */
+  retryAfter?: number;
+}
+
+const wordings: Record<PartnerFailureKind, Wording> = {
+  timeout: { code: 'partner_timeout', detail: 'The dining partner did not answer in time.' },
+  away: { code: 'partner_unavailable', detail: 'The dining partner can not be reached now.', retryAfter: 5 },
+  busy: { code: 'partner_unavailable', detail: 'The dining partner takes no calls now.', retryAfter: 5 },
+  credentials: { code: 'partner_error', detail: 'The dining partner does not let the gateway in.' },
+  invalid: { code: 'partner_error', detail: 'The dining partner does not take the request.' },
+  missing: { code: 'partner_error', detail: 'The dining partner is not found at its address.' },
+  absent: { code: 'partner_error', detail: 'The dining partner can not do this.' },
+  broken: { code: 'partner_error', detail: 'The dining partner gave an answer that can not be used.' },
+};
+
+/** As the caller sees it. `outcomeUnknown`: whatever this failure says, something before may have happened. */
+export function toProblem(failure: PartnerFailure, outcomeUnknown = false): Problem {
+  const { code, detail, retryAfter } = wordings[failure.kind];
+  const seconds = failure.facts.retryAfter ?? retryAfter;
+  return new Problem(code, detail, {
+    outcomeUnknown: outcomeUnknown || failure.facts.outcomeUnknown === true,
+    ...(code === 'partner_unavailable' && seconds !== undefined ? { retryAfter: seconds } : {}),
+    cause: failure,
+  });
+}

@@ -1,0 +1,31 @@
+import type { Probe } from '../observability/health.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import { createDiningConnector, type DiningSettings } from './dining/dining-connector.ts';
+
+/** What connectors are made of. The settings of one that is not configured are undefined. */
+export interface ConnectorOptions {
+  dining: DiningSettings | undefined;
+  secrets: SecretsManager;
+  secretsRefreshSeconds: number;
+  log: Log;
+  metrics: Metrics;
+  /** What they open is given back through this. */
+  opened: AsyncDisposableStack;
+}
+
+/** The register: every connector, a line each; undefined where it is not configured. */
+export function openConnectors(options: ConnectorOptions) {
+  return {
+    dining: options.dining && createDiningConnector({ ...options, ...options.dining }),
+  };
+}
+
+export type Connectors = ReturnType<typeof openConnectors>;
+
+/** The entry of each configured connector in the health report. */
+export function healthOf(connectors: Connectors): Record<string, Probe> {
+  const configured = Object.values(connectors).filter((connector) => connector !== undefined);
+  return Object.fromEntries(configured.map((each) => [each.name, () => each.checkHealth()]));
+}
