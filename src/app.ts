@@ -7,6 +7,7 @@ import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
 import { openTlsDoor, type TlsDoor } from './api/tls/tls-door.ts';
+import { reservationAnswers } from './api/v1/reservations/shared.ts';
 import { makeFolder } from './base/durable-file.ts';
 import { tryAcquireFileLock } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
@@ -26,6 +27,8 @@ import { createJobQueue } from './jobs/job-queue.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
+import { startRecovery } from './reservations/recovery.ts';
+import { createReservations, type Reservations } from './reservations/reservations.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
@@ -89,9 +92,11 @@ export function createApp(settings: Settings, log: Log): App {
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, secrets, cache);
-    const { connectors, diningPartner } = await connectPartners(context, secrets);
-    const routes = buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors });
-    startJobs(context, { database, audit, routes });
+    const { connectors, diningPartner } = await connectPartners(context, { secrets, crm });
+    const found = { secrets, cache, database, consumers, audit, crm, connectors };
+    const parts = { ...found, reservations: startReservations(context, found) };
+    const routes = buildRoutes(parts);
+    startJobs(context, parts, routes);
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
@@ -231,7 +236,7 @@ async function connectCrm(
 /** The systems that reservations span. Production takes no simulated one. */
 async function connectPartners(
   { settings, log, metrics, opened }: Context,
-  secrets: SecretsManager,
+  { secrets, crm }: Pick<Parts, 'secrets' | 'crm'>,
 ): Promise<{ connectors: Connectors; diningPartner: SimulatedPartner | undefined }> {
   const { dataDir, diningPasswordSecret: passwordSecret, secretsRefreshSeconds, production } = settings;
   const isSimulated = settings.dining === undefined && !production;
@@ -241,8 +246,30 @@ async function connectPartners(
   if (diningPartner) opened.defer(() => diningPartner.close());
   const address = settings.dining ?? diningPartner?.address;
   const dining = address && { ...address, passwordSecret };
-  const connectors = openConnectors({ dining, secrets, secretsRefreshSeconds, log, metrics, opened });
+  const connectors = openConnectors({
+    // It shares its looks itself, and learns from every call.
+    crm: { records: crm.records, checkHealth: async () => ({ ...(await crm.health.check()) }) },
+    dining,
+    secrets,
+    secretsRefreshSeconds,
+    log,
+    metrics,
+    opened,
+  });
   return { connectors, diningPartner };
+}
+
+/** Null without a dining partner. */
+function startReservations(
+  { settings, log, metrics, opened }: Context,
+  { database, crm: { records }, connectors: { crm, dining } }: Pick<Parts, 'database' | 'crm' | 'connectors'>,
+): Reservations | null {
+  if (!dining) return null;
+  const { idempotencyRetentionHours: retentionHours } = settings;
+  const options = { database, log, metrics, records, crm, dining, answers: reservationAnswers };
+  const reservations = createReservations({ ...options, retentionHours });
+  opened.use(startRecovery(reservations, log));
+  return reservations;
 }
 
 interface Parts {
@@ -253,13 +280,14 @@ interface Parts {
   audit: Audit;
   crm: Crm;
   connectors: Connectors;
+  reservations: Reservations | null;
 }
 
-function buildRoutes({ secrets, cache, database, consumers, audit, crm, connectors }: Parts): Route[] {
+function buildRoutes(parts: Parts): Route[] {
+  const { secrets, cache, database, consumers, audit, crm, connectors, reservations } = parts;
   const health = createHealth(
     {
-      // It shares its looks itself, and learns from every call.
-      crm: async () => ({ ...(await crm.health.check()) }),
+      ...healthOf(connectors),
       secretsManager: shareProbe(async () => {
         await secrets.checkHealth();
         const { connected: isConnected } = consumers.directory.status();
@@ -267,19 +295,28 @@ function buildRoutes({ secrets, cache, database, consumers, audit, crm, connecto
       }),
       database: shareProbe(connected(() => database.checkHealth())),
       cache: shareProbe(connected(() => cache.checkHealth())),
-      ...healthOf(connectors),
     },
     ['crm', 'database'],
   );
   const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
   const { administration, directory } = consumers;
-  return allRoutes({ records: crm.records, administration, directory, audit, cursors, health, version });
+  return allRoutes({
+    records: crm.records,
+    reservations,
+    administration,
+    directory,
+    audit,
+    cursors,
+    health,
+    version,
+  });
 }
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
   { settings, log, opened, stopping }: Context,
-  { database, audit, routes }: Pick<Parts, 'database' | 'audit'> & { routes: readonly Route[] },
+  { database, audit, reservations }: Pick<Parts, 'database' | 'audit' | 'reservations'>,
+  routes: readonly Route[],
 ): void {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
   const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
@@ -288,6 +325,11 @@ function startJobs(
     log,
     jobs: [
       { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
+      {
+        name: 'clear-refused-reservations',
+        cron: '47 * * * *',
+        run: async () => reservations?.clear(),
+      },
       {
         name: 'clear-authentication-attempts',
         cron: '17 * * * *',

@@ -191,8 +191,6 @@ export interface ProblemFacts {
   partnerCause?: string;
   /** Methods that the path does answer, for 405. */
   allow?: string[];
-  /** The partner's own word for why it refused; `cause` in the answer. */
-  partnerCause?: string;
   /** What happened inside; logged, never sent. */
   cause?: unknown;
 }

@@ -26,15 +26,16 @@ export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
   ): Promise<void>;
 }
 
+export interface CrmConnectorOptions {
+  records: Records;
+  checkHealth: () => Promise<ConnectionState>;
+}
+
 /**
  * A booking of the CRM as a connector's part: the token is its External ID and its reference, so that any number of
  * attempts makes one.
  */
-export function createCrmConnector(options: {
-  records: Records;
-  checkHealth: () => Promise<ConnectionState>;
-}): CrmConnector {
-  const { records, checkHealth } = options;
+export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions): CrmConnector {
   const make = async (token: string, order: BookingOrder, call: Call) =>
     void (await records.create(booking, token, order, call));
   return {

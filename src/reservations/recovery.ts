@@ -6,16 +6,12 @@ const pollMs = 2000;
 /** One that hangs must not hold up the others. */
 const atOnce = 8;
 
-/** The job that finishes what requests have left: killed, given up, or waiting for the partner. */
-export interface Recovery {
-  start(): void;
-  /** Waits for the plans under way. */
-  stop(): Promise<void>;
-}
-
-export function createRecovery(reservations: Pick<Reservations, 'takeDue'>, log: Log): Recovery {
+/**
+ * Starts the job that finishes what requests have left: killed, given up, or waiting for the partner. Its end waits for
+ * the plans under way.
+ */
+export function startRecovery(reservations: Pick<Reservations, 'takeDue'>, log: Log): AsyncDisposable {
   const underWay = new Set<Promise<void>>();
-  let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
   let stopped = false;
 
@@ -43,11 +39,9 @@ export function createRecovery(reservations: Pick<Reservations, 'takeDue'>, log:
       });
   }
 
+  const timer = setInterval(wake, pollMs);
   return {
-    start: () => {
-      timer ??= setInterval(wake, pollMs);
-    },
-    stop: async () => {
+    async [Symbol.asyncDispose]() {
       stopped = true;
       clearInterval(timer);
       await looking;

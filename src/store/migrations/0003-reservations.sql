@@ -42,4 +42,5 @@ create table reservations (
 create index reservations_unfinished on reservations (next_attempt_at)
   where state not in ('confirmed', 'cancelled', 'refused', 'failed');
 create index reservations_status on reservations (status, created_at);
-create index reservations_table on reservations (table_reference) where table_reference is not null;
+-- Two reservations that took one table for theirs would both be confirmed with it.
+create unique index reservations_table on reservations (table_reference) where table_reference is not null;
