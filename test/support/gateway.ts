@@ -9,6 +9,7 @@ import { createConsumers } from '../../src/consumers/create-consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import { loadSettings } from '../../src/settings/settings.ts';
+import { DiningPartner } from './dining-partner.ts';
 import { type LogLine, recordLog } from './log.ts';
 import { recordAnswers } from './native-ids.ts';
 import { Org } from './org.ts';
@@ -29,6 +30,7 @@ export interface TestGateway {
   console: Credentials;
   admin: Credentials;
   org: Org;
+  partner: DiningPartner;
   logLines: LogLine[];
   /** Sends a request; with the console's credentials unless `as` says otherwise (null: none). */
   request(path: string, options?: RequestOptions): Promise<Response>;
@@ -70,6 +72,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     dataDir,
     ...credentials,
     org: new Org(started.org?.url ?? '', started.org?.memberId ?? ''),
+    partner: new DiningPartner(started.diningPartner?.url ?? ''),
     logLines: lines,
     request: async (path, options = {}) => {
       const response = await send((options.via ?? started.url) + path, options, credentials.console);

@@ -5,6 +5,7 @@ import type { NewReservation } from '../../../reservations/reservations.ts';
 import { readDetails } from '../../../resources/details.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
 import type { Records } from '../../../resources/records.ts';
+import { patterns } from '../../pipeline/formats.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { crmProblems, tagHeader } from '../records/shared.ts';
 import { permission, type ReservationsContext, reservationSchema, tableFields } from './shared.ts';
@@ -15,7 +16,7 @@ const name = (description: string, example: string) =>
   Type.String({
     minLength: 1,
     maxLength: 40,
-    pattern: '\\S',
+    pattern: patterns.notBlank.source,
     format: 'text',
     description,
     examples: [example],
@@ -24,7 +25,7 @@ const identifier = (description: string, example: string) =>
   Type.String({
     minLength: 1,
     maxLength: 255,
-    pattern: '\\S',
+    pattern: patterns.notBlank.source,
     format: 'text',
     description,
     examples: [example],
@@ -61,7 +62,7 @@ const requestBody = Type.Object(
               examples: ['ines.marin@example.com'],
             }),
             phone: Type.String({
-              pattern: '^\\+[0-9]{7,15}$',
+              pattern: patterns.phone.source,
               maxLength: 16,
               description: 'Telephone number: + and digits, with the country code.',
               examples: ['+34952555010'],

@@ -8,6 +8,7 @@ import type { ReservationView } from '../../../reservations/view.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
 import { entityTag } from '../../../resources/representation.ts';
 import { uuidSchema } from '../../../resources/resource.ts';
+import { patterns } from '../../pipeline/formats.ts';
 import { problemAnswer } from '../../pipeline/problem-answer.ts';
 import { withContentType } from '../../pipeline/run-route.ts';
 
@@ -30,7 +31,7 @@ export const tableFields = {
   startAt: Type.String({
     format: 'date-time',
     // The partner counts in whole seconds.
-    pattern: '^[^.]{19}(\\.0{1,9})?Z$',
+    pattern: patterns.utcSeconds.source,
     maxLength: 30,
     description: 'When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds.',
     examples: ['2026-12-04T19:00:00.000Z'],
