@@ -17,6 +17,8 @@ export type Judge = (call: string) => Fate | Promise<Fate>;
 /** Two systems in memory that fail as they are told. */
 export class MemorySystems {
   judge: Judge = () => 'works';
+  /** Holds the answer of a call back. */
+  deliver: (call: string) => void | Promise<void> = () => {};
   /** What the partner says to a new table. */
   decision: PartStatus = 'confirmed';
   readonly memberId = randomUUID();
@@ -31,6 +33,14 @@ export class MemorySystems {
     this.calls.push(name);
     const side = name.startsWith('dining') ? 'partner' : 'crm';
     const fate = await this.judge(name);
+    try {
+      return this.#carryOut(side, fate, refusal, work);
+    } finally {
+      await this.deliver(name);
+    }
+  }
+
+  #carryOut<T>(side: 'partner' | 'crm', fate: Fate, refusal: Problem, work: () => T): T {
     if (fate === 'refused') throw refusal;
     if (fate === 'fails') throw new Problem(`${side}_unavailable`, 'Not now.', { retryAfter: 1 });
     if (fate === 'callLost') throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
@@ -41,11 +51,17 @@ export class MemorySystems {
 
   readonly records: Records = {
     admit: () => {},
-    create: (_resource, id, values) =>
-      this.#call('crm.create', new Problem('crm_rejected', 'A rule.'), () => {
+    create: (_resource, id, values) => {
+      const refusal = new Problem('crm_rejected', 'A rule.');
+      return this.#call('crm.create', refusal, () => {
         if (!this.bookings.has(id)) this.bookings.set(id, values);
         return { nativeId: id };
-      }),
+      }).catch((error: unknown) => {
+        // An earlier insert came through: the CRM names the duplicate, and it is ours.
+        if (error === refusal && this.bookings.has(id)) return { nativeId: id };
+        throw error;
+      });
+    },
     find: (resource, id) =>
       this.#call(`crm.find ${resource.name}`, new Problem('crm_unavailable', 'Not now.'), () => {
         const isMember = resource.name === member.name;
@@ -68,7 +84,6 @@ export class MemorySystems {
   readonly dining: Connector<TableOrder> = {
     name: 'dining',
     create: (_order, { token, repeated }) => {
-      const existing = repeated ? this.tables.get(token) : undefined;
       const refusal = new Problem('partner_rejected', 'The slot is gone.', {
         partnerCause: 'SLOT_UNAVAILABLE',
       });
@@ -78,6 +93,7 @@ export class MemorySystems {
         return part;
       }).catch((error: unknown) => {
         // As the interface has it: a refusal that an earlier attempt could have caused itself is none.
+        const existing = repeated ? this.tables.get(token) : undefined;
         if (error === refusal && existing) return existing;
         throw error;
       });
@@ -86,11 +102,15 @@ export class MemorySystems {
       this.#call('dining.retrieve', new Problem('partner_error', 'Odd.'), () =>
         this.tables.get(reference.slice(2)),
       ),
-    cancel: (reference) =>
-      this.#call('dining.cancel', new Problem('conflict', 'It is too late to cancel.'), () => {
-        const part = this.tables.get(reference.slice(2));
+    cancel: (reference) => {
+      const part = this.tables.get(reference.slice(2));
+      const refusal = new Problem('conflict', 'It is too late to cancel.');
+      return this.#call('dining.cancel', refusal, () => {
         if (part) part.status = 'cancelled';
-      }),
+      }).catch((error: unknown) => {
+        if (error !== refusal || part?.status !== 'cancelled') throw error;
+      });
+    },
     checkHealth: async () => ({ connected: true }),
   };
 }
