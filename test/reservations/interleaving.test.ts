@@ -15,11 +15,21 @@ type Act =
   | { act: 'job' }
   | { act: 'decide'; decision: 'pending' | 'confirmed' | 'failed' };
 
-const which = fc.nat({ max: 5 });
-const fate = fc.constantFrom<Fate>('works', 'works', 'works', 'refused', 'fails', 'answerLost', 'callLost');
+const which = fc.constantFrom(0, 0, 0, 1, 2, 3);
+const fate = fc.constantFrom<Fate>(
+  'works',
+  'works',
+  'works',
+  'works',
+  'refused',
+  'refused',
+  'fails',
+  'answerLost',
+  'callLost',
+);
 const act: fc.Arbitrary<Act> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ act: fc.constant('create' as const), which: fc.nat({ max: 2 }) }) },
-  { weight: 2, arbitrary: fc.record({ act: fc.constant('cancel' as const), which: fc.nat({ max: 2 }) }) },
+  { weight: 3, arbitrary: fc.record({ act: fc.constant('create' as const), which: fc.nat({ max: 1 }) }) },
+  { weight: 2, arbitrary: fc.record({ act: fc.constant('cancel' as const), which: fc.nat({ max: 1 }) }) },
   { weight: 14, arbitrary: fc.record({ act: fc.constant('letGo' as const), which, fate }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('kill' as const), which }) },
   {
@@ -56,7 +66,7 @@ after(() => world?.close());
 
 test('whatever fails, dies or comes late, a reservation ends whole or not there', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(act, { minLength: 10, maxLength: 60 }), async (acts) => {
+    fc.asyncProperty(fc.array(act, { minLength: 20, maxLength: 80 }), async (acts) => {
       assert.ok(world);
       await world.clear();
       await new Play(world).play(acts);
@@ -73,7 +83,7 @@ class Play {
   constructor(current: World) {
     this.#world = current;
     this.#runs = new InterleavedRuns(current.systems);
-    this.#wishes = [0, 1, 2].map(() => ({
+    this.#wishes = [0, 1].map(() => ({
       key: randomUUID(),
       order: current.order(),
       answers: new Set(),
