@@ -11,9 +11,10 @@ export interface GatherOptions<Request> {
 }
 
 /**
- * Lets requests share the way to the database and back: with nothing under way one goes at once and alone; what
- * arrives while others are under way goes together as soon as one of them is back. Where a shared go fails, each
- * request goes alone, so that it meets its own fate only; unless `isShared` says that the failure is everybody's.
+ * Lets requests share the way to the database and back: what arrives in one turn of the event loop goes together, and
+ * what arrives while others are under way goes as soon as one of them is back. (The embedded database works on this
+ * very thread: nothing arrives while it does, but much has when it is done.) Where a shared go fails, each request goes
+ * alone, so that it meets its own fate only; unless `isShared` says that the failure is everybody's.
  */
 export function gather<Request, Result>(
   carryOut: CarryOut<Request, Result>,
@@ -22,6 +23,17 @@ export function gather<Request, Result>(
 ): (request: Request) => Promise<Result> {
   let waiting: Waiter<Request, Result>[] = [];
   let underWay = 0;
+  let isPlanned = false;
+
+  /** At the end of the turn: all requests that have come by then are in it. */
+  function planNext(): void {
+    if (isPlanned || waiting.length === 0) return;
+    isPlanned = true;
+    setImmediate(() => {
+      isPlanned = false;
+      sendNext();
+    });
+  }
 
   function sendNext(): void {
     while (underWay < atOnce && waiting.length > 0) {
@@ -38,7 +50,7 @@ export function gather<Request, Result>(
       underWay += 1;
       void go(going).finally(() => {
         underWay -= 1;
-        sendNext();
+        planNext();
       });
     }
   }
@@ -56,7 +68,7 @@ export function gather<Request, Result>(
   return (request) =>
     new Promise((resolve, reject) => {
       waiting.push({ request, resolve, reject });
-      sendNext();
+      planNext();
     });
 }
 

@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto';
-import { access, constants, readdir, readFile, rm, stat } from 'node:fs/promises';
+import fs, { closeSync, fstatSync } from 'node:fs';
+import { access, constants, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
 import { acquireFileLock } from '../base/file-lock.ts';
 import { watchFolder } from './folder-watch.ts';
 import { checkSecretName, isSecretName, maxSecretBytes } from './secret-name.ts';
 import { type Secret, type SecretsManager, SecretsUnavailable, VersionConflict } from './secrets-manager.ts';
+
+const open = promisify(fs.open);
+const read = promisify(fs.read);
 
 /** How long a write waits for the writes of other processes. */
 const lockWaitMs = 10_000;
@@ -127,19 +132,37 @@ async function checkVersion(path: string, expected: string | null): Promise<void
   if (found !== expected) throw new VersionConflict(`${path} was changed by somebody else`);
 }
 
+/**
+ * Opening and reading take their turns in the thread pool; asking about the open file and closing it cost less than
+ * such a turn. It matters with many thousand secrets.
+ */
 async function readSecret(path: string): Promise<Secret | undefined> {
   try {
-    const found = await stat(path);
-    // Opening a pipe would block a thread for ever, and a folder is no secret.
-    if (!found.isFile()) return undefined;
-    if (found.size > maxSecretBytes) throw unavailable(path, `${maxSecretBytes} bytes are the most`);
-    const content = await readFile(path);
+    // Without waiting: opening a pipe would else block a thread for ever.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    let content: Buffer;
+    try {
+      const found = fstatSync(file);
+      if (!found.isFile()) return undefined;
+      content = await readWhole(file, path, found.size);
+    } finally {
+      closeSync(file);
+    }
     return { value: content.toString('utf8'), version: versionOf(content) };
   } catch (error) {
     if (isAbsent(error)) return undefined;
     if (error instanceof SecretsUnavailable) throw error;
     throw unavailable(path, describe(error), error);
   }
+}
+
+/** All of a file, also of one that somebody is just lengthening. */
+async function readWhole(file: number, path: string, size: number): Promise<Buffer> {
+  if (size > maxSecretBytes) throw unavailable(path, `${maxSecretBytes} bytes are the most`);
+  const buffer = Buffer.allocUnsafe(size + 1);
+  const { bytesRead } = await read(file, buffer, 0, buffer.length, 0);
+  if (bytesRead <= size) return buffer.subarray(0, bytesRead);
+  return readWhole(file, path, fstatSync(file).size);
 }
 
 function versionOf(content: Buffer): string {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { gather } from '../../src/idempotency/gather.ts';
 
 const sharing = { atOnce: 1, most: 3, identity: (request: string) => request };
 const never = () => false;
 
-test('with nothing under way a request goes at once and alone; what comes meanwhile goes together', async () => {
+test('what comes in one turn goes together, and what comes meanwhile goes next', async () => {
   const goes: string[][] = [];
   const gate = Promise.withResolvers<void>();
   const send = gather(
@@ -18,18 +19,21 @@ test('with nothing under way a request goes at once and alone; what comes meanwh
     never,
     sharing,
   );
-  const results = ['a', 'b', 'c', 'd', 'e'].map(send);
-  assert.deepEqual(goes, [['a']]);
+  const first = ['a', 'b'].map(send);
+  await nextTurn();
+  const later = ['c', 'd', 'e', 'f'].map(send);
+  await nextTurn();
+  assert.deepEqual(goes, [['a', 'b']]);
   gate.resolve();
-  assert.deepEqual(await Promise.all(results), ['A', 'B', 'C', 'D', 'E']);
-  assert.deepEqual(goes, [['a'], ['b', 'c', 'd'], ['e']]);
+  assert.deepEqual(await Promise.all([...first, ...later]), ['A', 'B', 'C', 'D', 'E', 'F']);
+  assert.deepEqual(goes, [['a', 'b'], ['c', 'd', 'e'], ['f']]);
 });
 
 test('two requests with one identity never go together', async () => {
   const goes: string[][] = [];
   const send = gather(async (requests: string[]) => (goes.push(requests), requests), never, sharing);
   await Promise.all(['a', 'b', 'b', 'c', 'b'].map(send));
-  assert.deepEqual(goes, [['a'], ['b', 'c'], ['b'], ['b']]);
+  assert.deepEqual(goes, [['a', 'b', 'c'], ['b'], ['b']]);
 });
 
 test('a failure that is one request’s own leaves the others alone', async () => {
@@ -81,7 +85,7 @@ test('whatever comes when, each request gets its own result, and no more go at o
           { ...sharing, atOnce },
         );
         const results = all.map(async ({ name, turns }) => {
-          for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+          for (let turn = 0; turn < turns; turn++) await nextTurn();
           return send(name).catch(() => 'bad');
         });
         assert.deepEqual(
