@@ -93,10 +93,12 @@ const settingsRules = `## One file for several environments
 
 - Of \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`, all are needed as soon as one of them, \`crm.audience\` or
   \`crm.privateKeySecret\` is set. With none of them set, the simulated org is used.
+- \`dining.baseUrl\` and \`dining.username\` are needed as soon as one of them or \`dining.passwordSecret\` is set. With
+  none of them set, a simulated partner is used, and in production there are no reservations.
 - \`tls.certFile\` and \`tls.keyFile\` belong together, and so do \`tls.clientCaFile\` and \`tls.clientAuth\`, which need the
   first two.
 - \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and those three, takes no simulated org, makes
-  no first consumers, and accepts an \`http://\` address of the CRM on this machine only.`;
+  no first consumers, and accepts an \`http://\` address of the CRM or the partner on this machine only.`;
 
 function errorsPage(): string {
   const used = new Set(allRoutes({} as Services).flatMap(problemCodes));

@@ -30,7 +30,7 @@ export async function readRaw(request: IncomingMessage, limit: number): Promise<
     if (size > limit) return undefined;
     chunks.push(chunk);
   }
-  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+  return Buffer.concat(chunks);
 }
 
 export function jsonAnswer(status: number, body: unknown, headers: Record<string, string> = {}): HttpAnswer {

@@ -30,7 +30,7 @@ function wholeLines(content: Buffer): Buffer {
  * A torn last line belongs to a call that was never answered: it is cut off, so that the next line starts clean.
  * @throws Error when a line other than the last can't be read: such a file was damaged, not torn.
  */
-export function replayJournal<Line>(file: string, apply: (line: Line) => void): void {
+export function replayJournal(file: string, apply: (line: unknown) => void): void {
   if (!existsSync(file)) return;
   const content = readFileSync(file);
   const whole = wholeLines(content);
@@ -38,15 +38,15 @@ export function replayJournal<Line>(file: string, apply: (line: Line) => void): 
   let start = 0;
   for (let line = 1; start < whole.length; line += 1) {
     const end = whole.indexOf(10, start);
-    const parsed = parseLine<Line>(whole.toString('utf8', start, end), file, line);
+    const parsed = parseLine(whole.toString('utf8', start, end), file, line);
     start = end + 1;
     apply(parsed);
   }
 }
 
-function parseLine<Line>(text: string, file: string, line: number): Line {
+function parseLine(text: string, file: string, line: number): unknown {
   try {
-    return JSON.parse(text) as Line;
+    return JSON.parse(text);
   } catch {
     throw new Error(`${file}: line ${line} is damaged`);
   }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileLockHeld, tryAcquireFileLock } from '../base/file-lock.ts';
+import { checkDiningPartner } from '../connectors/dining/dining-check.ts';
 import { consumersFolder } from '../consumers/consumer.ts';
 import { createConsumers } from '../consumers/create-consumers.ts';
 import { type CrmCheck, createCrmCheck } from '../crm/crm-check.ts';
@@ -53,6 +54,7 @@ export const checks: readonly Check[] = [
   { name: 'CRM token', needs: ['CRM private key'], run: checkToken },
   { name: 'CRM call', needs: ['CRM token'], run: checkCall },
   { name: 'CRM fields', needs: ['CRM token'], run: checkFields },
+  { name: 'dining partner', needs: ['secrets manager'], run: checkDining },
 ];
 
 async function checkSettings(patient: Patient): Promise<string> {
@@ -188,6 +190,16 @@ async function checkFields(patient: Patient): Promise<string> {
   if (faults.length === 0) return resources.map(({ crmObject }) => crmObject).join(', ');
   const mend = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
   throw new Error([...faults, mend].join('\n'));
+}
+
+async function checkDining(patient: Patient): Promise<string> {
+  const { dining, diningPasswordSecret: passwordSecret, production } = settingsOf(patient);
+  if (dining === undefined) {
+    const instead = production ? 'there are no reservations' : 'a simulated partner runs inside the service';
+    throw new NothingToCheck(`dining.* is not set: ${instead}`);
+  }
+  const secrets = secretsOf(patient);
+  return checkDiningPartner({ ...dining, passwordSecret, secrets, metrics: createMetrics() });
 }
 
 function settingsOf({ settings }: Patient): Settings {

@@ -15,9 +15,10 @@ describe('reservations', () => {
   before(async () => {
     gateway = await startGateway();
   });
-  beforeEach(() => gateway.partner.control('POST', 'reset', { bookings: false }));
+  beforeEach(() => gateway.diningPartner.control('POST', 'reset', { bookings: false }));
   after(() => gateway.stop());
 
+  const both = () => ({ org: gateway.org, partner: gateway.diningPartner });
   const order = (dining: object = {}) => newReservation(gateway.org.memberId, dining);
   const send = (body: object, key?: string) => gateway.request(path, { body, headers: keyed(key) });
   const make = async (body: Record<string, unknown> = order()) => {
@@ -48,7 +49,7 @@ describe('reservations', () => {
     const text = await response.text();
     const reservation = JSON.parse(text);
     const { id } = reservation;
-    const [table] = await gateway.partner.bookings({ booking_id: reservation.dining.booking_id });
+    const [table] = await gateway.diningPartner.bookings({ booking_id: reservation.dining.booking_id });
     assert.deepEqual(reservation, {
       id,
       status: 'confirmed',
@@ -111,7 +112,7 @@ describe('reservations', () => {
   test('details that would not fit beside the table are refused before anything is made', async () => {
     const body = { ...order(), details: { a: 'x'.repeat(130_900) } };
     await assertProblem(await send(body), 422, 'details_too_large', '#/details');
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: [], tables: [] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: [], tables: [] });
   });
 
   test('a key is needed to make and to cancel', async () => {
@@ -126,13 +127,13 @@ describe('reservations', () => {
   });
 
   test('a refusal of the partner leaves nothing behind', async () => {
-    await gateway.partner.set({ seats: 3 });
+    await gateway.diningPartner.set({ seats: 3 });
     const body = order();
     const key = randomUUID();
     const problem = await assertProblem(await send(body, key), 422, 'partner_rejected');
     assert.equal(problem.cause, 'SLOT_UNAVAILABLE');
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: [], tables: [] });
-    await gateway.partner.set({ seats: 100 });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: [], tables: [] });
+    await gateway.diningPartner.set({ seats: 100 });
     const again = await send(body, key);
     assert.equal(again.headers.get('idempotent-replayed'), 'true');
     assert.equal(again.status, 422);
@@ -140,35 +141,35 @@ describe('reservations', () => {
 
   for (const cause of ['USER_OVER_BOOKING_LIMIT', 'BANNED_USER', 'PAYMENT_ERROR', 'INVENTED_BY_SOMEBODY']) {
     test(`the partner's word is told: ${cause}`, async () => {
-      await gateway.partner.arm({
+      await gateway.diningPartner.arm({
         match: { operation: 'CreateBooking' },
         effect: { kind: 'failure', cause },
       });
       const body = order();
       const problem = await assertProblem(await send(body), 422, 'partner_rejected');
       assert.equal(problem.cause, cause);
-      assert.deepEqual(await holdingsOf(gateway, body), { bookings: [], tables: [] });
+      assert.deepEqual(await holdingsOf(both(), body), { bookings: [], tables: [] });
     });
   }
 
   test('a member that the CRM does not know is refused', async () => {
     const body = newReservation(randomUUID());
     await assertProblem(await send(body), 422, 'member_not_found');
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: [], tables: [] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: [], tables: [] });
   });
 
   test('a table whose answer was lost is found again', async () => {
-    await gateway.partner.arm({
+    await gateway.diningPartner.arm({
       match: { operation: 'CreateBooking' },
       effect: { kind: 'loseAnswer' },
       times: 1,
     });
     const { body } = await make();
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
   });
 
   test('a partner that is away: the outcome is unknown, the job finishes it, and the repeat tells', async () => {
-    const away = await gateway.partner.arm({
+    const away = await gateway.diningPartner.arm({
       match: { operation: 'CreateBooking' },
       effect: { kind: 'error', status: 503 },
     });
@@ -183,7 +184,7 @@ describe('reservations', () => {
       repeat = await send(body, key);
     }
     assert.equal(repeat.status, 201);
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
   });
 
   for (const [decision, status, bookings] of [
@@ -191,27 +192,27 @@ describe('reservations', () => {
     ['DECLINED_BY_MERCHANT', 'failed', []],
   ] as const) {
     test(`a partner that decides later: ${decision}`, async () => {
-      await gateway.partner.set({ asynchronous: true });
+      await gateway.diningPartner.set({ asynchronous: true });
       const { body, reservation } = await make();
       assert.partialDeepStrictEqual(reservation, { status: 'pending', dining: { status: 'pending' } });
-      assert.deepEqual((await holdingsOf(gateway, body)).bookings, ['pending']);
-      await gateway.partner.setStatus(reservation.dining.booking_id, decision);
+      assert.deepEqual((await holdingsOf(both(), body)).bookings, ['pending']);
+      await gateway.diningPartner.setStatus(reservation.dining.booking_id, decision);
       await until(reservation.id, status);
-      assert.deepEqual((await holdingsOf(gateway, body)).bookings, bookings);
+      assert.deepEqual((await holdingsOf(both(), body)).bookings, bookings);
       assert.equal((await read(reservation.id)).booking.status, bookings[0] ?? null);
     });
   }
 
   test('a pending reservation can be cancelled', async () => {
-    await gateway.partner.set({ asynchronous: true });
+    await gateway.diningPartner.set({ asynchronous: true });
     const { body, reservation } = await make();
     assert.equal((await cancel(reservation.id)).status, 204);
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: ['cancelled'], tables: ['CANCELED'] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: ['cancelled'], tables: ['CANCELED'] });
   });
 
   test('a read says which part cannot be asked', async () => {
     const { reservation } = await make();
-    const partner = await gateway.partner.arm({ effect: { kind: 'error', status: 503 } });
+    const partner = await gateway.diningPartner.arm({ effect: { kind: 'error', status: 503 } });
     assert.partialDeepStrictEqual(await read(reservation.id), {
       status: 'confirmed',
       booking: { status: 'confirmed' },
@@ -233,7 +234,7 @@ describe('reservations', () => {
 
   test('a part that somebody took away needs attention', async () => {
     const { reservation } = await make();
-    await gateway.partner.setStatus(reservation.dining.booking_id, 'CANCELED');
+    await gateway.diningPartner.setStatus(reservation.dining.booking_id, 'CANCELED');
     const view = await read(reservation.id);
     assert.deepEqual([view.status, view.dining.status], ['needs_attention', 'cancelled']);
   });
@@ -243,7 +244,7 @@ describe('reservations', () => {
     const key = keyed();
     const options = { method: 'DELETE', headers: key };
     assert.equal((await gateway.request(`${path}/${reservation.id}`, options)).status, 204);
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: ['cancelled'], tables: ['CANCELED'] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: ['cancelled'], tables: ['CANCELED'] });
     assert.partialDeepStrictEqual(await read(reservation.id), {
       status: 'cancelled',
       booking: { status: 'cancelled' },
@@ -256,10 +257,10 @@ describe('reservations', () => {
 
   test('a cancellation that the partner refuses changes nothing', async () => {
     const { body, reservation } = await make();
-    await gateway.partner.set({ cancellationMinutes: 1_000_000 });
+    await gateway.diningPartner.set({ cancellationMinutes: 1_000_000 });
     const problem = await assertProblem(await cancel(reservation.id), 409, 'conflict');
     assert.match(problem.detail, /OUTSIDE_CANCELLATION_WINDOW/);
-    assert.deepEqual(await holdingsOf(gateway, body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
     assert.equal((await read(reservation.id)).status, 'confirmed');
   });
 
@@ -276,7 +277,7 @@ describe('reservations', () => {
   });
 
   test('while it is being made it can be read, and not be cancelled', async () => {
-    const hold = await gateway.partner.arm({
+    const hold = await gateway.diningPartner.arm({
       match: { operation: 'CreateBooking' },
       effect: { kind: 'hold' },
     });

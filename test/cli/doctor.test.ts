@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import type { Finding } from '../../src/cli/doctor.ts';
+import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
@@ -65,7 +66,10 @@ describe('handoff doctor, with an org', () => {
     assert.equal(find('CRM fields').detail, 'Contact, Quote__c, Booking__c');
     const forPeople = await run(dataDir, own.env);
     assert.equal(forPeople.code, 0);
-    assert.match(forPeople.output, /^ok {7}settings .*\n(ok .*\n){8}$/);
+    assert.match(
+      forPeople.output,
+      /^ok {7}settings .*\n(ok .*\n){8}skipped {2}dining partner .*dining\.\* is not set.*\n$/,
+    );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));
   });
@@ -200,5 +204,55 @@ describe('handoff doctor, with everything embedded', () => {
     } finally {
       await rm(dataDir, { recursive: true });
     }
+  });
+});
+
+describe('handoff doctor, with a dining partner', () => {
+  let dataDir: string;
+  let own: Awaited<ReturnType<typeof startOwnPartner>>;
+  let env: NodeJS.ProcessEnv;
+  const found = async (more: NodeJS.ProcessEnv = {}) =>
+    (await visit(dataDir, { ...env, ...more })).find('dining partner');
+
+  before(async () => {
+    own = await startOwnPartner();
+    dataDir = await mkdtemp(join(tmpdir(), 'handoff-doctor-'));
+    await writeFile(join(dataDir, 'config.json'), '{}');
+    await mkdir(join(dataDir, 'secrets/dining/dev'), { recursive: true, mode: 0o700 });
+    await writeFile(join(dataDir, 'secrets/dining/dev/password'), partnerCredentials.password, {
+      mode: 0o600,
+    });
+    env = { DINING_BASE_URL: `${own.partner.url}/`, DINING_USERNAME: partnerCredentials.username };
+  });
+  afterEach(() => own.partner.reset());
+  after(async () => {
+    await own.close();
+    await rm(dataDir, { recursive: true });
+  });
+
+  test('says that it answers and lets us in, and books nothing', async () => {
+    assert.deepEqual(await found(), { name: 'dining partner', state: 'ok', detail: own.partner.url });
+    await own.partner.set({ quirks: ['noListBookings'] });
+    assert.match((await found()).detail, /without ListBookings/);
+    assert.deepEqual(await own.partner.bookings(), []);
+  });
+
+  test('says what to mend where the credentials are refused, also behind an open HealthCheck', async () => {
+    await own.partner.set({ quirks: ['openHealthCheck'] });
+    const { state, detail } = await found({ DINING_USERNAME: 'somebody' });
+    assert.equal(state, 'failed');
+    assert.match(detail, /refuses somebody \(status 401\): renew .* secret dining\/dev\/password/);
+    assert.ok(!detail.includes(partnerCredentials.password));
+    assert.match(
+      (await found({ DINING_PASSWORD_SECRET: 'not/there' })).detail,
+      /secret not\/there .* is missing/,
+    );
+  });
+
+  test('says what to mend where nobody answers, or somebody else', async () => {
+    const nobody = await found({ DINING_BASE_URL: `http://127.0.0.1:${await freePort()}` });
+    assert.match(nobody.detail, /ECONNREFUSED\. Check dining\.baseUrl/);
+    await own.partner.arm({ effect: { kind: 'error', status: 404 } });
+    assert.match((await found()).detail, /status 404\. Check dining\.baseUrl: .*\/v3\/HealthCheck/);
   });
 });

@@ -129,6 +129,33 @@ describe('settings', () => {
     assert.deepEqual(faultsOf({ ...complete, CRM_LOGIN_URL: 'http://127.0.0.1:1' }), []);
   });
 
+  test('a dining partner is set as a whole, and is not needed', () => {
+    assert.equal(loadSettings({}, empty).dining, undefined);
+    assert.equal(loadSettings({}, empty).diningPasswordSecret, 'dining/dev/password');
+    const partner = { DINING_BASE_URL: 'https://tables.example.com/google/', DINING_USERNAME: 'gateway' };
+    const settings = loadSettings({ ...partner, HANDOFF_ENVIRONMENT: 'prod' }, empty);
+    assert.deepEqual(settings.dining, { baseUrl: 'https://tables.example.com/google', username: 'gateway' });
+    assert.equal(settings.diningPasswordSecret, 'dining/prod/password');
+    for (const [key, missing] of [
+      ['DINING_BASE_URL', ['dining.username']],
+      ['DINING_USERNAME', ['dining.baseUrl']],
+      ['DINING_PASSWORD_SECRET', ['dining.baseUrl', 'dining.username']],
+    ] as const) {
+      const value = key === 'DINING_BASE_URL' ? 'https://tables.example.com' : 'name';
+      const faults = faultsOf({ [key]: value });
+      assert.equal(faults.length, missing.length);
+      for (const name of missing)
+        assert.ok(
+          faults.some((fault) => fault.startsWith(`${name} (`)),
+          name,
+        );
+    }
+    assert.match(
+      faultsOf({ DINING_PASSWORD_SECRET: 'no name', ...partner }).join(),
+      /dining\.passwordSecret/,
+    );
+  });
+
   test('a setting whose feature is not there yet is told, or refused where ignoring it would be dangerous', () => {
     assert.deepEqual(loadSettings({ MEMBER_CACHE_SECONDS: '60' }, empty).withoutEffect, [
       'memberCacheSeconds',

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { DiningPartner } from './dining-partner.ts';
 import type { Credentials } from './gateway.ts';
 import { Org } from './org.ts';
 import type { OwnOrg } from './own-org.ts';
@@ -16,6 +17,8 @@ const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 export interface GatewayProcess {
   url: string;
   org: Org;
+  /** The simulated partner that it has started itself. */
+  diningPartner: DiningPartner;
   output: string[];
   signal(name: NodeJS.Signals): void;
   /** Resolves to exit code and signal when the process has ended. */
@@ -76,18 +79,21 @@ function ownEnvironment(): NodeJS.ProcessEnv {
 async function untilReady(
   child: ChildProcess,
   ownOrg: Org | undefined,
-): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output'>> {
+): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output' | 'diningPartner'>> {
   const output: string[] = [];
   const ready = Promise.withResolvers<string>();
   let orgUrl = '';
+  let partnerUrl = '';
   const banner = Promise.withResolvers<Org>();
   child.stderr?.setEncoding('utf8').on('data', (text: string) => output.push(text));
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     output.push(line);
     const url = /"url":"([^"]+)".*"msg":"ready"/.exec(line)?.[1];
     if (url) ready.resolve(url);
-    const org = /simulated at (\S+)/.exec(line)?.[1];
+    const org = /CRM +simulated at (\S+)/.exec(line)?.[1];
     if (org) orgUrl = org;
+    const partner = /Dining +simulated at (\S+)/.exec(line)?.[1];
+    if (partner) partnerUrl = partner;
     const member = /"member_id":"([^"]+)"/.exec(line)?.[1];
     if (member) banner.resolve(new Org(orgUrl, member));
   });
@@ -98,5 +104,13 @@ async function untilReady(
   });
   banner.promise.catch(() => {});
   const url = await ready.promise;
-  return { url, org: ownOrg ?? (await banner.promise), output };
+  const org = ownOrg ?? (await banner.promise);
+  return {
+    url,
+    org,
+    output,
+    get diningPartner() {
+      return new DiningPartner(partnerUrl);
+    },
+  };
 }

@@ -30,7 +30,8 @@ export interface TestGateway {
   console: Credentials;
   admin: Credentials;
   org: Org;
-  partner: DiningPartner;
+  /** The simulated partner that it has started itself. */
+  diningPartner: DiningPartner;
   logLines: LogLine[];
   /** Sends a request; with the console's credentials unless `as` says otherwise (null: none). */
   request(path: string, options?: RequestOptions): Promise<Response>;
@@ -72,7 +73,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     dataDir,
     ...credentials,
     org: new Org(started.org?.url ?? '', started.org?.memberId ?? ''),
-    partner: new DiningPartner(started.diningPartner?.url ?? ''),
+    diningPartner: new DiningPartner(started.diningPartner?.url ?? ''),
     logLines: lines,
     request: async (path, options = {}) => {
       const response = await send((options.via ?? started.url) + path, options, credentials.console);

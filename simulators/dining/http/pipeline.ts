@@ -4,6 +4,7 @@ import type { HttpAnswer, HttpCall } from '../../shared/exchange.ts';
 import type { Credentials } from '../control/control.ts';
 import type { FaultEffect, FaultInput, FaultKind } from '../control/fault-input.ts';
 import { ProtocolError } from '../protocol/protocol-error.ts';
+import type { Quirk } from '../protocol/quirks.ts';
 import { readMessage } from '../protocol/read-message.ts';
 import { type Method, requests } from '../protocol/shapes.ts';
 import { writeMessage } from '../protocol/write-message.ts';
@@ -33,6 +34,12 @@ const AROUND: ReadonlySet<FaultKind> = new Set([
   'lateAnswer',
 ]);
 
+/** Methods that some partners do not have. */
+const MISSING: Partial<Record<Method, readonly Quirk[]>> = {
+  GetBookingStatus: ['noGetBookingStatus'],
+  ListBookings: ['noListBookings'],
+};
+
 /** What a path asks for: with or without a folder before it, a slash behind it, and capitals. */
 export function methodOf(pathname: string): Method | undefined {
   const name = /\/v3\/(\w+)\/?$/i.exec(pathname)?.[1]?.toLowerCase();
@@ -45,19 +52,25 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const pause = (ms: number): Promise<unknown> =>
     ms > 0 ? delay(ms, undefined, { signal: closing }) : Promise.resolve();
 
+  const letRun = async (struck: StruckFault<FaultInput>, run: () => HttpAnswer): Promise<HttpAnswer> => {
+    const effect: FaultEffect = struck.effect;
+    const isHeld = effect.kind === 'hold';
+    if (isHeld && stageOf(effect) === 'before') await struck.hold();
+    const answer = run();
+    if (isHeld && stageOf(effect) === 'after') await struck.hold();
+    if (effect.kind === 'lateAnswer') await pause(effect.ms);
+    return answer;
+  };
+
   const answerAround = async (
     struck: StruckFault<FaultInput> | undefined,
-    work: () => HttpAnswer,
+    run: () => HttpAnswer,
   ): Promise<HttpAnswer | undefined> => {
-    if (struck === undefined) return work();
-    const effect = struck.effect as FaultEffect;
-    const planned = plannedAnswer(effect, settings);
-    if (planned !== undefined && stageOf(effect) === 'before') return planned;
-    if (effect.kind === 'hold' && stageOf(effect) === 'before') await struck.hold();
-    const answer = work();
-    if (effect.kind === 'hold' && stageOf(effect) === 'after') await struck.hold();
-    if (effect.kind === 'lateAnswer') await pause(effect.ms);
-    return effect.kind === 'loseAnswer' ? undefined : (planned ?? answer);
+    if (struck === undefined) return run();
+    const planned = plannedAnswer(struck.effect, settings);
+    if (planned !== undefined && stageOf(struck.effect) === 'before') return planned;
+    const answer = await letRun(struck, run);
+    return struck.effect.kind === 'loseAnswer' ? undefined : (planned ?? answer);
   };
 
   return async (call, method) => {
@@ -116,10 +129,9 @@ function work({ restaurant, settings }: PipelineParts, call: HttpCall, method?: 
     throw new ProtocolError(404, 'no such method');
   }
   const { quirks } = settings;
-  const isMissing =
-    (method === 'GetBookingStatus' && quirks.includes('noGetBookingStatus')) ||
-    (method === 'ListBookings' && quirks.includes('noListBookings'));
-  if (isMissing) throw new ProtocolError(501, `${method} is not implemented`);
+  if (MISSING[method]?.some((quirk) => quirks.includes(quirk))) {
+    throw new ProtocolError(501, `${method} is not implemented`);
+  }
   try {
     const request = method === 'HealthCheck' ? {} : readMessage(requests[method], parseBody(call));
     const answer = restaurant[method](request, call.body);

@@ -14,18 +14,15 @@ export function readMessage(shape: Shape, value: unknown, path = 'request'): Mes
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ProtocolError(400, `${path} must be an object`);
   }
-  const message: Message = {};
-  for (const [sent, content] of Object.entries(value)) {
+  const fields = Object.entries(value).map(([sent, content]) => {
     const name = sent.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     const field = shape[name];
     if (field === undefined) throw new ProtocolError(400, `${path}.${sent} is unknown`);
-    if (content !== null) message[name] = readField(field, content, `${path}.${name}`);
-  }
-  for (const [name, field] of Object.entries(shape)) {
-    if (field.required && message[name] === undefined) {
-      throw new ProtocolError(400, `${path}.${name} is missing`);
-    }
-  }
+    return content === null ? [] : [[name, readField(field, content, `${path}.${name}`)] as const];
+  });
+  const message = Object.fromEntries(fields.flat());
+  const missing = Object.keys(shape).find((name) => shape[name]?.required && message[name] === undefined);
+  if (missing !== undefined) throw new ProtocolError(400, `${path}.${missing} is missing`);
   return message;
 }
 

@@ -62,9 +62,9 @@ function* linesOf(state: State): Iterable<Line> {
 
 function open(file: string, state: State): Journal<Line> {
   let read = 0;
-  replayJournal<Line>(file, (line) => {
+  replayJournal(file, (line) => {
     read += 1;
-    apply(state, line);
+    apply(state, line as Line);
   });
   const alive = state.bookings.size + state.sealed.size;
   return openJournal(file, { read, alive, lines: () => linesOf(state) });

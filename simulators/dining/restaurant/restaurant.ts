@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { ProtocolError } from '../protocol/protocol-error.ts';
 import type { Message } from '../protocol/read-message.ts';
 import type { Method } from '../protocol/shapes.ts';
-import { bookingMessage, type Outgoing } from '../protocol/write-message.ts';
+import type { Outgoing } from '../protocol/write-message.ts';
 import { checkUser, hasSeats } from './availability.ts';
 import { type Booking, isStanding } from './booking.ts';
+import { bookingMessage } from './booking-message.ts';
 import type { Books } from './books.ts';
 import { checkSlot, type Slot } from './calendar.ts';
 import { Failure, fail } from './failures.ts';
@@ -40,17 +41,19 @@ interface Parts {
   settings: Settings;
 }
 
+/** What a look-up leaves out. */
+const usual = { durationSec: 5400, partySize: 2 };
+
 function lookUp({ books, settings }: Parts, request: Message): Outgoing {
   const times = request['slot_time'] as Message[];
   return {
     slot_time_availability: times.map((time) => {
-      const { start_sec, duration_sec = 5400, resource_ids = {} } = time as unknown as SlotMessage;
       const slot: Slot = {
         merchantId: request['merchant_id'] as string,
         serviceId: time['service_id'] as string,
-        startSec: start_sec,
-        durationSec: duration_sec,
-        partySize: (resource_ids as Message)['party_size'] === undefined ? 1 : partySizeOf(resource_ids),
+        startSec: time['start_sec'] as number,
+        durationSec: (time['duration_sec'] as number | undefined) ?? usual.durationSec,
+        partySize: partySizeOf(time['resource_ids'] ?? { party_size: usual.partySize }),
       };
       checkSlot(slot);
       return { slot_time: echoed(time, settings), available: hasSeats(books, settings, slot) };
@@ -172,17 +175,8 @@ function checkWindow({ slot }: Booking, { cancellationMinutes }: Settings): void
 function modify({ books, settings }: Parts, booking: Booking, change: Message): Booking {
   if (booking.status === 'CANCELED') fail('BOOKING_ALREADY_CANCELLED', 'it was cancelled before');
   if (booking.status !== 'CONFIRMED') fail('CAUSE_UNSPECIFIED', `it is ${booking.status}`);
-  const wanted = change['slot'] as Partial<SlotMessage> | undefined;
-  if ((wanted?.start_sec === undefined) !== (wanted?.duration_sec === undefined)) {
-    throw new ProtocolError(400, 'start_sec and duration_sec are changed together');
-  }
   checkWindow(booking, settings);
-  const slot: Slot = {
-    ...booking.slot,
-    startSec: wanted?.start_sec ?? booking.slot.startSec,
-    durationSec: wanted?.duration_sec ?? booking.slot.durationSec,
-    partySize: wanted?.resources?.party_size ?? booking.slot.partySize,
-  };
+  const slot = changedSlot(booking.slot, (change['slot'] ?? {}) as Partial<SlotMessage>);
   checkSlot(slot);
   if (!hasSeats(books, settings, slot, booking)) fail('SLOT_UNAVAILABLE', 'no table is free');
   return {
@@ -190,6 +184,16 @@ function modify({ books, settings }: Parts, booking: Booking, change: Message): 
     slot,
     id: settings.quirks.includes('newIdOnReschedule') ? books.nextId() : booking.id,
   };
+}
+
+function changedSlot(slot: Slot, wanted: Partial<SlotMessage>): Slot {
+  const { start_sec: startSec, duration_sec: durationSec, resources } = wanted;
+  if ((startSec === undefined) !== (durationSec === undefined)) {
+    throw new ProtocolError(400, 'start_sec and duration_sec are changed together');
+  }
+  const time = startSec === undefined || durationSec === undefined ? {} : { startSec, durationSec };
+  const party = resources === undefined ? {} : { partySize: partySizeOf(resources) };
+  return { ...slot, ...time, ...party };
 }
 
 function status(parts: Parts, id: string): Outgoing {

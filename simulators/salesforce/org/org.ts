@@ -94,7 +94,8 @@ type OrgLine = JournalEntry[] | { counters: Record<string, number> };
 /** Returns the number of entries read. */
 function replay(file: string, org: { schema: Schema; store: Store }, counters: Counters): number {
   let read = 0;
-  replayJournal<OrgLine>(file, (line) => {
+  replayJournal(file, (each) => {
+    const line = each as OrgLine;
     if (!Array.isArray(line)) {
       for (const [name, value] of Object.entries(line.counters)) counters.raise(name, value);
       return;

@@ -24,7 +24,10 @@ const report = Type.Object(
     database: connection('Where idempotency keys are remembered.'),
     cache: connection('What all replicas share for speed.'),
   },
-  { additionalProperties: connection('A further connector.'), title: 'Health' },
+  {
+    additionalProperties: connection('A further system that reservations span, such as `dining`.'),
+    title: 'Health',
+  },
 );
 
 const example = {
@@ -33,6 +36,7 @@ const example = {
   secretsManager: { connected: true },
   database: { connected: true },
   cache: { connected: true },
+  dining: { connected: true },
 };
 
 /** Live connection state of everything that the service needs; open to everybody, and cheap for it. */

@@ -41,27 +41,31 @@ export class PartnerFailure extends Error {
 /** How an HTTP status is read: Google's table of status codes, and what may have happened by then. */
 interface Reading {
   kind: PartnerFailureKind;
-  outcomeUnknown?: true;
+  outcomeUnknown: boolean;
 }
 
+const nothingDone = (kind: PartnerFailureKind): Reading => ({ kind, outcomeUnknown: false });
+const perhapsDone = (kind: PartnerFailureKind): Reading => ({ kind, outcomeUnknown: true });
+
 const readings: Record<number, Reading> = {
-  400: { kind: 'invalid' },
-  401: { kind: 'credentials' },
-  403: { kind: 'credentials' },
-  404: { kind: 'missing' },
-  408: { kind: 'timeout', outcomeUnknown: true },
-  409: { kind: 'busy' },
-  429: { kind: 'busy' },
-  499: { kind: 'timeout', outcomeUnknown: true },
-  501: { kind: 'absent' },
+  400: nothingDone('invalid'),
+  401: nothingDone('credentials'),
+  403: nothingDone('credentials'),
+  404: nothingDone('missing'),
+  408: perhapsDone('timeout'),
+  409: nothingDone('busy'),
+  429: nothingDone('busy'),
+  499: perhapsDone('timeout'),
+  501: nothingDone('absent'),
   // Something before the server may answer these while the server is at work.
-  502: { kind: 'away', outcomeUnknown: true },
-  503: { kind: 'away', outcomeUnknown: true },
-  504: { kind: 'timeout', outcomeUnknown: true },
+  502: perhapsDone('away'),
+  503: perhapsDone('away'),
+  504: perhapsDone('timeout'),
 };
 
 export function failureOfStatus(status: number, retryAfter: number | undefined): PartnerFailure {
-  const { kind, outcomeUnknown = status >= 500 } = readings[status] ?? { kind: 'broken' };
+  const others = status >= 500 ? perhapsDone('broken') : nothingDone('broken');
+  const { kind, outcomeUnknown } = readings[status] ?? others;
   return new PartnerFailure(kind, `the partner answers with status ${status}`, {
     status,
     outcomeUnknown,

@@ -1,8 +1,10 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Call, startCall } from '../../../src/base/call.ts';
+import { Problem } from '../../../src/base/problem.ts';
 import type { Attempt, Connector } from '../../../src/connectors/connector.ts';
 import { createDiningConnector } from '../../../src/connectors/dining/dining-connector.ts';
 import type { DiningOrder, DiningPart } from '../../../src/connectors/dining/order.ts';
@@ -104,4 +106,14 @@ export function newAttempt(change: Partial<Attempt> = {}): Attempt {
 
 export function newCall(budgetMs = 25_000): Call {
   return startCall('test', undefined, budgetMs);
+}
+
+export async function problemOf(promise: Promise<unknown>): Promise<Problem> {
+  return promise.then(
+    () => assert.fail('it succeeded'),
+    (error: unknown) => {
+      assert.ok(error instanceof Problem, String(error));
+      return error;
+    },
+  );
 }
