@@ -10,6 +10,7 @@ import { registerConsumerCommands } from './consumer.ts';
 import type { ConsumerContext } from './consumer-command.ts';
 import { runDoctor } from './doctor.ts';
 import { migrateDatabase } from './migrate.ts';
+import { registerReservationCommands } from './reservation.ts';
 import { serve } from './serve.ts';
 
 /** Runs the command line; what goes wrong is said in one message on standard error, and the exit code is not 0. */
@@ -34,6 +35,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
   registerConsumerCommands(program, async () => openConsumers(configFile()));
+  registerReservationCommands(program, configFile);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {

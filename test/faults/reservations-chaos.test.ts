@@ -46,6 +46,9 @@ interface Tried {
   status: number | undefined;
 }
 
+const finals = new Set(['confirmed', 'refused']);
+const isFinal = (states: Record<string, number>) => Object.keys(states).every((state) => finals.has(state));
+
 describe('many reservations, with faults on both sides and kills', () => {
   let world: ReservationWorld | undefined;
   let gateway: GatewayProcess;
@@ -72,6 +75,12 @@ describe('many reservations, with faults on both sides and kills', () => {
       async (response) => (await response.arrayBuffer(), response.status),
       () => undefined,
     );
+  };
+  const sendUntilDone = async (one: Tried): Promise<void> => {
+    while (!isDone(one)) {
+      await send(one);
+      if (!isDone(one)) await sleep(50);
+    }
   };
   const isDone = ({ status }: Tried) => status === 201 || status === 422;
 
@@ -103,25 +112,12 @@ describe('many reservations, with faults on both sides and kills', () => {
     await Promise.all(faults.map((fault) => fault.remove()));
     const killedLast = performance.now();
 
-    const unfinished = async () => {
-      const { confirmed = 0, refused = 0, ...others } = await database.states();
-      return { others, ended: confirmed + refused };
-    };
-    let state = await unfinished();
-    while (Object.keys(state.others).length > 0) {
-      await sleep(200);
-      state = await unfinished();
-    }
+    while (!isFinal(await database.states())) await sleep(200);
     context.diagnostic(`all plans final after ${Math.round((performance.now() - killedLast) / 1000)} s`);
 
     const tables = await assertWhole(world);
     // Each key has one answer, and it is what both systems hold.
-    for (const one of tried) {
-      while (!isDone(one)) {
-        await send(one);
-        if (!isDone(one)) await sleep(50);
-      }
-    }
+    for (const one of tried) await sendUntilDone(one);
     const made = tried.filter(({ status }) => status === 201);
     for (const one of tried) {
       const held = one.status === 201 ? ['confirmed'] : [];

@@ -91,7 +91,9 @@ for (const kind of ['PostgreSQL', 'PGlite'] as const) {
       if (!step.comesLate) await hold.remove();
       await current.database.endLeases();
       gateway = await current.installation.start();
-      return async () => void (step.comesLate && (await hold.remove()));
+      return async () => {
+        if (step.comesLate) await hold.remove();
+      };
     };
     const open = (context: { skip(why: string): void }) => {
       if (!world) context.skip('there is no PostgreSQL');

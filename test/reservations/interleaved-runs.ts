@@ -28,11 +28,14 @@ export class InterleavedRuns {
   /** Starts a run, and returns when all runs have stopped. */
   async start(run: () => Promise<unknown>, onEnd: (result: unknown) => void): Promise<void> {
     this.#running += 1;
-    void run().then((result) => {
-      this.#running -= 1;
-      onEnd(result);
-    });
+    void this.#watch(run(), onEnd);
     await this.#settle();
+  }
+
+  async #watch(run: Promise<unknown>, onEnd: (result: unknown) => void): Promise<void> {
+    const result = await run;
+    this.#running -= 1;
+    onEnd(result);
   }
 
   /** Lets one held call, or its answer, go on. */

@@ -21,7 +21,7 @@ export class MemorySystems {
   deliver: (call: string) => void | Promise<void> = () => {};
   /** What the partner says to a new table. */
   decision: PartStatus = 'confirmed';
-  readonly memberId = randomUUID();
+  memberId: string = randomUUID();
   /** Bookings of the CRM by External ID. */
   readonly bookings = new Map<string, FieldValues>();
   /** Tables by token. */

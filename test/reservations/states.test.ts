@@ -184,6 +184,17 @@ for (const name of Object.keys(databases)) {
       assert.deepEqual([bookings(), tables()], [['confirmed'], ['confirmed']]);
     });
 
+    behaves('a member that is gone when the booking may exist: the booking is taken back', async () => {
+      fates(['crm.create', 'answerLost']);
+      const [key, order] = [randomUUID(), world.order()];
+      await world.create(key, order);
+      assert.deepEqual(bookings(), ['pending']);
+      world.systems.memberId = randomUUID();
+      const { status, body } = parse(await world.create(key, order));
+      assert.deepEqual([status, body.code], [422, 'member_not_found']);
+      assert.deepEqual(bookings(), []);
+    });
+
     for (const decision of ['confirmed', 'failed', 'cancelled'] as const) {
       behaves(`a partner that decides later: ${decision}`, async () => {
         world.systems.decision = 'pending';

@@ -19,7 +19,7 @@ export interface ReservationsContext {
 const { fields } = booking;
 const example = 'b3c1b8a4-52f4-4d0e-9a51-0f4f9b3c7d21';
 
-export const reservationId = uuidSchema(
+const reservationId = uuidSchema(
   'Id of the reservation, and External ID of its booking in the CRM.',
   example,
 );
