@@ -13,6 +13,8 @@ export interface TableOrder {
   partySize: number;
   durationMinutes: number;
   guest: { givenName: string; familyName: string; email: string; phone: string };
+  /** Shown to the restaurant. */
+  note?: string;
 }
 
 export interface ReservationOrder {

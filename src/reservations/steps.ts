@@ -91,7 +91,7 @@ const steps: Partial<Record<PlanState, Step>> = {
         repeated: !fresh,
         isOthers: (reference: string) => systems.isOthersTable(reference, plan.id),
       };
-      const table = await systems.dining.create(plan.order.table, attempt, call);
+      const table = await systems.dining.create({ ...plan.order.table, note: plan.id }, attempt, call);
       const { reference, status } = table;
       if (status === 'confirmed' || status === 'pending') {
         return { state: 'writing_outcome', table: { reference, status } };
@@ -107,14 +107,22 @@ const steps: Partial<Record<PlanState, Step>> = {
     const write = () => systems.crm.write(plan.id, bookingOrder(plan, status), { ifGone: 'make' }, call);
     const refused = await refusalAt(write);
     if (refused)
-      return stuck(plan, 'made', `The table is booked, and the CRM booking can not be written: ${refused}`);
+      return stuck(
+        plan,
+        'made',
+        `The table is booked, and the CRM booking can not be written: ${refused.detail}`,
+      );
     return { state: status, outcome: 'made', again: firstPoll };
   },
 
   async undoing({ plan, systems, call }) {
     const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
     if (refused)
-      return stuck(plan, 'refused', `There is no table, and the CRM booking can not be deleted: ${refused}`);
+      return stuck(
+        plan,
+        'refused',
+        `There is no table, and the CRM booking can not be deleted: ${refused.detail}`,
+      );
     return { state: plan.owed ? 'refused' : 'failed', outcome: 'refused' };
   },
 
@@ -133,8 +141,12 @@ const steps: Partial<Record<PlanState, Step>> = {
     if (refused === undefined) {
       return { state: 'writing_cancellation', table: { ...table, status: 'cancelled' } };
     }
-    const refusal: Refusal = { code: 'conflict', detail: refused };
-    return { state: plan.stateBefore ?? 'confirmed', refusal, outcome: 'not_cancelled', again: firstPoll };
+    return {
+      state: plan.stateBefore ?? 'confirmed',
+      refusal: { ...refused, code: 'conflict' },
+      outcome: 'not_cancelled',
+      again: firstPoll,
+    };
   },
 
   async writing_cancellation({ plan, systems, call }) {
@@ -145,7 +157,7 @@ const steps: Partial<Record<PlanState, Step>> = {
       return stuck(
         plan,
         'not_cancelled',
-        `The table is cancelled, and the CRM booking can not be written: ${refused}`,
+        `The table is cancelled, and the CRM booking can not be written: ${refused.detail}`,
       );
     }
     return { state: 'cancelled', outcome: 'cancelled' };
@@ -173,12 +185,12 @@ function stuck({ state }: Plan, outcome: Outcome, attention: string): Move {
 }
 
 /** Why the system refused for good; undefined where it did not. Throws what may pass. */
-async function refusalAt(work: () => Promise<void>): Promise<string | undefined> {
+async function refusalAt(work: () => Promise<void>): Promise<Refusal | undefined> {
   try {
     await work();
     return undefined;
   } catch (error) {
-    return refusalOf(error).detail;
+    return refusalOf(error);
   }
 }
 

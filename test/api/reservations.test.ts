@@ -68,6 +68,7 @@ describe('reservations', () => {
       updated_at: reservation.updated_at,
     });
     assert.equal(table?.duration_sec, 90 * 60);
+    assert.equal(table.additional_request, id);
     assert.equal(response.headers.get('location'), `${path}/${id}`);
     const [record] = await gateway.org.records('Booking__c', { External_Id__c: id });
     assert.equal(record?.['Source__c'], 'dining');
@@ -259,7 +260,7 @@ describe('reservations', () => {
     const { body, reservation } = await make();
     await gateway.diningPartner.set({ cancellationMinutes: 1_000_000 });
     const problem = await assertProblem(await cancel(reservation.id), 409, 'conflict');
-    assert.match(problem.detail, /OUTSIDE_CANCELLATION_WINDOW/);
+    assert.equal(problem.cause, 'OUTSIDE_CANCELLATION_WINDOW');
     assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
     assert.equal((await read(reservation.id)).status, 'confirmed');
   });
