@@ -58,17 +58,10 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     await plans.release(plan, Math.min(most, first * 2 ** Math.min(plan.attempts, 10))).catch(() => {});
   }
 
-  async function isDropped(plan: Plan): Promise<boolean> {
-    return plans.drop(plan).then(
-      () => true,
-      () => false,
-    );
-  }
-
   /** Gives a plan back that could not go on; what to throw. */
   async function fail(plan: Plan, isFresh: boolean, error: unknown): Promise<unknown> {
     const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
-    if (isUntouched && (await isDropped(plan))) return error;
+    if (isUntouched && (await plans.drop(plan).catch(() => false))) return error;
     await giveBack(plan, error);
     return error instanceof StillPending ? error : unfinished(error);
   }

@@ -158,9 +158,10 @@ export class PlansTable {
       where id = ${id} and fence = ${fence}::bigint`.execute(this.#db);
   }
 
-  /** Forgets a plan that made nothing, so that its key is free for another try. */
-  async drop({ id, fence }: Plan): Promise<void> {
-    await sql`delete from reservations where id = ${id} and fence = ${fence}::bigint`.execute(this.#db);
+  /** Forgets a plan that made nothing, so that its key is free for another try; false where it is another's by now. */
+  async drop({ id, fence }: Plan): Promise<boolean> {
+    const query = sql`delete from reservations where id = ${id} and fence = ${fence}::bigint`;
+    return (await query.execute(this.#db)).numAffectedRows === 1n;
   }
 
   async find(id: string): Promise<Plan | undefined> {

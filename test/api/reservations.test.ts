@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
 import { holdingsOf, newReservation } from '../support/reservations.ts';
@@ -270,6 +271,14 @@ describe('reservations', () => {
     await assertProblem(await cancel(reservation.id, { 'if-match': '"old"' }), 412, 'precondition_failed');
     const etag = (await gateway.request(`${path}/${reservation.id}`)).headers.get('etag') ?? '';
     assert.equal((await cancel(reservation.id, { 'if-match': etag })).status, 204);
+  });
+
+  test('without a partner its paths do not exist', () => {
+    const paths = allRoutes({ reservations: null } as Services).map((route) => route.path);
+    assert.deepEqual(
+      paths.filter((one) => one.startsWith(path)),
+      [],
+    );
   });
 
   test('what was never made is not there', async () => {

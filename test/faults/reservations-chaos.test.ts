@@ -54,11 +54,16 @@ describe('many reservations, with faults on both sides and kills', () => {
   let gateway: GatewayProcess;
   let headers: Record<string, string> = {};
   const tried: Tried[] = [];
+  /** How often each status was answered; 0: none, since the gateway died. */
+  const answers: Record<number, number> = {};
+  /** Resolves while a gateway runs. */
+  let up = Promise.withResolvers<void>();
 
   before(async () => {
     world = await openReservationWorld('PostgreSQL');
     if (!world) return;
     gateway = await world.installation.start();
+    up.resolve();
     const { apiKey, apiSecret } = (await world.installation.credentials()).console;
     headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' };
   });
@@ -75,6 +80,7 @@ describe('many reservations, with faults on both sides and kills', () => {
       async (response) => (await response.arrayBuffer(), response.status),
       () => undefined,
     );
+    answers[one.status ?? 0] = (answers[one.status ?? 0] ?? 0) + 1;
   };
   const sendUntilDone = async (one: Tried): Promise<void> => {
     while (!isDone(one)) {
@@ -94,22 +100,27 @@ describe('many reservations, with faults on both sides and kills', () => {
     // Now and then a consumer sends its request again; most leave it to the gateway.
     const consumer = async () => {
       while (tried.length < reservations) {
+        await up.promise;
         const one: Tried = { key: randomUUID(), body: newReservation(org.memberId), status: undefined };
         tried.push(one);
         await send(one);
+        await up.promise;
         if (!isDone(one) && randomInt(2) === 0) await send(one);
       }
     };
     const consumers = Promise.all(Array.from({ length: atOnce }, consumer));
     for (let kill = 1; kill <= kills; kill++) {
       while (tried.length < (reservations * kill) / (kills + 1)) await sleep(5);
+      up = Promise.withResolvers();
       gateway.signal('SIGKILL');
       await gateway.ended;
       if (isShort) await database.endLeases();
       gateway = await installation.start();
+      up.resolve();
     }
     await consumers;
     await Promise.all(faults.map((fault) => fault.remove()));
+    context.diagnostic(`answers by status: ${JSON.stringify(answers)}`);
     const killedLast = performance.now();
 
     while (!isFinal(await database.states())) await sleep(200);
