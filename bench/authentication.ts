@@ -1,12 +1,26 @@
+/**
+ * How long one authentication takes with few and with many consumers loaded, in microseconds:
+ *
+ *     node bench/authentication.ts [consumers] [rounds]
+ *
+ * Prints JSON. Both directories live in one process and are asked in turn.
+ */
 import { activeCredential } from '../src/consumers/consumer-store.ts';
 import { createConsumers } from '../src/consumers/create-consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../src/consumers/credentials.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import type { SecretsManager } from '../src/secrets/secrets-manager.ts';
+import { difference, ratio, type Spread, spreadOf, spreadOfPairs } from './spread.ts';
 
-/** Prints how many microseconds one authentication takes with few and with many consumers loaded. */
-const rounds = 100_000;
+export interface AuthenticationResult {
+  rows: ({ consumers: number; 'µs each': Spread } & Record<string, unknown>)[];
+  manyOverFew: Spread;
+}
+
+const few = 10;
+const [many = 100_000, rounds = 5] = process.argv.slice(2).map(Number);
+const attempts = 50_000;
 
 function emptySecrets(): SecretsManager {
   const nothing = async () => undefined;
@@ -44,34 +58,65 @@ async function fill(count: number) {
     );
     return pair;
   });
-  return { authenticate, pairs };
+  return { count, authenticate, pairs };
 }
 
-async function measure(count: number): Promise<void> {
-  const { authenticate, pairs } = await fill(count);
-  const known = (i: number) => pairs[(i * 7919) % pairs.length];
-  const unknown = Array.from({ length: 1000 }, () => ({
-    ...makeCredentialPair(makeConsumerId()),
-    apiKey: 'hgk_x',
-  }));
-  const cases = {
-    accepted: (i: number) => known(i),
-    'wrong secret': (i: number) => ({ apiKey: known(i)?.apiKey, apiSecret: known(i + 1)?.apiKey }),
-    'unknown key': (i: number) => unknown[i % unknown.length],
-  };
-  for (const [name, presented] of Object.entries(cases)) {
-    const work = () => {
-      for (let i = 0; i < rounds; i++) {
-        const { apiKey, apiSecret } = presented(i) ?? { apiKey: undefined, apiSecret: undefined };
-        void authenticate({ apiKey, apiSecret });
-      }
-    };
-    work();
-    const start = performance.now();
-    work();
-    const microseconds = ((performance.now() - start) * 1000) / rounds;
-    console.log(`${String(count).padStart(7)} consumers, ${name.padEnd(12)} ${microseconds.toFixed(2)} µs`);
+type Directory = Awaited<ReturnType<typeof fill>>;
+type Presented = { apiKey: string | undefined; apiSecret: string | undefined };
+
+/** What is presented, and how it ends; all are answered from memory, without a promise. */
+const cases: Record<string, { result: string; present(directory: Directory, i: number): Presented }> = {
+  accepted: { result: 'accepted', present: ({ pairs }, i) => presented(pairs, i) },
+  'wrong secret': {
+    result: 'wrong_secret',
+    present: ({ pairs }, i) => ({
+      ...presented(pairs, i),
+      apiSecret: presented(pairs, i + 1).apiSecret,
+    }),
+  },
+  'unknown key': {
+    result: 'unknown_key',
+    present: ({ pairs }, i) => ({ ...presented(pairs, i), apiKey: 'hgk_x' }),
+  },
+};
+
+/** In an order that no cache of the processor foresees. */
+function presented(pairs: Directory['pairs'], i: number): Presented {
+  return pairs[(i * 7919) % pairs.length] ?? { apiKey: undefined, apiSecret: undefined };
+}
+
+function microsecondsEach(directory: Directory, name: string): number {
+  const { present, result } = cases[name] ?? { present: () => presented([], 0), result: '' };
+  const start = performance.now();
+  for (let i = 0; i < attempts; i++) {
+    const { apiKey, apiSecret } = present(directory, i);
+    const answer = directory.authenticate({ apiKey, apiSecret });
+    if (!('result' in answer) || answer.result !== result) throw new Error(`not ${result}`);
+  }
+  return ((performance.now() - start) * 1000) / attempts;
+}
+
+const directories = [await fill(few), await fill(many)];
+const times = new Map<string, number[]>();
+for (let round = 0; round <= rounds; round++) {
+  for (const name of Object.keys(cases)) {
+    for (const directory of round % 2 === 0 ? directories : directories.toReversed()) {
+      const each = microsecondsEach(directory, name);
+      const key = `${directory.count} ${name}`;
+      // The first round warms up.
+      if (round > 0) times.set(key, [...(times.get(key) ?? []), each]);
+    }
   }
 }
-
-for (const count of [10, 100_000]) await measure(count);
+const of = (count: number, name: string): number[] => times.get(`${count} ${name}`) ?? [];
+const rows = Object.keys(cases).flatMap((name) =>
+  [few, many].map((consumers) => ({
+    credentials: name,
+    consumers,
+    'µs each': spreadOf(of(consumers, name)),
+    [`over ${few} consumers`]: spreadOfPairs(of(consumers, name), of(few, name), ratio),
+    'µs more': spreadOfPairs(of(consumers, name), of(few, name), difference),
+  })),
+);
+const manyOverFew = spreadOfPairs(of(many, 'accepted'), of(few, 'accepted'), ratio);
+console.log(JSON.stringify({ rows, manyOverFew } satisfies AuthenticationResult));

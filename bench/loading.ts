@@ -1,9 +1,9 @@
 /**
  * How long a start takes to load many consumers from the file secrets manager:
  *
- *     node bench/loading.ts
+ *     node bench/loading.ts [consumers]
  *
- * Writes the files first, which is not measured.
+ * Prints JSON. Writes the files first, which is not measured.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,14 +17,21 @@ import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../src/secrets/file.ts';
 
-const counts = [10, 1000, 100_000];
+export interface LoadingRow {
+  consumers: number;
+  'ms to load': number;
+  'MiB of the process': number;
+}
+
+const [many = 100_000] = process.argv.slice(2).map(Number);
+const counts = [10, 1000, many].filter((count) => count <= many);
 /** Files written at once. */
 const parallel = 64;
 
 const dir = await mkdtemp(join(tmpdir(), 'handoff-loading-'));
 try {
   await makeFolder(join(dir, 'consumers'));
-  const rows: { consumers: number; 'ms to load': number }[] = [];
+  const rows: LoadingRow[] = [];
   let written = 0;
   for (const count of counts) {
     written += await writeConsumers(count - written);
@@ -32,11 +39,16 @@ try {
     const consumers = wire(secrets);
     const start = performance.now();
     await consumers.start();
-    rows.push({ consumers: count, 'ms to load': Math.round(performance.now() - start) });
+    const ms = performance.now() - start;
+    rows.push({
+      consumers: count,
+      'ms to load': ms,
+      'MiB of the process': process.memoryUsage.rss() / 2 ** 20,
+    });
     await consumers.stop();
     await secrets.close();
   }
-  console.table(rows);
+  console.log(JSON.stringify(rows));
 } finally {
   await rm(dir, { recursive: true });
 }

@@ -33,11 +33,8 @@ function settingsPage(): string {
   ]);
 }
 
-function effectOf({ planned, fallback }: Setting): string {
-  if (planned === undefined) return '';
-  if (planned === 'ignored') return '**No effect in this version yet**: it is accepted and checked.';
-  const unless = fallback === undefined ? 'leave it out' : `leave it at ${code(showValue(fallback))}`;
-  return `**Not in this version yet**: refused; ${unless}.`;
+function effectOf({ planned }: Setting): string {
+  return planned === undefined ? '' : '**No effect in this version yet**: it is accepted and checked.';
 }
 
 function showValue(value: unknown): string {
@@ -93,6 +90,7 @@ const settingsRules = `## One file for several environments
 
 - Of \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`, all are needed as soon as one of them, \`crm.audience\` or
   \`crm.privateKeySecret\` is set. With none of them set, the simulated org is used.
+- \`workers\` over 1 needs \`databaseUrl\` and \`redisUrl\`.
 - \`dining.baseUrl\` and \`dining.username\` are needed as soon as one of them or \`dining.passwordSecret\` is set. With
   none of them set, a simulated partner is used, and in production there are no reservations.
 - \`tls.certFile\` and \`tls.keyFile\` belong together, and so do \`tls.clientCaFile\` and \`tls.clientAuth\`, which need the

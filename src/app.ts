@@ -7,12 +7,10 @@ import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
 import { openTlsDoor, type TlsDoor } from './api/tls/tls-door.ts';
-import { reservationAnswers } from './api/v1/reservations/shared.ts';
-import { makeFolder } from './base/durable-file.ts';
-import { tryAcquireFileLock } from './base/file-lock.ts';
+import { lockDataDir } from './base/data-dir-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
-import { type Connectors, healthOf, openConnectors } from './connectors/registry.ts';
+import { type Connectors, healthOf } from './connectors/registry.ts';
 import { type Audit, createAudit } from './consumers/audit.ts';
 import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
@@ -20,15 +18,16 @@ import type { KeySets } from './consumers/keys.ts';
 import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
-import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulated-partner.ts';
+import type { SimulatedPartner } from './embedded/simulated-partner.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
-import { createMetrics } from './observability/metrics.ts';
-import { startRecovery } from './reservations/recovery.ts';
-import { createReservations, type Reservations } from './reservations/reservations.ts';
+import { createMetrics, type Metrics } from './observability/metrics.ts';
+import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
+import { connectPartners } from './partners.ts';
+import type { Reservations } from './reservations/reservations.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
@@ -54,11 +53,21 @@ export interface Started {
   diningPartner: SimulatedPartner | undefined;
 }
 
+/** What the process around the app does in its place. */
+export interface Surroundings {
+  /**
+   * One of several processes: their parent has locked the data directory and answers at the metrics port for all of
+   * them, with what it reads from these metrics.
+   */
+  workerMetrics?: Metrics;
+}
+
 /** What the parts share while the service is built up and torn down. */
 interface Context {
   settings: Settings;
   log: Log;
-  metrics: ReturnType<typeof createMetrics>;
+  metrics: Metrics;
+  tracing: Tracing;
   /** What was opened, to be closed last first. */
   opened: AsyncDisposableStack;
   /** Aborted when a stop begins. */
@@ -68,13 +77,14 @@ interface Context {
 }
 
 /** Builds the service from its settings: this file alone knows every adapter. */
-export function createApp(settings: Settings, log: Log): App {
+export function createApp(settings: Settings, log: Log, { workerMetrics }: Surroundings = {}): App {
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
   const context: Context = {
     settings,
     log,
-    metrics: createMetrics(),
+    metrics: workerMetrics ?? createMetrics(),
+    tracing: plainTracing,
     opened,
     stopping: stop.signal,
     cutConnections: () => {},
@@ -83,23 +93,27 @@ export function createApp(settings: Settings, log: Log): App {
   let starting: Promise<Started> | undefined;
 
   async function start(): Promise<Started> {
-    await lockDataDir(context);
+    if (!workerMetrics) await lockOwnDataDir(context);
     const tls = await openTls(context);
-    const operationsUrl = await openOperationsPort(context, () => ready && !stop.signal.aborted);
+    await startTracing(context);
+    const operationsUrl = workerMetrics
+      ? undefined
+      : await openOperationsPort(context, () => ready && !stop.signal.aborted);
     const secrets = await openSecrets(context);
     const cache = await openCache(context);
     const database = await openDatabase(context);
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, secrets, cache);
-    const { connectors, diningPartner } = await connectPartners(context, { secrets, crm });
-    const found = { secrets, cache, database, consumers, audit, crm, connectors };
-    const parts = { ...found, reservations: startReservations(context, found) };
+    const partners = await connectPartners({ ...context, secrets, database, crm });
+    const { connectors, reservations, diningPartner } = partners;
+    const parts = { secrets, cache, database, consumers, audit, crm, connectors, reservations };
     const routes = buildRoutes(parts);
     startJobs(context, parts, routes);
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
+    context.metrics.ready.set(stop.signal.aborted ? 0 : 1);
     return { url, operationsUrl, org, diningPartner };
   }
 
@@ -112,6 +126,7 @@ export function createApp(settings: Settings, log: Log): App {
       // What is still open near the end is cut, so that there is time to save all else.
       const cut = setTimeout(() => context.cutConnections(), (settings.shutdownSeconds - 1) * 1000).unref();
       stop.abort(new Error('the service is stopping'));
+      context.metrics.ready.set(0);
       await starting?.catch(() => {});
       // A balancer needs time to see that this replica is no longer ready; until then it still answers.
       if (ready) await sleep(settings.drainSeconds * 1000);
@@ -121,11 +136,8 @@ export function createApp(settings: Settings, log: Log): App {
   };
 }
 
-/** Everything in the data directory belongs to one process; a second one is told which. */
-async function lockDataDir({ settings, opened }: Context): Promise<void> {
-  await makeFolder(settings.dataDir);
-  const path = join(settings.dataDir, 'in-use');
-  const lock = await tryAcquireFileLock(path, { purpose: 'handoff serve', subject: settings.dataDir });
+async function lockOwnDataDir({ settings, opened }: Context): Promise<void> {
+  const lock = await lockDataDir(settings.dataDir, 'handoff serve');
   opened.defer(() => lock.release());
 }
 
@@ -137,10 +149,17 @@ async function openTls({ settings, log, metrics, opened }: Context): Promise<Tls
   return tls;
 }
 
+/** Early, so that it is closed late: the last requests are traced too. */
+async function startTracing(context: Context): Promise<void> {
+  const { environment } = context.settings;
+  context.tracing = await openTracing({ env: process.env, log: context.log, version, environment });
+  context.opened.defer(() => context.tracing.stop());
+}
+
 async function openOperationsPort(context: Context, isReady: () => boolean): Promise<string | undefined> {
   const { settings, metrics, opened } = context;
   if (settings.metricsPort === 0) return undefined;
-  const operations = createOperationsServer(metrics, isReady);
+  const operations = createOperationsServer(metrics.registry, isReady);
   opened.defer(() => operations.close());
   return operations.listen(settings.metricsHost, settings.metricsPort);
 }
@@ -233,45 +252,6 @@ async function connectCrm(
   return { crm, org };
 }
 
-/** The systems that reservations span. Production takes no simulated one. */
-async function connectPartners(
-  { settings, log, metrics, opened }: Context,
-  { secrets, crm }: Pick<Parts, 'secrets' | 'crm'>,
-): Promise<{ connectors: Connectors; diningPartner: SimulatedPartner | undefined }> {
-  const { dataDir, diningPasswordSecret: passwordSecret, secretsRefreshSeconds, production } = settings;
-  const isSimulated = settings.dining === undefined && !production;
-  const diningPartner = isSimulated
-    ? await startSimulatedPartner({ secrets, passwordSecret, dataDir })
-    : undefined;
-  if (diningPartner) opened.defer(() => diningPartner.close());
-  const address = settings.dining ?? diningPartner?.address;
-  const dining = address && { ...address, passwordSecret };
-  const connectors = openConnectors({
-    // It shares its looks itself, and learns from every call.
-    crm: { records: crm.records, checkHealth: async () => ({ ...(await crm.health.check()) }) },
-    dining,
-    secrets,
-    secretsRefreshSeconds,
-    log,
-    metrics,
-    opened,
-  });
-  return { connectors, diningPartner };
-}
-
-/** Null without a dining partner. */
-function startReservations(
-  { settings, log, metrics, opened }: Context,
-  { database, crm: { records }, connectors: { crm, dining } }: Pick<Parts, 'database' | 'crm' | 'connectors'>,
-): Reservations | null {
-  if (!dining) return null;
-  const { idempotencyRetentionHours: retentionHours } = settings;
-  const options = { database, log, metrics, records, crm, dining, answers: reservationAnswers };
-  const reservations = createReservations({ ...options, retentionHours });
-  opened.use(startRecovery(reservations, log));
-  return reservations;
-}
-
 interface Parts {
   secrets: SecretsManager;
   cache: SharedCache;
@@ -314,7 +294,7 @@ function buildRoutes(parts: Parts): Route[] {
 
 /** The jobs start beside the service: nobody who calls it waits for them. */
 function startJobs(
-  { settings, log, opened, stopping }: Context,
+  { settings, log, metrics, opened, stopping }: Context,
   { database, audit, reservations }: Pick<Parts, 'database' | 'audit' | 'reservations'>,
   routes: readonly Route[],
 ): void {
@@ -323,6 +303,7 @@ function startJobs(
   const jobs = createJobQueue({
     database,
     log,
+    metrics,
     jobs: [
       { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
       {
@@ -353,9 +334,9 @@ interface ServerParts {
 }
 
 function buildServer(context: Context, { database, cache, consumers, routes, tls }: ServerParts): Server {
-  const { settings, log, metrics, opened, stopping } = context;
+  const { settings, log, metrics, tracing, opened, stopping } = context;
   const { rateLimitPerMinute: perMinute, rateLimitFailedPerMinute: failedPerMinute } = settings;
-  const limits = createRateLimits({ perMinute, failedPerMinute, cache });
+  const limits = createRateLimits({ perMinute, failedPerMinute, cache, metrics });
   opened.defer(() => limits.stop());
   const server = createServer({
     routes,
@@ -370,6 +351,7 @@ function buildServer(context: Context, { database, cache, consumers, routes, tls
     }),
     log,
     metrics,
+    tracing,
     trustProxies: settings.trustProxies,
     tls,
     isStopping: () => stopping.aborted,

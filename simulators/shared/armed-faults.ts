@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ControlError } from './control-error.ts';
+import { randomFrom } from './random.ts';
 
 /** What every kind of fault has; a simulator adds what it is matched against, and its effects. */
 export interface FaultBase {
@@ -8,6 +9,8 @@ export interface FaultBase {
   times?: number;
   /** From 0 to 1; 1 when absent. */
   probability?: number;
+  /** Start of the row of random numbers behind `probability`; chosen anew for each fault when absent. */
+  seed?: number;
 }
 
 export type FaultView<Input extends FaultBase> = Input & {
@@ -45,6 +48,7 @@ interface Armed<Input> {
   input: Input;
   id: string;
   hits: number;
+  random: () => number;
   holds: Set<() => void>;
   watchers: Set<() => void>;
 }
@@ -53,8 +57,8 @@ function isLive({ input, hits }: Armed<FaultBase>): boolean {
   return input.times === undefined || hits < input.times;
 }
 
-function isLucky({ input }: Armed<FaultBase>): boolean {
-  return input.probability === undefined || Math.random() < input.probability;
+function isLucky({ input, random }: Armed<FaultBase>): boolean {
+  return input.probability === undefined || random() < input.probability;
 }
 
 function hit(fault: Armed<FaultBase>): void {
@@ -102,7 +106,14 @@ export function createArmedFaults<Input extends FaultBase>(): ArmedFaults<Input>
 
   return {
     arm: (input) => {
-      const fault = { input, id: randomUUID(), hits: 0, holds: new Set<never>(), watchers: new Set<never>() };
+      const fault = {
+        input,
+        id: randomUUID(),
+        hits: 0,
+        random: input.seed === undefined ? Math.random : randomFrom(input.seed),
+        holds: new Set<never>(),
+        watchers: new Set<never>(),
+      };
       armed.set(fault.id, fault);
       return view(fault);
     },

@@ -1,6 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Metrics } from '../observability/metrics.ts';
+
+/** Where the text of `/metrics` comes from. */
+export interface MetricsSource {
+  readonly contentType: string;
+  metrics(): Promise<string>;
+}
 
 export interface OperationsServer {
   /** Opens the port; resolves to the URL. */
@@ -12,14 +17,14 @@ export interface OperationsServer {
  * The port for those who run the service, never for partners: `/metrics` (Prometheus), `/livez` (the process
  * responds) and `/readyz` (503 before it is warm and while it drains).
  */
-export function createOperationsServer(metrics: Metrics, isReady: () => boolean): OperationsServer {
+export function createOperationsServer(source: MetricsSource, isReady: () => boolean): OperationsServer {
   const server: Server = createServer((request, response) => {
     const path = request.url?.split('?', 1)[0];
     if (path === '/livez') return answer(200, 'alive');
     if (path === '/readyz') return isReady() ? answer(200, 'ready') : answer(503, 'not ready');
     if (path !== '/metrics') return answer(404, 'not found');
-    metrics.registry.metrics().then(
-      (text) => answer(200, text, metrics.registry.contentType),
+    source.metrics().then(
+      (text) => answer(200, text, source.contentType),
       () => answer(500, 'the metrics could not be collected'),
     );
 

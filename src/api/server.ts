@@ -14,6 +14,7 @@ import type { Authenticate } from '../consumers/authentication.ts';
 import type { Ledger } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import type { Tracing } from '../observability/tracing.ts';
 import { authenticationHooks } from './pipeline/authentication.ts';
 import { bodyHooks, readJsonBodies } from './pipeline/body.ts';
 import { deprecationHeaders } from './pipeline/deprecation.ts';
@@ -23,7 +24,7 @@ import { problemAnswer, toProblem } from './pipeline/problem-answer.ts';
 import { parseQuery } from './pipeline/query.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
 import { requestIdOf } from './pipeline/request-id.ts';
-import { observeRequests } from './pipeline/request-log.ts';
+import { observeRefused, observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
 import { answerSocketError } from './pipeline/socket-errors.ts';
 import type { Route } from './route.ts';
@@ -38,6 +39,7 @@ export interface ServerOptions {
   ledger: Ledger;
   log: Log;
   metrics: Metrics;
+  tracing: Tracing;
   trustProxies: readonly string[];
   /** Undefined: the port speaks plain HTTP. */
   tls: TlsDoor | undefined;
@@ -76,11 +78,15 @@ export function createServer(options: ServerOptions): Server {
       },
     },
     clientErrorHandler: answerSocketError,
-    frameworkErrors: (error, request, reply) => void answerError(error, request, reply, log),
+    frameworkErrors: (error, request, reply) => {
+      observeRefused(request, reply, options);
+      answerError(error, request, reply, log);
+    },
   });
   for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey']) app.decorateRequest(name);
   endUnusedConnectionsOnClose(app);
   readJsonBodies(app);
+  observeRequests(app, options);
   app.addHook('onRequest', async (request, reply) => {
     setCommonHeaders(request, reply);
   });
@@ -88,7 +94,6 @@ export function createServer(options: ServerOptions): Server {
     // Also on what was asked before the stop began: a connection left open would outlive the service.
     if (options.isStopping()) reply.header('connection', 'close');
   });
-  observeRequests(app, options);
   app.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, log));
   app.setNotFoundHandler(() => {
     throw new Problem('not_found', 'There is nothing at this path.');
@@ -201,8 +206,9 @@ function answerError(
 ): FastifyReply {
   const problem = fromFramework(error) ?? toProblem(error);
   if (problem.status >= 500) {
-    const { code } = problem;
-    log.error({ request_id: request.id, code, err: problem.facts.cause ?? problem }, 'the request failed');
+    const { code, facts } = problem;
+    const trace_id = request.span?.traceId;
+    log.error({ request_id: request.id, trace_id, code, err: facts.cause ?? problem }, 'the request failed');
   }
   setCommonHeaders(request, reply);
   return send(reply, problemAnswer(problem, request.id, request.idempotencyKey !== undefined));

@@ -1,7 +1,11 @@
+import { type Span, startPlainSpan } from './span.ts';
+
 /** What travels with one request through every layer. */
 export interface Call {
-  /** Id of the request, for logs and for the trace of outgoing calls. */
+  /** Id of the request, for logs. */
   requestId: string;
+  /** Where the work stands in its trace; calls to other systems are its children and carry its `traceHeaders`. */
+  span: Span;
   /** Milliseconds of `performance.now()` by which all work must be over; no call starts that could end later. */
   deadline: number;
   /** Consumer on whose behalf the work is done; undefined for the service's own work. */
@@ -13,9 +17,14 @@ export interface Call {
 /** All the time that a request has, queue, token and retries included. */
 const requestBudgetMs = 25_000;
 
-/** A call that starts now and has `budgetMs` milliseconds. */
-export function startCall(requestId: string, consumerId?: string, budgetMs = requestBudgetMs): Call {
-  return { requestId, consumerId, deadline: performance.now() + budgetMs, crmMs: 0 };
+/** A call that starts now and has `budgetMs` milliseconds; without a span it is a trace of its own, not recorded. */
+export function startCall(
+  requestId: string,
+  consumerId?: string,
+  budgetMs = requestBudgetMs,
+  span: Span = startPlainSpan(),
+): Call {
+  return { requestId, span, consumerId, deadline: performance.now() + budgetMs, crmMs: 0 };
 }
 
 /** Milliseconds left until the deadline; 0 when it has passed. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { makeFolder } from '../base/durable-file.ts';
-import { tryAcquireFileLock } from '../base/file-lock.ts';
+import { lockDataDir } from '../base/data-dir-lock.ts';
 import { createLog } from '../observability/log.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Database } from '../store/database.ts';
@@ -20,8 +19,7 @@ export async function openDatabase(
   if (databaseUrl) {
     database = openPostgres({ url: databaseUrl, log: createLog('silent') });
   } else {
-    await makeFolder(dataDir);
-    const lock = await tryAcquireFileLock(join(dataDir, 'in-use'), { purpose, subject: dataDir });
+    const lock = await lockDataDir(dataDir, purpose);
     opened.defer(() => lock.release());
     database = await openPglite(join(dataDir, 'database'));
   }

@@ -2,9 +2,9 @@ import { createApp } from '../app.ts';
 import { banner } from '../embedded/banner.ts';
 import { createLog } from '../observability/log.ts';
 import { loadSettings, type Settings } from '../settings/settings.ts';
-
-/** npm passes on a signal that the terminal has sent already: the same one within this time is no second signal. */
-const sameSignalMs = 200;
+import { endAtTheLatest, onSignals } from './signals.ts';
+import { explainTakenPort } from './taken-port.ts';
+import { warnOfSettingsWithoutEffect } from './without-effect.ts';
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with
@@ -12,10 +12,15 @@ const sameSignalMs = 200;
  */
 export async function serve(configFile: string | undefined): Promise<void> {
   const settings = loadSettings(process.env, configFile);
+  if (settings.workers === 1) return serveAlone(settings);
+  // Only here: what several processes need is not loaded for one.
+  const { serveWithWorkers } = await import('./workers/serve-with-workers.ts');
+  return serveWithWorkers(settings);
+}
+
+async function serveAlone(settings: Settings): Promise<void> {
   const log = createLog(settings.logLevel);
-  if (settings.withoutEffect.length > 0) {
-    log.warn({ settings: settings.withoutEffect }, 'these settings have no effect in this version yet');
-  }
+  warnOfSettingsWithoutEffect(settings, log);
   const app = createApp(settings, log);
   let stopping = false;
   const stop = (signal: NodeJS.Signals) => {
@@ -42,30 +47,4 @@ export async function serve(configFile: string | undefined): Promise<void> {
     await app.close();
     throw explainTakenPort(error);
   }
-}
-
-/** A port that is in use, in terms of the settings. */
-function explainTakenPort(error: unknown): unknown {
-  const { code, port } = error as { code?: string; port?: number };
-  if (code !== 'EADDRINUSE') return error;
-  return new Error(`Port ${port} is in use: choose others with PORT and METRICS_PORT.`, { cause: error });
-}
-
-function onSignals(first: (signal: NodeJS.Signals) => void): void {
-  let firstAt: number | undefined;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (firstAt === undefined) {
-        firstAt = performance.now();
-        first(signal);
-      } else if (performance.now() - firstAt > sameSignalMs) {
-        process.exit(1);
-      }
-    });
-  }
-}
-
-/** What is still running when the time is over is cut off. */
-function endAtTheLatest({ drainSeconds, shutdownSeconds }: Settings): void {
-  setTimeout(() => process.exit(1), Math.max(shutdownSeconds, drainSeconds + 1) * 1000).unref();
 }

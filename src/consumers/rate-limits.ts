@@ -1,4 +1,5 @@
 import type { SharedCache } from '../cache/shared-cache.ts';
+import type { Metrics } from '../observability/metrics.ts';
 import { type Quota, RateCounter } from './rate-counter.ts';
 
 const reconcileIntervalMs = 1000;
@@ -10,6 +11,7 @@ export interface RateLimitsOptions {
   /** Failed authentications a minute for each address; 0: no limit. */
   failedPerMinute: number;
   cache: SharedCache;
+  metrics: Pick<Metrics, 'rateLimitRefusals'>;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
 }
@@ -32,13 +34,20 @@ export interface RateLimits {
 
 /** The limits of the settings, reconciled with the other replicas each second until `stop`. */
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
-  const { cache, clock = Date.now } = options;
+  const { cache, metrics, clock = Date.now } = options;
   const counters: RateCounter[] = [];
   const limit = (name: string, perMinute: number): RateLimit | undefined => {
     if (perMinute === 0) return undefined;
     const counter = new RateCounter({ name, limit: perMinute, cache, clock });
     counters.push(counter);
-    return { name, perMinute, take: (key) => counter.take(key) };
+    const refusals = metrics.rateLimitRefusals.labels({ limit: name });
+    refusals.inc(0);
+    const take = (key: string) => {
+      const quota = counter.take(key);
+      if (!quota.allowed) refusals.inc();
+      return quota;
+    };
+    return { name, perMinute, take };
   };
   const requests = limit('requests', options.perMinute);
   const failures = limit('failed-authentication', options.failedPerMinute);

@@ -1,5 +1,6 @@
 import { PgBoss } from 'pg-boss';
 import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
 
 /** Work that is done again and again, by one replica at a time. */
@@ -25,20 +26,25 @@ export interface JobQueue {
 export interface JobQueueOptions {
   database: Database;
   log: Log;
+  metrics: Pick<Metrics, 'jobQueueDepth'>;
   jobs: readonly Job[];
 }
+
+/** How often each replica shows how many jobs there are; pg-boss counts them every minute. */
+const depthSeconds = 15;
 
 /** How often each replica asks whether a job is due; schedules have a grain of a minute. */
 const pollSeconds = 5;
 
 /** Jobs through pg-boss: each is done by exactly one replica, and a replica that dies leaves it to another. */
-export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQueue {
+export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions): JobQueue {
   const boss = new PgBoss({
     db: { executeSql: (text, values) => database.execute(text, values) },
     backend: database.kind,
   });
   boss.on('error', (error) => log.warn({ err: error }, 'the job queue is in trouble'));
   let starting: Promise<void> | undefined;
+  let counting: NodeJS.Timeout | undefined;
 
   async function start(): Promise<void> {
     await boss.start();
@@ -48,6 +54,8 @@ export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQue
       await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () => perform(name, run));
       await boss.schedule(name, cron);
     }
+    await showDepth();
+    counting = setInterval(() => void showDepth(), depthSeconds * 1000).unref();
   }
 
   async function perform(name: string, run: () => Promise<void>): Promise<void> {
@@ -57,6 +65,16 @@ export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQue
     } catch (error) {
       log.warn({ err: error, job: name }, 'a job failed and is repeated later');
       throw error;
+    }
+  }
+
+  /** One small query for all queues: pg-boss keeps the counts. Unknown while the database is away. */
+  async function showDepth(): Promise<void> {
+    const queues = await boss.getQueues(jobs.map(({ name }) => name)).catch(() => []);
+    metrics.jobQueueDepth.reset();
+    for (const { name: queue, readyCount, deferredCount, activeCount, failedCount } of queues) {
+      const counts = { ready: readyCount, deferred: deferredCount, active: activeCount, failed: failedCount };
+      for (const [state, count] of Object.entries(counts)) metrics.jobQueueDepth.set({ queue, state }, count);
     }
   }
 
@@ -70,6 +88,7 @@ export function createJobQueue({ database, log, jobs }: JobQueueOptions): JobQue
     },
     stop: async () => {
       await starting?.catch(() => {});
+      clearInterval(counting);
       await boss.stop({ graceful: true, close: false, timeout: 10_000 });
     },
     runSoon: async (name) => void (await boss.send(name)),

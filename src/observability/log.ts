@@ -12,12 +12,12 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
 
 /**
  * JSON lines on standard output. Callers pass named facts only, never requests, headers or settings: what is not
- * passed cannot leak. Errors are reduced to name, message and stack.
+ * passed cannot leak. Errors are reduced to name, message and stack. `facts` stand in every line.
  */
-export function createLog(level: LogLevel) {
+export function createLog(level: LogLevel, facts: object | null = null) {
   return pino({
     level,
-    base: null,
+    base: facts,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: describeError },

@@ -1,17 +1,23 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Every metric of the service, declared in one place; labels have few values and never an id. */
+/**
+ * Every metric of the service, declared in one place; labels have few values and never an id. With several workers
+ * their metrics are added up: where a sum means nothing, the metric says by `aggregator` what to show instead.
+ */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  // Sums of others, with a suffix that Prometheus keeps for counters.
+  for (const what of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
   const registers = [registry];
   return {
     registry,
-    httpRequestDuration: new Histogram({
-      name: 'http_server_request_duration_seconds',
-      help: 'Duration of requests by method, route pattern and status.',
-      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
-      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+    ...requestMetrics(registers),
+    ready: new Gauge({
+      name: 'handoff_ready',
+      help: '1 while this process takes requests; 0 before it is warm and while it stops.',
+      aggregator: 'min',
       registers,
     }),
     authenticationAttempts: new Counter({
@@ -23,6 +29,7 @@ export function createMetrics() {
     secretsLoadedAt: new Gauge({
       name: 'handoff_secrets_loaded_timestamp_seconds',
       help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      aggregator: 'min',
       registers,
     }),
     auditAttemptsDropped: new Counter({
@@ -36,11 +43,13 @@ export function createMetrics() {
       registers,
     }),
     ...crmMetrics(registers),
-    partnerCallDuration: new Histogram({
-      name: 'handoff_partner_call_duration_seconds',
-      help: 'Duration of calls to partners by partner, operation and outcome.',
-      labelNames: ['partner', 'operation', 'outcome'] as const,
-      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+    ...partnerMetrics(registers),
+    ...tokenMetrics(registers),
+    jobQueueDepth: new Gauge({
+      name: 'handoff_job_queue_depth',
+      help: 'Jobs by queue and state, over all replicas, as pg-boss last counted them.',
+      labelNames: ['queue', 'state'] as const,
+      aggregator: 'max',
       registers,
     }),
     idempotencyOutcomes: new Counter({
@@ -49,10 +58,47 @@ export function createMetrics() {
       labelNames: ['outcome'] as const,
       registers,
     }),
+  };
+}
+
+/** What is measured of partners, and of what is reserved with them. */
+function partnerMetrics(registers: Registry[]) {
+  return {
+    partnerCallDuration: new Histogram({
+      name: 'handoff_partner_call_duration_seconds',
+      help: 'Duration of calls to partners by partner, operation and outcome.',
+      labelNames: ['partner', 'operation', 'outcome'] as const,
+      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+      registers,
+    }),
     reservationOutcomes: new Counter({
       name: 'handoff_reservation_outcomes_total',
       help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of requests. */
+function requestMetrics(registers: Registry[]) {
+  return {
+    httpRequestDuration: new Histogram({
+      name: 'http_server_request_duration_seconds',
+      help: 'Duration of requests by method, route pattern and status.',
+      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
+    }),
+    httpActiveRequests: new Gauge({
+      name: 'http_server_active_requests',
+      help: 'Requests in flight.',
+      registers,
+    }),
+    rateLimitRefusals: new Counter({
+      name: 'handoff_rate_limit_refusals_total',
+      help: 'Requests that a rate limit refused, by limit.',
+      labelNames: ['limit'] as const,
       registers,
     }),
   };
@@ -87,17 +133,66 @@ function crmMetrics(registers: Registry[]) {
     crmApiUsage: new Gauge({
       name: 'handoff_crm_api_usage',
       help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+      aggregator: 'max',
       registers,
     }),
     crmApiLimit: new Gauge({
       name: 'handoff_crm_api_limit',
       help: 'Daily quota of calls of the org, as the CRM last told.',
+      aggregator: 'max',
       registers,
     }),
     crmUnreadableFields: new Counter({
       name: 'handoff_crm_unreadable_fields_total',
       help: 'Fields of CRM records whose content is not of its type and was shown as null.',
       labelNames: ['resource', 'field'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of the access token to the CRM, besides how it was come by. */
+function tokenMetrics(registers: Registry[]) {
+  return {
+    crmTokenAge: new ClockGauge({
+      name: 'handoff_crm_token_age_seconds',
+      help: 'How long this process has used the CRM access token of its last call; 0 before the first call.',
+      aggregator: 'max',
+      registers,
+    }),
+    crmTokenExpiresAt: new Gauge({
+      name: 'handoff_crm_token_expiry_timestamp_seconds',
+      help: 'When the CRM access token that is used expires; 0 before the first call.',
+      aggregator: 'max',
+      registers,
+    }),
+  };
+}
+
+/** A gauge that shows, whenever it is read, the seconds since it was last told to start anew. */
+class ClockGauge extends Gauge {
+  #startedAt: number | undefined;
+
+  restart(): void {
+    this.#startedAt = performance.now();
+  }
+
+  override async get() {
+    this.set(this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000);
+    return super.get();
+  }
+}
+
+/** What the parent of several workers knows by itself. */
+export function createGroupMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    registry,
+    workers: new Gauge({ name: 'handoff_workers', help: 'Worker processes that serve requests.', registers }),
+    workerEnds: new Counter({
+      name: 'handoff_worker_ends_total',
+      help: 'Worker processes that ended although nobody had asked them to, and were replaced.',
       registers,
     }),
   };

@@ -21,7 +21,7 @@ export function checkTogether(raw: RawSettings, set: ReadonlySet<SettingKey>, pr
       if (!set.has(key)) faults.push(`${named(key)} is missing: ${first} is set, and they belong together`);
     }
   }
-  faults.push(...checkTls(set));
+  faults.push(...checkTls(set), ...checkWorkers(raw, set));
   if (production) faults.push(...checkProduction(raw, set));
   return faults;
 }
@@ -38,6 +38,14 @@ function checkTls(set: ReadonlySet<SettingKey>): string[] {
   return needs
     .filter(([key, needed]) => set.has(key) && !set.has(needed))
     .map(([key, needed]) => `${named(needed)} is missing: ${key} is set, and they belong together`);
+}
+
+/** What is embedded lives in one process. */
+function checkWorkers({ workers = 1 }: RawSettings, set: ReadonlySet<SettingKey>): string[] {
+  const needed = ['databaseUrl', 'redisUrl'] as const;
+  return needed
+    .filter((key) => workers > 1 && !set.has(key))
+    .map((key) => `${named(key)} is missing: more than one worker (workers) share their state there`);
 }
 
 function checkProduction(raw: RawSettings, set: ReadonlySet<SettingKey>): string[] {

@@ -15,6 +15,7 @@ export interface Settings {
   readonly environment: 'dev' | 'staging' | 'prod';
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
+  readonly workers: number;
   readonly trustProxies: readonly string[];
   readonly secretsManager: 'file' | 'vault' | 'aws';
   readonly secretsDir: string;
@@ -123,6 +124,7 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     environment,
     databaseUrl: raw.databaseUrl,
     redisUrl: raw.redisUrl,
+    workers: value('workers'),
     trustProxies: value('trustProxies'),
     secretsManager: value('secretsManager'),
     secretsDir: raw.secretsDir ?? join(dataDir, 'secrets'),

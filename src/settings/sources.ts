@@ -58,10 +58,6 @@ function accept(assembled: Assembled, key: SettingKey, row: Setting, value: unkn
     );
     return false;
   }
-  if (row.planned === 'refused' && value !== row.fallback) {
-    assembled.faults.push(`${where}: this version can't do that yet; leave it out`);
-    return false;
-  }
   (assembled.raw as Record<string, unknown>)[key] = value;
   return true;
 }

@@ -11,8 +11,8 @@ export interface Setting<S extends TSchema = TSchema> {
   doc: string;
   /** The value is a URL that may hold a password: never printed. */
   secret?: boolean;
-  /** Accepted and checked, but without effect in this version; `refused` where ignoring it would be dangerous. */
-  planned?: 'ignored' | 'refused';
+  /** Accepted and checked, but without effect in this version. */
+  planned?: 'ignored';
 }
 
 function setting<S extends TSchema>(
@@ -25,7 +25,7 @@ function setting<S extends TSchema>(
 }
 
 /** Marks a setting whose feature is not in this version yet. */
-function planned<S extends TSchema>(how: 'ignored' | 'refused', row: Setting<S>): Setting<S> {
+function planned<S extends TSchema>(how: 'ignored', row: Setting<S>): Setting<S> {
   return { ...row, planned: how };
 }
 
@@ -80,9 +80,11 @@ export const settingsTable = {
       'Redis, `redis://` or `rediss://`; when not set, a cache in the process.',
     ),
   ),
-  workers: planned(
-    'refused',
-    setting('WORKERS', Type.Integer({ minimum: 1, maximum: 64 }), 1, 'Worker processes on one port.'),
+  workers: setting(
+    'WORKERS',
+    Type.Integer({ minimum: 1, maximum: 64 }),
+    1,
+    'Worker processes on one port, each of them a replica. More than one need `databaseUrl` and `redisUrl`.',
   ),
   trustProxies: setting(
     'TRUST_PROXIES',

@@ -1,6 +1,7 @@
 import type { Route } from '../../src/api/route.ts';
 import { createServer } from '../../src/api/server.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
+import { plainTracing } from '../../src/observability/tracing.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
 
 /** A server with routes that the service does not have, and with nobody who may call a protected one. */
@@ -20,6 +21,7 @@ export async function startMadeUpServer(...routes: Route[]): Promise<MadeUpServe
     ledger: { run: () => Promise.reject(new Error('made-up routes have no keys')) },
     log,
     metrics: createMetrics(),
+    tracing: plainTracing,
     trustProxies: [],
     tls: undefined,
     isStopping: () => false,

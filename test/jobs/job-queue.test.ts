@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createJobQueue, type Job } from '../../src/jobs/job-queue.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openPglite } from '../../src/store/pglite.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
@@ -56,15 +57,25 @@ for (const [name, open] of Object.entries(openers)) {
           succeeded.resolve();
         },
       };
+      const metrics = createMetrics();
       const logs = opened.replicas.map(() => recordLog());
       const queues = opened.replicas.map((database, i) => {
-        return createJobQueue({ database, log: logs[i]?.log ?? recordLog().log, jobs: [job] });
+        return createJobQueue({
+          database,
+          log: logs[i]?.log ?? recordLog().log,
+          metrics,
+          jobs: [job],
+        });
       });
       await Promise.all(queues.map((queue) => queue.start()));
       await queues[0]?.runSoon('count');
       await succeeded.promise;
       await Promise.all(queues.map((queue) => queue.stop()));
       assert.equal(runs.length, 2);
+      const depth = (await metrics.jobQueueDepth.get()).values.map(({ labels }) => labels);
+      for (const state of ['ready', 'deferred', 'active', 'failed']) {
+        assert.ok(depth.some((labels) => labels.queue === 'count' && labels.state === state));
+      }
       const failures = logs.flatMap(({ lines }) => lines).filter(({ facts }) => facts['job'] === 'count');
       assert.ok(failures.some(({ level }) => level === 'warn'));
     });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { startCall } from '../../src/base/call.ts';
 import type { Fate } from './memory-systems.ts';
 import { databases, type Result, World } from './world.ts';
 
@@ -318,11 +319,7 @@ for (const name of Object.keys(databases)) {
     behaves('reads say what is gone, and what cannot be asked', async () => {
       const id = await made();
       const read = async () => {
-        const view = await world.reservations.read(id, {
-          requestId: 'r',
-          deadline: performance.now() + 9999,
-          crmMs: 0,
-        });
+        const view = await world.reservations.read(id, startCall('request-3'));
         return [view?.status, view?.booking.status, view?.dining.status];
       };
       assert.deepEqual(await read(), ['confirmed', 'confirmed', 'confirmed']);

@@ -156,12 +156,24 @@ describe('settings', () => {
     );
   });
 
-  test('a setting whose feature is not there yet is told, or refused where ignoring it would be dangerous', () => {
+  test('a setting whose feature is not there yet is told', () => {
     assert.deepEqual(loadSettings({ MEMBER_CACHE_SECONDS: '60' }, empty).withoutEffect, [
       'memberCacheSeconds',
     ]);
-    assert.match(faultsOf({ WORKERS: '4' }).join(), /workers/);
+  });
+
+  test('more than one worker need PostgreSQL and Redis', () => {
+    assert.equal(loadSettings({}, empty).workers, 1);
     assert.deepEqual(faultsOf({ WORKERS: '1' }), []);
+    const missing = faultsOf({ WORKERS: '4' });
+    assert.match(
+      missing.join('\n'),
+      /^databaseUrl \(DATABASE_URL\) is missing[\s\S]*^redisUrl \(REDIS_URL\)/m,
+    );
+    assert.equal(missing.length, 2);
+    const stores = { DATABASE_URL: 'postgres://db/handoff', REDIS_URL: 'redis://cache' };
+    assert.deepEqual(faultsOf({ WORKERS: '4', ...stores }), []);
+    assert.match(faultsOf({ WORKERS: '65', ...stores }).join(), /^workers \(WORKERS\): 65/);
   });
 
   test('TLS is on with both of its files, and clients are checked only with both of theirs', () => {

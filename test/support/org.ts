@@ -38,6 +38,7 @@ export class Org {
     effect: object;
     times?: number;
     probability?: number;
+    seed?: number;
   }): Promise<ArmedFault> {
     const { id } = (await this.#control('POST', 'faults', fault)) as { id: string };
     return {
@@ -49,6 +50,21 @@ export class Org {
 
   async counters(): Promise<Record<string, unknown>> {
     return (await this.#control('GET', 'counters')) as never;
+  }
+
+  /** The armed faults, and how often each has struck. */
+  async faults(): Promise<{ effect: { kind: string }; hits: number }[]> {
+    return (await this.#control('GET', 'faults')) as never;
+  }
+
+  /** Takes all faults away; what they hold goes on. */
+  async disarm(): Promise<void> {
+    await this.#control('DELETE', 'faults');
+  }
+
+  /** Changes the org's settings, such as `dailyLimit`. */
+  async change(settings: object): Promise<void> {
+    await this.#control('PATCH', 'settings', settings);
   }
 
   async revokeTokens(): Promise<void> {

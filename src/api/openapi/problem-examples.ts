@@ -59,7 +59,10 @@ const occurrences: Record<ProblemCode, Example> = {
     'The CRM refused the record: The trip is closed.',
     { errors: [{ pointer: '#/trip_id', message: 'The trip is closed' }] },
   ],
-  partner_rejected: ['The partner refused the reservation: the table is taken.'],
+  partner_rejected: [
+    'The dining partner refused the table: SLOT_UNAVAILABLE.',
+    { partnerCause: 'SLOT_UNAVAILABLE' },
+  ],
   rate_limited: ['There were too many requests with these credentials.', { retryAfter: 12 }],
   internal_error: ['The service made an error. It is logged under the request id.'],
   crm_error: ['The CRM gave an answer that the service cannot use.'],

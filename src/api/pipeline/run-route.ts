@@ -6,6 +6,7 @@ import { fingerprint } from '../../idempotency/fingerprint.ts';
 import { parseIdempotencyKey } from '../../idempotency/key.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../../idempotency/ledger.ts';
 import type { Answer, Route } from '../route.ts';
+import { withLedgerSpans } from './ledger-spans.ts';
 import { isFinal, problemAnswer, toProblem } from './problem-answer.ts';
 
 declare module 'fastify' {
@@ -29,7 +30,7 @@ export function readIdempotencyKey(route: Route) {
 /** Carries out the route's work, under the request's key where there is one, and sends the answer. */
 export function runRoute(route: Route, ledger: Ledger) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    const call = startCall(request.id, request.consumer?.id);
+    const call = startCall(request.id, request.consumer?.id, undefined, request.span);
     request.call = call;
     const prepared = route.prepare?.(request.body as never, request.bodyText);
     const handle = (claim: Claim | undefined) =>
@@ -49,7 +50,7 @@ export function runRoute(route: Route, ledger: Ledger) {
       return send(reply, await handle(undefined));
     }
 
-    const { answer, replayed } = await ledger.run(
+    const { answer, replayed } = await withLedgerSpans(ledger, call.span).run(
       {
         consumerId: consumer.id,
         key: idempotencyKey,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -10,6 +11,9 @@ import { watchFiles } from './watch-files.ts';
 
 /** A client that takes longer is cut off: until then it holds a connection without having asked for anything. */
 const handshakeTimeoutMs = 10_000;
+
+/** As Node wants them. */
+const ticketKeyBytes = 48;
 
 /** TLS of the API port: the server that speaks it, and who its clients are. */
 export interface TlsDoor {
@@ -69,6 +73,9 @@ class Door implements TlsDoor {
     server.prependListener('tlsClientError', (error: Error & { code?: string }, socket) =>
       this.#onFailedHandshake(error, socket),
     );
+    // Of several workers, Node gives each the keys that the first one began with: a worker that starts after a change of
+    // the authorities would take sessions from before it.
+    server.once('listening', () => server.setTicketKeys(randomBytes(ticketKeyBytes)));
     this.#server = server;
     return server;
   }

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs } from '../../base/call.ts';
+import type { Span } from '../../base/span.ts';
+import { traceHeaders } from '../../base/trace-context.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { failureOfStatus, PartnerFailure } from './partner-failure.ts';
@@ -119,9 +121,12 @@ async function sendOnce(
   call: Call,
 ): Promise<unknown> {
   const started = performance.now();
+  const span = call.span.child('client', `${partner} ${method.name}`, {
+    'server.address': new URL(options.baseUrl).hostname,
+  });
   let failure: PartnerFailure | undefined;
   try {
-    return await sendWithPassword(options, method, body, call);
+    return await sendWithPassword(options, method, body, { ...call, span });
   } catch (error) {
     if (error instanceof PartnerFailure) failure = error;
     throw error;
@@ -129,6 +134,7 @@ async function sendOnce(
     const seconds = (performance.now() - started) / 1000;
     const outcome = failure?.kind ?? 'ok';
     options.metrics.partnerCallDuration.observe({ partner, operation: method.name, outcome }, seconds);
+    span.end(failure?.kind);
     options.onOutcome(method, failure);
   }
 }
@@ -165,7 +171,7 @@ async function exchange(
     .exchange({
       url: `${baseUrl}/v3/${method.name}`,
       method: body === undefined ? 'GET' : 'POST',
-      headers: headersOf(username, password, body !== undefined),
+      headers: headersOf(username, password, call.span, body !== undefined),
       body,
       timeoutMs,
     })
@@ -179,10 +185,11 @@ async function exchange(
 }
 
 /** The one place where the headers of a call are made. */
-function headersOf(username: string, password: string, hasBody: boolean): Record<string, string> {
+function headersOf(username: string, password: string, span: Span, hasBody: boolean): Record<string, string> {
   return {
     authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
     accept: 'application/json',
+    ...traceHeaders(span),
     ...(hasBody ? { 'content-type': 'application/json; charset=utf-8' } : {}),
   };
 }

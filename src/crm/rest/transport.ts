@@ -1,7 +1,10 @@
 import { remainingMs } from '../../base/call.ts';
+import type { Span } from '../../base/span.ts';
+import { traceHeaders } from '../../base/trace-context.ts';
 import { type Http, HttpFailure } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';
+import { createTokenGauges } from '../token/token-gauges.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
 import type { Quota } from './quota.ts';
@@ -25,15 +28,22 @@ export function shortestCallMs(timeoutMs: number): number {
  */
 export function createTransport(options: TransportOptions): SendWithToken {
   const { http, quota, metrics } = options;
+  const noteToken = createTokenGauges(metrics);
   return async (request, call, token) => {
     const timeoutMs = Math.min(options.timeoutMs, remainingMs(call));
     if (timeoutMs < shortestCallMs(options.timeoutMs)) {
       throw new CrmFailure('late', 'no time was left for the call');
     }
+    noteToken(token);
     const started = performance.now();
+    const span = call.span.child('client', `crm ${request.operation}`, {
+      'http.request.method': request.method,
+      'server.address': new URL(token.instanceUrl).hostname,
+    });
     let outcome = 'ok';
     try {
-      const answer = await exchange(http, request, token, timeoutMs);
+      const answer = await exchange(http, request, token, { timeoutMs, span });
+      span.set({ 'http.response.status_code': answer.status });
       quota.note(answer);
       if (answer.status < 200 || answer.status > 299) throw failureOf(answer, request);
       return answer;
@@ -44,6 +54,7 @@ export function createTransport(options: TransportOptions): SendWithToken {
       const ms = performance.now() - started;
       call.crmMs += ms;
       metrics.crmCallDuration.observe({ operation: request.operation, outcome }, ms / 1000);
+      span.end(outcome === 'ok' ? undefined : outcome);
     }
   };
 }
@@ -52,7 +63,7 @@ async function exchange(
   http: Http,
   request: CrmRequest,
   token: AccessToken,
-  timeoutMs: number,
+  { timeoutMs, span }: { timeoutMs: number; span: Span },
 ): Promise<CrmAnswer> {
   const { method, path, body } = request;
   const answer = await http
@@ -62,6 +73,7 @@ async function exchange(
       headers: {
         authorization: `Bearer ${token.accessToken}`,
         accept: 'application/json',
+        ...traceHeaders(span),
         ...(body === undefined ? {} : { 'content-type': 'application/json; charset=UTF-8' }),
       },
       body: body === undefined ? undefined : JSON.stringify(body),

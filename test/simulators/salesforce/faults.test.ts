@@ -191,6 +191,20 @@ describe('matching', () => {
     assert.equal((await org.data('GET', '/limits')).status, 503);
   });
 
+  it('strikes the same calls for the same seed', async () => {
+    const struck = async (seed: number): Promise<number[]> => {
+      const id = await arm({ effect: { kind: 'down' }, probability: 0.3, seed });
+      const statuses: number[] = [];
+      for (let call = 0; call < 40; call++) statuses.push((await org.data('GET', '/limits')).status);
+      await org.control('DELETE', `/faults/${id}`);
+      return statuses;
+    };
+    const first = await struck(7);
+    assert.deepEqual(new Set(first), new Set([200, 503]));
+    assert.deepEqual(await struck(7), first);
+    assert.notDeepEqual(await struck(8), first);
+  });
+
   it('refuses what it does not know', async () => {
     const wrong = [
       {},

@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto';
+import type { TraceContext } from './trace-context.ts';
+
+/** Facts of a span, by the names of OpenTelemetry's conventions or `handoff.…`. Never a secret, a query or a body. */
+export type SpanAttributes = Record<string, string | number | boolean>;
+
+/** A piece of work with a beginning and an end, as traces show it. Its context goes out with `traceHeaders`. */
+export interface Span extends TraceContext {
+  /** Work done for this one: `client` where another system is called, `internal` else. */
+  child(kind: 'client' | 'internal', name: string, attributes?: SpanAttributes): Span;
+  set(attributes: SpanAttributes): void;
+  /** Ends it, once; `failure` is the kind of error (few values), left out where all went well. */
+  end(failure?: string): void;
+}
+
+/** A span that nobody records: it gives the log its ids, and lets the trace of a caller go on. */
+export function startPlainSpan(parent?: TraceContext): Span {
+  return {
+    traceId: parent?.traceId ?? randomUUID().replaceAll('-', ''),
+    // The second half of a UUID: 62 random bits, and never all zero.
+    spanId: randomUUID().replaceAll('-', '').slice(16),
+    // Who records nothing has no say in this.
+    sampled: parent?.sampled ?? false,
+    traceState: parent?.traceState,
+    child() {
+      return startPlainSpan(this);
+    },
+    set: () => {},
+    end: () => {},
+  };
+}

@@ -1,0 +1,128 @@
+import cluster from 'node:cluster';
+import { createOperationsServer } from '../../api/operations-server.ts';
+import { lockDataDir } from '../../base/data-dir-lock.ts';
+import { banner } from '../../embedded/banner.ts';
+import { type SimulatedOrg, startSimulatedOrg } from '../../embedded/simulated-org.ts';
+import { type SimulatedPartner, startSimulatedPartner } from '../../embedded/simulated-partner.ts';
+import { createLog, type Log } from '../../observability/log.ts';
+import { WorkerMetrics } from '../../observability/worker-metrics.ts';
+import { openSecretsManager } from '../../secrets/open-secrets-manager.ts';
+import type { Settings } from '../../settings/settings.ts';
+import { endAtTheLatest, onSignals } from '../signals.ts';
+import { explainTakenPort } from '../taken-port.ts';
+import { warnOfSettingsWithoutEffect } from '../without-effect.ts';
+import { runWorker } from './run-worker.ts';
+import { WorkerGroup } from './worker-group.ts';
+
+/**
+ * Runs the service in several processes on one port. This one is their parent: it holds the data directory, answers at
+ * the metrics port for all of them, runs the simulated org where there is no real one, and serves no request itself.
+ * It hands new connections to the workers by turns; each is this same program with the same arguments. Throws what keeps
+ * the service from starting or from going on.
+ */
+export async function serveWithWorkers(settings: Settings): Promise<void> {
+  if (cluster.isWorker) return runWorker(settings);
+  const log = createLog(settings.logLevel, { pid: process.pid });
+  warnOfSettingsWithoutEffect(settings, log);
+  const opened = new AsyncDisposableStack();
+  const env: NodeJS.ProcessEnv = {};
+  const metrics = new WorkerMetrics();
+  const group = new WorkerGroup({ count: settings.workers, log, metrics, fork: () => cluster.fork(env) });
+  let stopping = false;
+  const stop = async (): Promise<boolean> => {
+    stopping = true;
+    const isClean = await group.stop();
+    await opened.disposeAsync();
+    return isClean;
+  };
+  onSignals(
+    (signal) => {
+      log.info({ signal }, 'stopping');
+      endAtTheLatest(settings, () => group.kill());
+      stop().then(
+        (isClean) => process.exit(isClean ? 0 : 1),
+        () => process.exit(1),
+      );
+    },
+    () => group.kill(),
+  );
+  try {
+    const lock = await lockDataDir(settings.dataDir, 'handoff serve');
+    opened.defer(() => lock.release());
+    const operationsUrl = await openOperationsPort(settings, group, metrics, opened);
+    const { org, diningPartner } = await startSimulators(settings, log, opened);
+    Object.assign(env, org && crmSettingsOf(org), diningPartner && diningSettingsOf(diningPartner));
+    // As JSON, metrics that are not a number would arrive as something else.
+    cluster.setupPrimary({ serialization: 'advanced' });
+    const url = await group.start();
+    log.info({ url, operations_url: operationsUrl, workers: settings.workers }, 'ready');
+    if (org || diningPartner)
+      process.stdout.write(`${banner({ url, operationsUrl, settings, org, diningPartner })}\n`);
+    await group.failure;
+  } catch (error) {
+    if (stopping) return;
+    endAtTheLatest(settings, () => group.kill());
+    await stop();
+    throw explainTakenPort(error);
+  }
+}
+
+async function openOperationsPort(
+  { metricsHost, metricsPort }: Settings,
+  group: WorkerGroup,
+  metrics: WorkerMetrics,
+  opened: AsyncDisposableStack,
+): Promise<string | undefined> {
+  if (metricsPort === 0) return undefined;
+  const source = {
+    contentType: metrics.contentType,
+    metrics: async () => {
+      await group.collectMetrics();
+      return metrics.metrics();
+    },
+  };
+  const operations = createOperationsServer(source, () => group.isReady);
+  opened.defer(() => operations.close());
+  return operations.listen(metricsHost, metricsPort);
+}
+
+interface Simulators {
+  org: SimulatedOrg | undefined;
+  diningPartner: SimulatedPartner | undefined;
+}
+
+/** One of each for all workers: each of its own would hold other records. */
+async function startSimulators(
+  settings: Settings,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<Simulators> {
+  const { crm, dining, production, dataDir } = settings;
+  const { secretsManager: kind, secretsDir: dir } = settings;
+  const { crmPrivateKeySecret: privateKeySecret, diningPasswordSecret: passwordSecret } = settings;
+  const secrets = await openSecretsManager({ kind, dir, env: process.env, log });
+  opened.defer(() => secrets.close());
+  const org = crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
+  if (org) opened.defer(() => org.close());
+  const hasPartner = dining !== undefined || production;
+  const diningPartner = hasPartner
+    ? undefined
+    : await startSimulatedPartner({ secrets, passwordSecret, dataDir });
+  if (diningPartner) opened.defer(() => diningPartner.close());
+  return { org, diningPartner };
+}
+
+/** The org in the words in which a worker is told of a real one. */
+function crmSettingsOf({ address }: SimulatedOrg): NodeJS.ProcessEnv {
+  const { loginUrl, audience, clientId, username } = address;
+  return {
+    CRM_LOGIN_URL: loginUrl,
+    CRM_AUDIENCE: audience,
+    CRM_CLIENT_ID: clientId,
+    CRM_USERNAME: username,
+  };
+}
+
+function diningSettingsOf({ address }: SimulatedPartner): NodeJS.ProcessEnv {
+  return { DINING_BASE_URL: address.baseUrl, DINING_USERNAME: address.username };
+}

@@ -1,0 +1,171 @@
+import type { Worker } from 'node:cluster';
+import { once } from 'node:events';
+import type { Log } from '../../observability/log.ts';
+import type { WorkerMetrics } from '../../observability/worker-metrics.ts';
+import type { FromWorker, ToWorker } from './messages.ts';
+
+/*
+ * The workers of one gateway. Each is in one of these states:
+ *
+ *   starting ── says ready ──> serving ── stop of all ──> stopping ──> ended
+ *      │                          │
+ *      └───────── ends ───────────┴──> ended; another one starts after a pause
+ *
+ * The first starts alone: it brings the schema up to date and makes the first consumers, and what keeps it from
+ * starting is said once. If it ends before it is ready, nothing would help, and the group fails. Later the group fails
+ * when too many end within a minute: whoever watches the parent then sees it, instead of processes that come and go.
+ */
+
+/** Unexpected ends within a minute, from which on the group fails. */
+const tooManyEnds = 10;
+const periodMs = 60_000;
+/** Before the first replacement within a minute; doubled for each further one. */
+const firstPauseMs = 100;
+const longestPauseMs = 2000;
+/** A worker that takes longer to tell its metrics is shown as it was before. */
+const metricsWithinMs = 1000;
+
+export interface WorkerGroupOptions {
+  count: number;
+  log: Log;
+  metrics: WorkerMetrics;
+  /** Starts one process. */
+  fork: () => Worker;
+}
+
+/** Keeps a number of workers running. */
+export class WorkerGroup {
+  readonly #options: WorkerGroupOptions;
+  readonly #running = new Set<Worker>();
+  readonly #serving = new Set<Worker>();
+  readonly #replacements = new Set<NodeJS.Timeout>();
+  readonly #complete = Promise.withResolvers<string>();
+  readonly #failed = Promise.withResolvers<never>();
+  readonly #ended = Promise.withResolvers<void>();
+  /** When workers ended that should not have, within the last minute. */
+  #ends: number[] = [];
+  /** Until the first worker is ready, until the others are, until the stop. */
+  #state: 'first' | 'others' | 'complete' | 'stopping' = 'first';
+  #endedWell = true;
+
+  constructor(options: WorkerGroupOptions) {
+    this.#options = options;
+    // Whoever waits hears of it; where nobody waits any more, it is no news.
+    this.#complete.promise.catch(() => {});
+    this.#failed.promise.catch(() => {});
+  }
+
+  /** Starts all workers and resolves to the URL that they share, once all are ready. Rejects when that is hopeless. */
+  start(): Promise<string> {
+    this.#launch();
+    return Promise.race([this.#complete.promise, this.#failed.promise]);
+  }
+
+  /** Never resolves; rejects when it makes no sense to go on. */
+  get failure(): Promise<never> {
+    return this.#failed.promise;
+  }
+
+  /** All have been ready once, and one at least is now. */
+  get isReady(): boolean {
+    return this.#state === 'complete' && this.#serving.size > 0;
+  }
+
+  /** Asks all to drain and to end; resolves when they have, to whether all of them did so as they should. */
+  async stop(): Promise<boolean> {
+    this.#state = 'stopping';
+    for (const replacement of this.#replacements) clearTimeout(replacement);
+    for (const worker of this.#running) tell(worker, { type: 'stop' });
+    if (this.#running.size > 0) await this.#ended.promise;
+    return this.#endedWell;
+  }
+
+  /** Ends all at once. */
+  kill(): void {
+    for (const worker of this.#running) worker.process.kill('SIGKILL');
+  }
+
+  /** Has those that serve tell their metrics; one that does not do so in time is shown as it was before. */
+  async collectMetrics(): Promise<void> {
+    await Promise.all([...this.#serving].map(askForMetrics));
+  }
+
+  #launch(): void {
+    const { fork, log } = this.#options;
+    const worker = fork();
+    const { pid } = worker.process;
+    this.#running.add(worker);
+    log.info({ worker_pid: pid }, 'a worker starts');
+    worker.on('message', (message: FromWorker) => this.#onMessage(worker, message));
+    worker.once('exit', (code, signal) => this.#onExit(worker, code, signal));
+    // The exit tells all that there is to know.
+    worker.on('error', (error) => log.debug({ worker_pid: pid, err: error }, 'a worker cannot be reached'));
+  }
+
+  #onMessage(worker: Worker, message: FromWorker): void {
+    const { metrics, log, count } = this.#options;
+    const pid = worker.process.pid as number;
+    if (message.type === 'metrics') return metrics.take(pid, message.snapshot);
+    log.info({ worker_pid: pid }, 'a worker is ready');
+    this.#serving.add(worker);
+    metrics.group.workers.set(this.#serving.size);
+    if (this.#state === 'first') {
+      this.#state = 'others';
+      for (let more = 1; more < count; more++) this.#launch();
+    }
+    if (this.#state !== 'others' || this.#serving.size < count) return;
+    this.#state = 'complete';
+    this.#complete.resolve(message.url);
+  }
+
+  #onExit(worker: Worker, code: number, signal: string): void {
+    const { metrics } = this.#options;
+    const pid = worker.process.pid as number;
+    this.#running.delete(worker);
+    this.#serving.delete(worker);
+    metrics.group.workers.set(this.#serving.size);
+    void metrics.keep(pid);
+    if (this.#state === 'stopping') {
+      // One that had not got as far as to listen for it was ended by the signal itself.
+      this.#endedWell &&= code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';
+      if (this.#running.size === 0) this.#ended.resolve();
+      return;
+    }
+    metrics.group.workerEnds.inc();
+    this.#replace({ worker_pid: pid, code, signal });
+  }
+
+  #replace(facts: { worker_pid: number; code: number; signal: string }): void {
+    const { log } = this.#options;
+    if (this.#state === 'first') {
+      return this.#failed.reject(new Error('The service cannot start: see the message above.'));
+    }
+    const now = performance.now();
+    this.#ends = [...this.#ends, now].filter((end) => now - end < periodMs);
+    if (this.#ends.length >= tooManyEnds) {
+      log.error(facts, 'a worker ended');
+      return this.#failed.reject(new Error(`${tooManyEnds} workers ended within a minute: see the log.`));
+    }
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#ends.length - 1));
+    log.error({ ...facts, replaced_in_ms: pauseMs }, 'a worker ended; another one takes its place');
+    const replacement = setTimeout(() => {
+      this.#replacements.delete(replacement);
+      this.#launch();
+    }, pauseMs);
+    this.#replacements.add(replacement);
+  }
+}
+
+async function askForMetrics(worker: Worker): Promise<void> {
+  const done = new AbortController();
+  const signal = AbortSignal.any([done.signal, AbortSignal.timeout(metricsWithinMs)]);
+  const told = Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
+  tell(worker, { type: 'metrics' });
+  await told.catch(() => {});
+  done.abort();
+}
+
+/** One that is about to end hears nothing, and its end is told. */
+function tell(worker: Worker, message: ToWorker): void {
+  if (worker.isConnected()) worker.process.send(message, undefined, undefined, () => {});
+}

@@ -1,0 +1,162 @@
+import {
+  createTraceState,
+  type Span as RecordedSpan,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Span, SpanAttributes } from '../base/span.ts';
+import type { TraceContext } from '../base/trace-context.ts';
+import type { Log } from './log.ts';
+import type { OtlpProtocol, Tracing, TracingOptions } from './tracing.ts';
+
+/** A collector that is away must not hold up the stop. */
+const flushMs = 3000;
+/** What goes wrong with exports is said this often at most. */
+const complaintIntervalMs = 60_000;
+
+/**
+ * Tracing through OpenTelemetry's SDK. Endpoint, headers, time-out, compression and certificates are read by its
+ * exporter from the standard variables, and the resource by its detector.
+ */
+export async function openOtlpTracing(
+  options: TracingOptions & { protocol: OtlpProtocol },
+): Promise<Tracing> {
+  const { env, log, version, environment, protocol } = options;
+  const own = resourceFromAttributes({
+    'service.name': 'handoff-gateway',
+    'service.version': version,
+    'deployment.environment.name': environment,
+  });
+  const named = detectResources({ detectors: [envDetector] });
+  const exporter = withComplaints(await createExporter(protocol), log);
+  const provider = new TracerProvider({
+    resource: defaultResource().merge(own).merge(named),
+    sampler: createSampler(env, log),
+    spanProcessors: [new BatchSpanProcessor({ exporter })],
+  });
+  const tracer = provider.getTracer('handoff-gateway', version);
+  return {
+    startRequest: (name, parent, attributes) => {
+      const context = parent ? trace.setSpanContext(ROOT_CONTEXT, remoteContext(parent)) : ROOT_CONTEXT;
+      return asSpan(tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context), tracer);
+    },
+    stop: () => inTime(provider.shutdown(), log),
+  };
+}
+
+async function createExporter(protocol: OtlpProtocol): Promise<SpanExporter> {
+  const { OTLPTraceExporter } =
+    protocol === 'http/json'
+      ? await import('@opentelemetry/exporter-trace-otlp-http')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  return new OTLPTraceExporter();
+}
+
+/**
+ * OTEL_TRACES_SAMPLER and its argument. Only the samplers `parentbased_…` believe the caller whether to keep a trace;
+ * left out it is `always_on`, since callers are strangers.
+ */
+function createSampler(env: NodeJS.ProcessEnv, log: Log): Sampler {
+  const name = env['OTEL_TRACES_SAMPLER'] || 'always_on';
+  const root = rootSampler(name.replace(/^parentbased_/, ''), env['OTEL_TRACES_SAMPLER_ARG']);
+  if (root === undefined) {
+    const reason = 'OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG has a value that is not known';
+    log.warn({ reason, sampler: name }, 'all traces are exported');
+  }
+  const sampler = root ?? new AlwaysOnSampler();
+  if (name.startsWith('parentbased_')) return new ParentBasedSampler({ root: sampler });
+  return new ParentBasedSampler({
+    root: sampler,
+    remoteParentSampled: sampler,
+    remoteParentNotSampled: sampler,
+  });
+}
+
+function rootSampler(name: string, argument: string | undefined): Sampler | undefined {
+  if (name === 'always_on') return new AlwaysOnSampler();
+  if (name === 'always_off') return new AlwaysOffSampler();
+  const ratio = Number(argument || '1');
+  if (name !== 'traceidratio' || !(ratio >= 0 && ratio <= 1)) return undefined;
+  return new TraceIdRatioBasedSampler(ratio);
+}
+
+function remoteContext({ traceId, spanId, sampled, traceState }: TraceContext) {
+  const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+  const state = traceState === undefined ? {} : { traceState: createTraceState(traceState) };
+  return { traceId, spanId, traceFlags, isRemote: true, ...state };
+}
+
+function asSpan(recorded: RecordedSpan, tracer: Tracer): Span {
+  const { traceId, spanId, traceFlags, traceState } = recorded.spanContext();
+  return {
+    traceId,
+    spanId,
+    sampled: (traceFlags & 1) === 1,
+    traceState: traceState?.serialize() || undefined,
+    child: (kind, name, attributes: SpanAttributes = {}) => {
+      const spanKind = kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL;
+      const context = trace.setSpan(ROOT_CONTEXT, recorded);
+      return asSpan(tracer.startSpan(name, { kind: spanKind, attributes }, context), tracer);
+    },
+    set: (attributes) => void recorded.setAttributes(attributes),
+    end: (failure) => {
+      if (failure !== undefined) {
+        recorded.setAttribute('error.type', failure);
+        recorded.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      recorded.end();
+    },
+  };
+}
+
+/** Tells in the log that a collector does not take what it is sent: the SDK itself keeps silent. */
+function withComplaints(exporter: SpanExporter, log: Log): SpanExporter {
+  let complainedAt = Number.NEGATIVE_INFINITY;
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        const isDue = performance.now() - complainedAt > complaintIntervalMs;
+        if (result.error !== undefined && isDue) {
+          complainedAt = performance.now();
+          log.warn({ reason: result.error.message, spans: spans.length }, 'traces could not be exported');
+        }
+        done(result);
+      }),
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+    shutdown: () => exporter.shutdown(),
+  };
+}
+
+async function inTime(flush: Promise<void>, log: Log): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(resolve, flushMs, 'the collector took too long');
+  });
+  const failed = flush.then(
+    () => undefined,
+    (error: unknown) => String(error),
+  );
+  const reason = await Promise.race([failed, late]);
+  clearTimeout(timer);
+  if (reason !== undefined) log.warn({ reason }, 'the last traces could not be exported');
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { samplesOf } from '../support/metrics-lint.ts';
+
+describe('a request whose caller has hung up', () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway();
+  });
+  after(() => gateway.stop());
+
+  /** The lines of a request once its last one is there. */
+  async function logOf(requestId: string) {
+    const ofRequest = () => gateway.logLines.filter(({ facts }) => facts['request_id'] === requestId);
+    while (!ofRequest().some(({ message }) => message === 'request')) await sleep(20);
+    return ofRequest();
+  }
+
+  async function activeRequests(): Promise<number | undefined> {
+    const page = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    return samplesOf(page).find(({ name }) => name === 'http_server_active_requests')?.value;
+  }
+
+  test('is logged, measured and recorded when its work is done', async () => {
+    const fault = await gateway.org.arm({ match: { operation: 'query' }, effect: { kind: 'hold' } });
+    const { apiKey, apiSecret } = gateway.console;
+    const caller = new AbortController();
+    const answer = fetch(`${gateway.url}/v1/quotes`, {
+      headers: { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'x-request-id': 'impatient' },
+      signal: caller.signal,
+    });
+    await fault.hit();
+    assert.equal(await activeRequests(), 1);
+    caller.abort();
+    await assert.rejects(answer);
+    await fault.release();
+    await fault.remove();
+    const lines = await logOf('impatient');
+    const { facts } = lines.find(({ message }) => message === 'request') ?? {};
+    assert.equal(facts?.['hung_up'], true);
+    assert.equal(facts['consumer_id'], gateway.console.id);
+    const attempts = lines.filter(({ message }) => message === 'authentication attempt');
+    assert.deepEqual(
+      attempts.map((line) => line.facts['result']),
+      ['accepted'],
+    );
+    assert.equal(await activeRequests(), 0);
+  });
+
+  test('in the middle of its body is so too', async () => {
+    const { apiKey, apiSecret } = gateway.console;
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(
+      'POST /api/v1/handoff HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n' +
+        `x-request-id: half\r\nx-api-key: ${apiKey}\r\nx-api-secret: ${apiSecret}\r\n\r\n{"type":`,
+    );
+    while ((await activeRequests()) !== 1) await sleep(20);
+    socket.destroy();
+    const lines = await logOf('half');
+    const { facts } = lines.find(({ message }) => message === 'request') ?? {};
+    assert.equal(facts?.['hung_up'], true);
+    assert.ok(lines.some(({ message }) => message === 'authentication attempt'));
+    assert.equal(await activeRequests(), 0);
+  });
+});
