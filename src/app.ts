@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOperationsServer } from './api/operations-server.ts';
 import { createCursorCodec } from './api/pipeline/cursor.ts';
-import { createSettle } from './api/pipeline/settle.ts';
 import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
@@ -17,11 +16,12 @@ import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
 import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
+import { hashConnection } from './crm/token/access-token.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
 import type { SimulatedPartner } from './embedded/simulated-partner.ts';
-import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createLedger } from './idempotency/ledger.ts';
-import { createJobQueue } from './jobs/job-queue.ts';
+import { cachedMembers } from './member-cache/cached-members.ts';
+import { createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
@@ -31,10 +31,14 @@ import type { Reservations } from './reservations/reservations.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
+import { startJobs } from './start-jobs.ts';
 import type { Database } from './store/database.ts';
+import { createDatabaseLocks } from './store/database-locks.ts';
 import { isAway } from './store/is-away.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
+import { createWebhooks, type Webhooks } from './webhooks/create-webhooks.ts';
+import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
 
 /** The whole service, wired up. */
 export interface App {
@@ -104,12 +108,15 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const database = await openDatabase(context);
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
-    const { crm, org } = await connectCrm(context, secrets, cache);
+    const { crm, org } = await connectCrm(context, { secrets, cache, database });
     const partners = await connectPartners({ ...context, secrets, database, crm });
     const { connectors, reservations, diningPartner } = partners;
-    const parts = { secrets, cache, database, consumers, audit, crm, connectors, reservations };
+    const members = createMembers(context, cache, org);
+    const webhooks = await openWebhooks(context, { secrets, database, members });
+    const found = { secrets, cache, database, consumers, audit, crm };
+    const parts = { ...found, connectors, reservations, members, webhooks };
     const routes = buildRoutes(parts);
-    startJobs(context, parts, routes);
+    startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
@@ -227,8 +234,7 @@ async function loadConsumers(
 
 async function connectCrm(
   { settings, log, metrics, opened }: Context,
-  secrets: SecretsManager,
-  cache: SharedCache,
+  { secrets, cache, database }: Pick<Parts, 'secrets' | 'cache' | 'database'>,
 ): Promise<{ crm: Crm; org: SimulatedOrg | undefined }> {
   const { crmPrivateKeySecret: privateKeySecret, dataDir } = settings;
   const org = settings.crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
@@ -244,12 +250,40 @@ async function connectCrm(
     quotaReserve: settings.crmQuotaReserve,
     secrets,
     cache,
+    spareLocks: createDatabaseLocks(database),
     log,
     metrics,
   });
   opened.defer(() => crm.stop());
   await crm.start();
   return { crm, org };
+}
+
+/** The members of this org in the cache that others may share. */
+function createMembers({ settings, metrics }: Context, cache: SharedCache, org?: SimulatedOrg): MemberCache {
+  const { environment, memberCacheSeconds: seconds } = settings;
+  const connection = hashConnection((settings.crm ?? org?.address) as CrmAddress);
+  return createMemberCache({ cache, scope: `${environment}:${connection.slice(0, 16)}`, seconds, metrics });
+}
+
+async function openWebhooks(
+  { settings, log, metrics, opened }: Context,
+  { secrets, database, members }: Pick<Parts, 'secrets' | 'database' | 'members'>,
+): Promise<Webhooks> {
+  const { secretsRefreshSeconds: refreshSeconds, webhookRetentionDays: retentionDays } = settings;
+  if (secrets.kind === 'file' && !settings.production) await makeFirstWebhookSecret(secrets, log);
+  const webhooks = createWebhooks({
+    database,
+    secrets,
+    log,
+    metrics,
+    refreshSeconds,
+    retentionDays,
+    apply: ({ memberId, receivedAt }) => members.drop(memberId, receivedAt),
+  });
+  opened.defer(() => webhooks.stop());
+  await webhooks.start();
+  return webhooks;
 }
 
 interface Parts {
@@ -261,10 +295,13 @@ interface Parts {
   crm: Crm;
   connectors: Connectors;
   reservations: Reservations | null;
+  members: MemberCache;
+  webhooks: Webhooks;
 }
 
 function buildRoutes(parts: Parts): Route[] {
-  const { secrets, cache, database, consumers, audit, crm, connectors, reservations } = parts;
+  const { secrets, cache, database, consumers, audit, crm, connectors, reservations, members, webhooks } =
+    parts;
   const health = createHealth(
     {
       ...healthOf(connectors),
@@ -280,49 +317,11 @@ function buildRoutes(parts: Parts): Route[] {
   );
   const cursors = createCursorCodec(() => (consumers.keys.loaded as KeySets).cursor);
   const { administration, directory } = consumers;
+  const { records } = crm;
   return allRoutes({
-    records: crm.records,
-    reservations,
-    administration,
-    directory,
-    audit,
-    cursors,
-    health,
-    version,
+    ...{ records, members: cachedMembers(records, members), webhooks, reservations },
+    ...{ administration, directory, audit, cursors, health, version },
   });
-}
-
-/** The jobs start beside the service: nobody who calls it waits for them. */
-function startJobs(
-  { settings, log, metrics, opened, stopping }: Context,
-  { database, audit, reservations }: Pick<Parts, 'database' | 'audit' | 'reservations'>,
-  routes: readonly Route[],
-): void {
-  const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
-  const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
-  const jobs = createJobQueue({
-    database,
-    log,
-    metrics,
-    jobs: [
-      { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
-      {
-        name: 'clear-refused-reservations',
-        cron: '47 * * * *',
-        run: async () => reservations?.clear(),
-      },
-      {
-        name: 'clear-authentication-attempts',
-        cron: '17 * * * *',
-        run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
-      },
-    ],
-  });
-  opened.defer(() => jobs.stop());
-  const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
-  waitUntilAvailable(() => jobs.start(), wait).catch(() =>
-    log.debug({}, 'stopped before the jobs were started'),
-  );
 }
 
 interface ServerParts {

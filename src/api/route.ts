@@ -38,6 +38,8 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   /** What `prepare` made of the body. */
   prepared: P;
   headers: IncomingHttpHeaders;
+  /** The body as it came. */
+  bodyText: string;
   call: Call;
   /** Present when the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;
@@ -75,6 +77,16 @@ export interface Deprecation {
   link: string;
 }
 
+/** What lets requests in that carry a signature over the bytes of their body, in place of credentials. */
+export interface SignatureCheck {
+  /** Why a request is refused, in a word for the log; undefined where its signature is right. Throws `Problem`. */
+  refusalOf(headers: IncomingHttpHeaders, bytes: Buffer): string | undefined;
+  /** As whom requests with a right signature are counted. */
+  sender: string;
+  /** What the refused are told to do. */
+  advice: string;
+}
+
 export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
@@ -84,6 +96,10 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
+  /** Checked before anything of the body is looked at. */
+  signature?: SignatureCheck;
+  /** Bytes of the body at most, where it is less than usual. */
+  maxBodyBytes?: number;
   deprecation?: Deprecation;
   /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';

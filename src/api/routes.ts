@@ -27,12 +27,16 @@ import { recordsContext } from './v1/records/shared.ts';
 import { cancelReservationRoute } from './v1/reservations/cancel.ts';
 import { createReservationRoute } from './v1/reservations/create.ts';
 import { readReservationRoute } from './v1/reservations/read.ts';
+import { type CrmMembersWebhook, crmMembersWebhookRoute } from './v1/webhooks/crm-members.ts';
 
 /** What the routes work with. */
 export interface Services extends ConsumersContext {
   records: Records;
   /** Null where no dining partner is configured: then its paths do not exist. */
   reservations: Reservations | null;
+  /** Reads one member, from the cache where it may. */
+  members: Pick<Records, 'find'>;
+  webhooks: CrmMembersWebhook;
   audit: Audit;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
@@ -50,7 +54,7 @@ export function allRoutes(services: Services): Route[] {
   const routes: Route[] = [
     handoffRoute({ records }),
     listRoute(members, cursors),
-    readRoute(members, 'externalId'),
+    readRoute({ ...members, records: services.members }, 'externalId'),
     ...[quotes, bookings].flatMap((context) => [
       listRoute(context, cursors),
       createRoute(context),
@@ -65,6 +69,7 @@ export function allRoutes(services: Services): Route[] {
           readReservationRoute({ reservations }),
           cancelReservationRoute({ reservations }),
         ]),
+    crmMembersWebhookRoute(services.webhooks),
     listConsumersRoute(services, cursors),
     createConsumerRoute(services),
     readConsumerRoute(services),

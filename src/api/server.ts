@@ -26,6 +26,7 @@ import type { Limits } from './pipeline/rate-limit.ts';
 import { requestIdOf } from './pipeline/request-id.ts';
 import { observeRefused, observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
+import { signatureHooks } from './pipeline/signature.ts';
 import { answerSocketError } from './pipeline/socket-errors.ts';
 import type { Route } from './route.ts';
 import { judgeWithoutTls } from './tls/client-certificates.ts';
@@ -113,7 +114,7 @@ function secureServer(tls: TlsDoor, handler: RequestListener): RawServerDefault 
 
 /** Credentials, permission, key, schema, idempotency: the hooks run in this order, whatever the route. */
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
-  const { authenticate, limits, ledger, tls } = options;
+  const { authenticate, limits, ledger, tls, log } = options;
   const { params, query, body } = route.request;
   const { onRequest, preValidation } = authenticationHooks(route, {
     authenticate,
@@ -121,10 +122,12 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     limits,
   });
   const ofBody = bodyHooks(route);
+  const ofSignature = signatureHooks(route, limits, log);
   const announcement = route.deprecation && deprecationHeaders(route.deprecation);
   app.route({
     method: route.method,
     url: route.path,
+    ...ofSignature.options,
     schema: {
       ...(params && { params }),
       ...(body && { body }),
@@ -133,10 +136,12 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     },
     onRequest: [
       ...(announcement ? [announce(announcement)] : []),
+      ...ofSignature.onRequest,
       ...ofBody.onRequest,
       ...(onRequest ? [onRequest] : []),
     ],
     preValidation: [
+      ...ofSignature.preValidation,
       ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),
       readIdempotencyKey(route),
@@ -204,7 +209,7 @@ function answerError(
   reply: FastifyReply,
   log: Log,
 ): FastifyReply {
-  const problem = fromFramework(error) ?? toProblem(error);
+  const problem = fromFramework(error, request.routeOptions.bodyLimit) ?? toProblem(error);
   if (problem.status >= 500) {
     const { code, facts } = problem;
     const trace_id = request.span?.traceId;

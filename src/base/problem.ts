@@ -76,7 +76,7 @@ export const problems = {
   payload_too_large: {
     status: 413,
     title: 'The body is too large',
-    advice: 'Send less than 1 MiB (1,048,576 bytes).',
+    advice: 'Send at most 1 MiB (1,048,576 bytes), and 64 KiB (65,536 bytes) as a webhook.',
   },
   unsupported_media_type: {
     status: 415,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Lock, SharedCache } from './shared-cache.ts';
+import type { Lock } from '../base/lock.ts';
+import type { SharedCache } from './shared-cache.ts';
 
 /** Values kept at most; beyond that the oldest go first. A cache may forget, a process must not grow for ever. */
 const maxEntries = 20_000;
@@ -43,6 +44,21 @@ class MemoryCache implements SharedCache {
     this.#entries.delete(key);
     this.#entries.set(key, { value, expires: this.#now() + ttlMs });
     if (this.#entries.size > maxEntries) this.#forget();
+  }
+
+  async setIfEqual(
+    key: string,
+    expected: string | undefined,
+    value: string,
+    ttlMs: number,
+  ): Promise<boolean> {
+    if (this.#live(this.#entries, key)?.value !== expected) return false;
+    await this.set(key, value, ttlMs);
+    return true;
+  }
+
+  async delete(key: string): Promise<void> {
+    this.#entries.delete(key);
   }
 
   async deleteIfEqual(key: string, value: string): Promise<boolean> {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import type { Lock } from '../base/lock.ts';
 import type { Log } from '../observability/log.ts';
 import { createRedisSubscriber, type RedisSubscriber } from './redis-subscriber.ts';
-import { CacheUnavailable, type Lock, type SharedCache } from './shared-cache.ts';
+import { CacheUnavailable, type SharedCache } from './shared-cache.ts';
 
 /** A Redis that is slower than this counts as away: requests wait for it on their way. */
 const commandTimeoutMs = 1000;
@@ -10,7 +11,12 @@ const commandTimeoutMs = 1000;
 /** A fence must outlive every holder that could still carry a smaller one; locks live seconds. */
 const fenceTtlMs = 24 * 3_600_000;
 
+const advice = 'name a single server, or an address that always leads to the current primary';
+
 const scripts = {
+  setIfEqual: `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+    redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])
+    return 1`,
   deleteIfEqual: `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`,
   // The first addition sets the lifetime, and so does one that finds a counter without any.
   increment: `local sum = redis.call('incrby', KEYS[1], ARGV[1])
@@ -43,6 +49,8 @@ function connect(url: string): Redis {
     socketTimeout: commandTimeoutMs,
     keepAlive: 10_000,
     retryStrategy: (attempt) => Math.min(attempt * 100, 2000),
+    // After a failover the old primary is a replica: the same name may lead to the new one by now.
+    reconnectOnError: ({ message }) => message.includes('READONLY'),
   });
 }
 
@@ -50,11 +58,14 @@ class RedisCache implements SharedCache {
   readonly kind = 'redis';
   readonly #commands: Redis;
   readonly #subscriber: RedisSubscriber;
+  /** Why this server cannot be used at all. */
+  #refusal: string | undefined;
 
   constructor(url: string, log: Log) {
     this.#commands = connect(url);
     const subscriberConnection = connect(url);
     this.#subscriber = createRedisSubscriber(subscriberConnection, log);
+    this.#commands.on('ready', () => void this.#checkMode(log));
     logConnection(this.#commands, log, 'commands');
     logConnection(subscriberConnection, log, 'announcements');
   }
@@ -65,6 +76,24 @@ class RedisCache implements SharedCache {
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
     await this.#run((redis) => redis.set(key, value, 'PX', wholeMs(ttlMs)));
+  }
+
+  async setIfEqual(
+    key: string,
+    expected: string | undefined,
+    value: string,
+    ttlMs: number,
+  ): Promise<boolean> {
+    const ttl = wholeMs(ttlMs);
+    if (expected === undefined) {
+      return (await this.#run((redis) => redis.set(key, value, 'PX', ttl, 'NX'))) === 'OK';
+    }
+    const done = await this.#run((redis) => redis.eval(scripts.setIfEqual, 1, key, expected, value, ttl));
+    return done === 1;
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#run((redis) => redis.del(key));
   }
 
   async deleteIfEqual(key: string, value: string): Promise<boolean> {
@@ -109,7 +138,19 @@ class RedisCache implements SharedCache {
     this.#commands.disconnect();
   }
 
+  /** A Cluster's node takes some keys and refuses others, a Sentinel all of them, and both answer a ping. */
+  async #checkMode(log: Log): Promise<void> {
+    // Who may not ask for it may use the server all the same.
+    const info = await this.#commands.info('server').catch(() => '');
+    const mode = /^redis_mode:(\w+)/m.exec(info)?.[1] ?? 'standalone';
+    this.#refusal =
+      mode === 'standalone' ? undefined : `redisUrl leads to a Redis in ${mode} mode: ${advice}`;
+    if (this.#refusal !== undefined)
+      log.error({ mode, advice }, 'This Redis cannot be used; the service goes on without it');
+  }
+
   async #run<T>(command: (redis: Redis) => Promise<T>): Promise<T> {
+    if (this.#refusal !== undefined) throw new CacheUnavailable(this.#refusal);
     try {
       return await command(this.#commands);
     } catch (error) {

@@ -1,33 +1,30 @@
+import type { Locks } from '../base/lock.ts';
+
 /**
  * The port to the cache that all replicas share. Nothing in it is needed for ever: whoever uses it must get along
  * without it, so every method may throw `CacheUnavailable`.
  */
-export interface SharedCache {
+export interface SharedCache extends Locks {
   readonly kind: 'memory' | 'redis';
   get(key: string): Promise<string | undefined>;
   /** Keeps the value for `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
+  /**
+   * Keeps the value only where the key still holds `expected`, or holds nothing where that is undefined; tells whether
+   * it does. One step: nobody's change comes between looking and writing.
+   */
+  setIfEqual(key: string, expected: string | undefined, value: string, ttlMs: number): Promise<boolean>;
+  delete(key: string): Promise<void>;
   /** Deletes the key only while it still holds this value: a newer value of somebody else stays. */
   deleteIfEqual(key: string, value: string): Promise<boolean>;
   /** Adds to a counter that vanishes `ttlMs` after it was made; returns the sum. */
   increment(key: string, by: number, ttlMs: number): Promise<number>;
-  /** Takes the lock for at most `ttlMs`, or returns undefined at once when somebody has it. */
-  acquireLock(key: string, ttlMs: number): Promise<Lock | undefined>;
   /** Tells all subscribers on all replicas, this one included; nobody is told twice, an absent one is not told. */
   publish(channel: string, message: string): Promise<void>;
   /** Returns the way to stop. `onReconnect` is called when announcements may have been missed. */
   subscribe(channel: string, listener: (message: string) => void, onReconnect?: () => void): () => void;
   checkHealth(): Promise<void>;
   close(): Promise<void>;
-}
-
-export interface Lock {
-  /** Grows with every acquisition of this key: a holder with a smaller fence has been replaced. */
-  readonly fence: number;
-  /** Whether this holder still has it. */
-  isHeld(): Promise<boolean>;
-  /** Gives it back if it is still ours; never takes it from a later holder. */
-  release(): Promise<void>;
 }
 
 /** The cache can't be reached. */

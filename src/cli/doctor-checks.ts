@@ -15,6 +15,7 @@ import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import { type CrmAddress, loadSettings, type Settings } from '../settings/settings.ts';
 import type { Database } from '../store/database.ts';
 import { compareSchema } from '../store/migrate.ts';
+import { parseWebhookSecrets, webhookSecretName } from '../webhooks/secrets.ts';
 import { connectRedis } from './connect-redis.ts';
 
 /** One part of the service, looked at. */
@@ -48,6 +49,7 @@ export const checks: readonly Check[] = [
   { name: 'settings', needs: [], run: checkSettings },
   { name: 'secrets manager', needs: ['settings'], run: checkSecrets },
   { name: 'keys and consumers', needs: ['secrets manager'], run: checkConsumers },
+  { name: 'webhook secrets', needs: ['secrets manager'], run: checkWebhookSecrets },
   { name: 'database', needs: ['settings'], run: checkDatabase },
   { name: 'cache', needs: ['settings'], run: checkCache },
   { name: 'CRM private key', needs: ['secrets manager'], run: checkPrivateKey },
@@ -86,18 +88,32 @@ async function checkConsumers(patient: Patient): Promise<string> {
   throw new Error(`${length - readable} of ${length} consumers can't be read: restore them, or delete them.`);
 }
 
+/** Several are valid at once while senders change from one to the next. */
+async function checkWebhookSecrets(patient: Patient): Promise<string> {
+  const found = await secretsOf(patient).read(webhookSecretName);
+  const { secrets, faults } = parseWebhookSecrets(found?.value ?? '');
+  if (faults.length > 0) {
+    throw new Error([`${webhookSecretName} has lines that are left out:`, ...faults].join('\n'));
+  }
+  if (secrets.length > 1)
+    return `${secrets.length} valid at once; take the old one out when no sender uses it`;
+  if (secrets.length === 1) return `one, in ${webhookSecretName}`;
+  const hint = `put "whsec_" and 32 random bytes in base64 into ${webhookSecretName}`;
+  return `none yet, so every webhook is refused: ${hint}`;
+}
+
 async function checkDatabase(patient: Patient): Promise<string> {
   const { databaseUrl, dataDir } = settingsOf(patient);
   const database = databaseUrl
     ? (await import('../store/postgres.ts')).openPostgres({ url: databaseUrl, log: createLog('silent') })
     : await openEmbedded(patient, join(dataDir, 'database'));
   patient.opened.defer(() => database.close());
-  const { applied, known } = await compareSchema(database);
+  const { applied, known, missing, foreign } = await compareSchema(database);
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
-  if (applied > known) {
-    throw new Error(`The schema has version ${applied}, this program knows ${known}: run the newer program.`);
+  if (foreign !== undefined) {
+    throw new Error(`The schema has version ${foreign}, this program knows ${known}: run the newer program.`);
   }
-  if (applied === known) return `${what}, schema version ${applied}`;
+  if (missing === 0) return `${what}, schema version ${applied}`;
   return `${what}, schema version ${applied} of ${known}: the service brings it up to date when it starts`;
 }
 
@@ -112,8 +128,8 @@ async function checkCache(patient: Patient): Promise<string> {
   if (redisUrl === undefined) return 'in the process';
   const cache = await connectRedis(redisUrl);
   patient.opened.defer(() => cache.close());
-  await cache.checkHealth().catch(() => {
-    throw new Error('Redis does not answer: check redisUrl and the way there.');
+  await cache.checkHealth().catch(({ message }: Error) => {
+    throw new Error(`Redis does not answer: check redisUrl and the way there (${message}).`);
   });
   return 'Redis';
 }

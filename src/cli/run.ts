@@ -12,6 +12,7 @@ import { runDoctor } from './doctor.ts';
 import { migrateDatabase } from './migrate.ts';
 import { registerReservationCommands } from './reservation.ts';
 import { serve } from './serve.ts';
+import { registerWebhookCommands } from './webhook.ts';
 
 /** Runs the command line; what goes wrong is said in one message on standard error, and the exit code is not 0. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
@@ -36,6 +37,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
   registerConsumerCommands(program, async () => openConsumers(configFile()));
   registerReservationCommands(program, configFile);
+  registerWebhookCommands(program, configFile);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {

@@ -65,9 +65,6 @@ function only(token: AccessToken) {
     getToken: async () => token,
     accepted: () => undefined,
     invalidate: async () => undefined,
-    refreshIfDue: async () => undefined,
-    noticeKeyChange: async () => undefined,
-    close: async () => undefined,
   };
 }
 

@@ -20,6 +20,8 @@ export interface CrmUser {
 export interface CrmState {
   connected: boolean;
   user: CrmUser | null;
+  /** What to mend, where that alone gets an access token. A token from before may still work. */
+  reason?: string;
 }
 
 export interface CrmHealth {
@@ -35,6 +37,8 @@ export interface CrmHealthOptions {
   connectionHash: string;
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath'>;
+  /** See `TokenProvider`. */
+  faultToMend: () => Promise<string | undefined>;
 }
 
 /** Health of the CRM. `noteOutcome` is told how each call ended. */
@@ -49,6 +53,8 @@ export class CrmHealthMonitor implements CrmHealth {
   #userSoughtAt = 0;
   /** The probe that all callers share. */
   #probing: Promise<void> | undefined;
+  /** What there is to mend, as asked for at a time of `performance.now()`. */
+  #fault: { text: Promise<string | undefined>; at: number } | undefined;
 
   constructor(options: CrmHealthOptions) {
     this.#options = options;
@@ -67,9 +73,16 @@ export class CrmHealthMonitor implements CrmHealth {
       });
       await this.#probing;
     }
-    return this.#connected === true
-      ? { connected: true, user: this.#user }
-      : { connected: false, user: null };
+    const reason = await this.#faultToMend();
+    const connected = this.#connected === true;
+    return { connected, user: connected ? this.#user : null, ...(reason !== undefined && { reason }) };
+  }
+
+  #faultToMend(): Promise<string | undefined> {
+    const now = performance.now();
+    if (this.#fault === undefined || now - this.#fault.at > disconnectedForMs)
+      this.#fault = { text: this.#options.faultToMend(), at: now };
+    return this.#fault.text;
   }
 
   #isFresh(): boolean {

@@ -1,3 +1,4 @@
+import type { Locks } from '../base/lock.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import { createHttp } from '../http/http.ts';
 import type { Log } from '../observability/log.ts';
@@ -10,7 +11,6 @@ import { createSalesforceRecords } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
 import { createBackoff } from './token/backoff.ts';
 import { createAssertionSigner } from './token/jwt.ts';
-import { createRefreshTimer } from './token/refresh-timer.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { createTokenProvider, type TokenProvider } from './token/token-provider.ts';
 
@@ -40,6 +40,8 @@ export interface CrmSettings {
 export interface CrmOptions extends CrmSettings {
   secrets: SecretsManager;
   cache: SharedCache;
+  /** Where the lock for asking for a token is taken while the cache is away. */
+  spareLocks: Locks;
   log: Log;
   metrics: Metrics;
 }
@@ -50,9 +52,9 @@ export interface Crm {
   tokens: TokenProvider;
   /** Use of the daily quota of calls, as the CRM last told. */
   readonly usage: CrmClient['usage'];
-  /** Reads the private key, so that a missing one is told at once, and starts the check of the token. Never throws. */
+  /** Reads the private key, so that a missing one is told at once, and watches it. Never throws. */
   start(): Promise<void>;
-  /** Ends the checks, waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
+  /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
   stop(): Promise<void>;
 }
 
@@ -72,8 +74,8 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const health = new CrmHealthMonitor({ environment, connectionHash, cache, client });
-  const timer = createRefreshTimer({ refreshIfDue: () => tokens.refreshIfDue(), log });
+  const faultToMend = () => tokens.faultToMend();
+  const health = new CrmHealthMonitor({ environment, connectionHash, cache, client, faultToMend });
   let unwatch: (() => void) | undefined;
   return {
     records: createSalesforceRecords({ client, metrics }),
@@ -83,14 +85,12 @@ export function createCrm(options: CrmOptions): Crm {
       return client.usage;
     },
     async start() {
-      timer.start();
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());
       await signer
         .sign()
         .catch((err: unknown) => log.error({ err }, 'The private key for the CRM cannot be used'));
     },
     async stop() {
-      timer.stop();
       unwatch?.();
       await tokens.close();
       await http.close();

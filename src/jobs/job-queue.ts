@@ -9,8 +9,10 @@ export interface Job {
   name: string;
   /** When, as a cron expression of five fields, UTC. */
   cron: string;
-  /** May throw: the job is then repeated later. */
+  /** May throw: the job is then repeated, after 1 to 2 seconds, 2 to 4, 4 to 8 and so on. */
   run(): Promise<void>;
+  /** How often at most; 3 when not given. */
+  retries?: number;
 }
 
 /** The jobs of the service, on the database that it has anyway. */
@@ -33,6 +35,9 @@ export interface JobQueueOptions {
 /** How often each replica shows how many jobs there are; pg-boss counts them every minute. */
 const depthSeconds = 15;
 
+/** How long a finished job can be looked at in the database. */
+const keepSeconds = 24 * 3600;
+
 /** How often each replica asks whether a job is due; schedules have a grain of a minute. */
 const pollSeconds = 5;
 
@@ -48,9 +53,15 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
 
   async function start(): Promise<void> {
     await boss.start();
-    for (const { name, cron, run } of jobs) {
+    for (const { name, cron, run, retries = 3 } of jobs) {
       // `short`: one waiting at most, so that a long absence of the database does not pile jobs up.
-      await boss.createQueue(name, { policy: 'short', retryLimit: 3, retryBackoff: true });
+      const queue = {
+        policy: 'short',
+        retryLimit: retries,
+        retryBackoff: true,
+        deleteAfterSeconds: keepSeconds,
+      };
+      await boss.createQueue(name, queue);
       await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () => perform(name, run));
       await boss.schedule(name, cron);
     }

@@ -52,6 +52,7 @@ export function createMetrics() {
       aggregator: 'max',
       registers,
     }),
+    ...memberMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by what the ledger said.',
@@ -75,6 +76,28 @@ function partnerMetrics(registers: Registry[]) {
       name: 'handoff_reservation_outcomes_total',
       help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of the cache of members, and of the webhooks that drop them. */
+function memberMetrics(registers: Registry[]) {
+  return {
+    webhooks: new Counter({
+      name: 'handoff_webhooks_total',
+      help: 'Webhooks by what became of them.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    memberCacheHits: new Counter({
+      name: 'handoff_member_cache_hits_total',
+      help: 'Reads of one member that were answered from the shared cache.',
+      registers,
+    }),
+    memberCacheMisses: new Counter({
+      name: 'handoff_member_cache_misses_total',
+      help: 'Reads of one member that the shared cache had no answer for.',
       registers,
     }),
   };

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isLoopback } from '../base/loopback.ts';
 import type { VaultOptions } from './vault.ts';
 import type { VaultSignIn } from './vault-session.ts';
 
@@ -49,8 +50,7 @@ function readAddress(address: string | undefined, production: boolean, faults: s
     faults.push('VAULT_ADDR must be a URL such as https://vault.example.com:8200');
     return '';
   }
-  const isHere = url.hostname === 'localhost' || url.hostname === '[::1]' || url.hostname.startsWith('127.');
-  if (production && url.protocol === 'http:' && !isHere)
+  if (production && url.protocol === 'http:' && !isLoopback(url))
     faults.push('VAULT_ADDR must start with https://: the token would travel in the clear');
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }

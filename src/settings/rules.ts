@@ -1,3 +1,4 @@
+import { isLoopback } from '../base/loopback.ts';
 import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
 
 const connectionKeys = {
@@ -21,9 +22,17 @@ export function checkTogether(raw: RawSettings, set: ReadonlySet<SettingKey>, pr
       if (!set.has(key)) faults.push(`${named(key)} is missing: ${first} is set, and they belong together`);
     }
   }
-  faults.push(...checkTls(set), ...checkWorkers(raw, set));
+  faults.push(...checkRedis(raw.redisUrl), ...checkTls(set), ...checkWorkers(raw, set));
   if (production) faults.push(...checkProduction(raw, set));
   return faults;
+}
+
+/** Of the forms in which several servers are named, none is spoken; to leave some of them out would be no failover. */
+function checkRedis(url: string | undefined): string[] {
+  if (url === undefined || (/^rediss?:/.test(url) && !url.includes(','))) return [];
+  const form = 'must be the redis:// or rediss:// URL of one server';
+  const advice = 'for Sentinel or a Cluster name an address that always leads to the current primary';
+  return [`${named('redisUrl')} ${form}; ${advice}`];
 }
 
 /** Each of these without its partners would leave clients unchecked, or the port in the clear, without a word. */
@@ -66,10 +75,9 @@ function checkProduction(raw: RawSettings, set: ReadonlySet<SettingKey>): string
   return faults;
 }
 
-function sendsInTheClear(url: string): boolean {
-  if (!url.startsWith('http://')) return false;
-  const hostname = URL.parse(url)?.hostname ?? '';
-  return !(hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.'));
+function sendsInTheClear(text: string): boolean {
+  const url = URL.parse(text);
+  return text.startsWith('http://') && (url === null || !isLoopback(url));
 }
 
 function named(key: SettingKey): string {

@@ -34,6 +34,8 @@ export interface Settings {
   readonly diningPasswordSecret: string;
   readonly idempotencyRetentionHours: number;
   readonly auditRetentionDays: number;
+  readonly webhookRetentionDays: number;
+  readonly memberCacheSeconds: number;
   readonly rateLimitPerMinute: number;
   readonly rateLimitFailedPerMinute: number;
   /** Undefined: the API port speaks plain HTTP. */
@@ -141,6 +143,8 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     diningPasswordSecret: raw['dining.passwordSecret'] ?? `dining/${environment}/password`,
     idempotencyRetentionHours: value('idempotencyRetentionHours'),
     auditRetentionDays: value('auditRetentionDays'),
+    webhookRetentionDays: value('webhookRetentionDays'),
+    memberCacheSeconds: value('memberCacheSeconds'),
     rateLimitPerMinute: value('rateLimit.perMinute'),
     rateLimitFailedPerMinute: value('rateLimit.failedPerMinute'),
     tls: tlsFiles(raw),

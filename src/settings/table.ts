@@ -75,9 +75,9 @@ export const settingsTable = {
   redisUrl: secret(
     setting(
       'REDIS_URL',
-      Type.String({ pattern: '^rediss?://\\S+$', maxLength: 2048 }),
+      Type.String({ pattern: '^redis[a-z+-]*://\\S+$', maxLength: 2048 }),
       undefined,
-      'Redis, `redis://` or `rediss://`; when not set, a cache in the process.',
+      'Redis, `redis://` or `rediss://`, one server; when not set, a cache in the process.',
     ),
   ),
   workers: setting(
@@ -181,13 +181,17 @@ export const settingsTable = {
     'How long the result of a keyed write is kept, from its completion.',
   ),
   auditRetentionDays: setting('AUDIT_RETENTION_DAYS', days, 90, 'How long authentication attempts are kept.'),
-  webhookRetentionDays: planned(
-    'ignored',
-    setting('WEBHOOK_RETENTION_DAYS', days, 30, 'How long received webhooks are kept.'),
+  webhookRetentionDays: setting(
+    'WEBHOOK_RETENTION_DAYS',
+    days,
+    30,
+    'How long received webhooks are kept; a repeat is recognised for so long.',
   ),
-  memberCacheSeconds: planned(
-    'ignored',
-    setting('MEMBER_CACHE_SECONDS', seconds(0, 300), 300, 'How long a member may be cached; 0 turns it off.'),
+  memberCacheSeconds: setting(
+    'MEMBER_CACHE_SECONDS',
+    seconds(0, 300),
+    300,
+    'How long a member that was read may be cached, if no webhook says earlier that it has changed; 0 turns it off.',
   ),
   'rateLimit.perMinute': setting(
     'RATE_LIMIT_PER_MINUTE',

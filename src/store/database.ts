@@ -18,6 +18,21 @@ export interface Tables {
     response_headers: JSONColumnType<Record<string, string>> | null;
     response_body: string | null;
   };
+  webhook_events: {
+    webhook_id: string;
+    sequence: Generated<string>;
+    type: string;
+    event_at: Date;
+    member_id: string | null;
+    payload: string;
+    state: 'received' | 'processed' | 'ignored' | 'dead';
+    attempts: Generated<number>;
+    due_at: Date;
+    last_error: string | null;
+    received_at: Date;
+    finished_at: Date | null;
+    came_late: Generated<boolean>;
+  };
   authentication_attempts: {
     id: string;
     attempted_at: Date;
@@ -35,7 +50,7 @@ export interface Database {
   /** Runs SQL as it is: one statement with parameters, or several without. For libraries that bring their own SQL. */
   execute(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
   /** Runs several statements that take no parameters, in one transaction that only one process is in at a time. */
-  migrate(statements: (appliedVersion: number) => string[]): Promise<void>;
+  migrate(statements: (appliedVersions: readonly number[]) => string[]): Promise<void>;
   /** Resolves when the database answers. Throws. */
   checkHealth(): Promise<void>;
   close(): Promise<void>;

@@ -8,7 +8,7 @@ import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { Kysely, PGliteDialect } from 'kysely';
 import type { Database, Tables } from './database.ts';
-import { createHistory, selectVersion } from './migrate.ts';
+import { createHistory, selectVersions } from './migrate.ts';
 
 /**
  * For a developer's machine. V8's optimising compiler is kept away from the module: it would take 600 MB for a while
@@ -47,8 +47,8 @@ export async function openPglite(dir: string): Promise<Database> {
     },
     migrate: async (statements) => {
       await pglite.exec(createHistory);
-      const { rows } = await pglite.query<{ version: number }>(selectVersion);
-      const wanted = statements(rows[0]?.version ?? 0);
+      const { rows } = await pglite.query<{ version: number }>(selectVersions);
+      const wanted = statements(rows.map(({ version }) => version));
       await pglite.transaction(async (transaction) => {
         for (const statement of wanted) await transaction.exec(statement);
       });

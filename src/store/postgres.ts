@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } f
 import { Pool } from 'pg';
 import type { Log } from '../observability/log.ts';
 import type { Database, Tables } from './database.ts';
-import { createHistory, selectVersion } from './migrate.ts';
+import { createHistory, selectVersions } from './migrate.ts';
 
 /** Number of the advisory lock under which one process migrates; any constant will do. */
 const migrationLock = 4_702_118_903;
@@ -43,8 +43,8 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
         await client.query('begin; set local statement_timeout = 0');
         await client.query(`select pg_advisory_xact_lock(${migrationLock})`);
         await client.query(createHistory);
-        const { rows } = await client.query<{ version: number }>(selectVersion);
-        for (const statement of statements(rows[0]?.version ?? 0)) await client.query(statement);
+        const { rows } = await client.query<{ version: number }>(selectVersions);
+        for (const statement of statements(rows.map(({ version }) => version))) await client.query(statement);
         await client.query('commit');
       } catch (error) {
         broken = error as Error;

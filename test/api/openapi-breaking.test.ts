@@ -15,6 +15,10 @@ describe('within /v1', () => {
   // biome-ignore format: one change a line
   const breaks: Record<string, (api: Api) => unknown> = {
     'an operation is removed': (api) => delete api.paths['/v1/members'].get,
+    'an operation needs other credentials': (api) => {
+      api.components.securitySchemes.other = { type: 'apiKey', in: 'header', name: 'x-other' };
+      api.paths['/v1/quotes'].get.security = [{ other: [] }];
+    },
     'an operation needs credentials': (api) => delete api.paths['/v1/healthz'].get.security,
     'an answer is removed': (api) => delete api.paths['/v1/quotes/{id}'].get.responses['304'],
     'a content type of an answer is removed': (api) => delete api.paths['/v1/docs'].get.responses['200'].content['text/html'],

@@ -6,6 +6,7 @@ import { isPublic } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
+import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 import { assertFits, type Prism, startPrism } from './prism.ts';
 
 const routes = allRoutes({} as Services);
@@ -149,6 +150,16 @@ describe('what the service answers fits its document', () => {
     await pages('/v1/members?limit=1');
     await gateway.org.insert('Contact', [{ LastName: 'Only', External_Id__c: randomUUID() }]);
     await send('/v1/members?limit=200');
+  });
+
+  test('webhooks, taken and refused', async () => {
+    const secret = await firstWebhookSecret(gateway);
+    const event = memberEvent(gateway.org.memberId);
+    const request = signedRequest(secret, event);
+    assert.equal((await send(webhookPath, request)).status, 202);
+    assert.equal((await send(webhookPath, request)).status, 202);
+    assert.equal((await send(webhookPath, { ...request, body: '{}' })).status, 401);
+    assert.equal((await send(webhookPath, signedRequest(secret, { ...event, data: {} }))).status, 400);
   });
 
   test('consumers, from creation to deletion, and what they tried', async () => {

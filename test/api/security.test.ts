@@ -63,7 +63,7 @@ describe('every route', () => {
     const open = routes.filter(({ permission }) => isPublic(permission));
     assert.deepEqual(
       open.map(({ method, path }) => `${method} ${path}`),
-      ['GET /v1/healthz', 'GET /v1/docs', 'GET /v1/docs/scalar.js'],
+      ['POST /v1/webhooks/crm/members', 'GET /v1/healthz', 'GET /v1/docs', 'GET /v1/docs/scalar.js'],
     );
   });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { createRedisCache } from '../../src/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../src/cache/shared-cache.ts';
 import { sharedCacheConformance } from '../conformance/shared-cache.ts';
@@ -108,6 +109,48 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
       await cache.close();
     }
   });
+});
+
+it('connects anew when the server has become a replica: its name may lead to another by now', {
+  skip: !own && 'no redis-server',
+}, async () => {
+  const server = (await startRedis()) as RedisServer;
+  const { log, lines } = recordLog();
+  const cache = createRedisCache({ url: server.url, log });
+  const operator = new Redis(server.url);
+  try {
+    await answers(cache);
+    await operator.replicaof('127.0.0.1', 1);
+    await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
+    while (!lines.some(({ message }) => message === 'Redis is connected again')) await delay(10);
+    await operator.replicaof('NO', 'ONE');
+    assert.ok(await cache.acquireLock('lock', 1000));
+  } finally {
+    operator.disconnect();
+    await cache.close();
+    await server.stop();
+  }
+});
+
+it('a node of a Cluster is refused in words, though it answers', {
+  skip: !own && 'no redis-server',
+}, async () => {
+  const node = (await startRedis({ more: ['--cluster-enabled', 'yes'] })) as RedisServer;
+  const { log, lines } = recordLog();
+  const cache = createRedisCache({ url: node.url, log });
+  try {
+    while (lines.length === 0) await delay(10);
+    assert.match(lines[0]?.message ?? '', /This Redis cannot be used/);
+    for (const use of [cache.checkHealth(), cache.get('key'), cache.acquireLock('lock', 1000)]) {
+      await assert.rejects(use, {
+        name: 'CacheUnavailable',
+        message: /in cluster mode: name a single server/,
+      });
+    }
+  } finally {
+    await cache.close();
+    await node.stop();
+  }
 });
 
 /** Waits for the first connection: until then every command fails at once. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -68,7 +69,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(forPeople.code, 0);
     assert.match(
       forPeople.output,
-      /^ok {7}settings .*\n(ok .*\n){8}skipped {2}dining partner .*dining\.\* is not set.*\n$/,
+      /^ok {7}settings .*\n(ok .*\n){9}skipped {2}dining partner .*dining\.\* is not set.*\n$/,
     );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));
@@ -94,6 +95,25 @@ describe('handoff doctor, with an org', () => {
       assert.equal(find('CRM fields').state, 'skipped');
     });
   }
+
+  test('says how many webhook secrets are valid, and names lines that are none by their number', async () => {
+    const path = join(dataDir, 'secrets/webhooks/crm');
+    await mkdir(join(dataDir, 'secrets/webhooks'), { mode: 0o700 });
+    const secret = () => `whsec_${randomBytes(32).toString('base64')}`;
+    const look = async (...lines: string[]) => {
+      await writeFile(path, lines.join('\n'), { mode: 0o600 });
+      const { output, find } = await visit(dataDir, own.env);
+      for (const line of lines) assert.ok(!output.includes(line));
+      return find('webhook secrets');
+    };
+    assert.match((await look(secret())).detail, /^one, in webhooks\/crm$/);
+    assert.match((await look(secret(), secret())).detail, /^2 valid at once/);
+    const { state, detail } = await look(secret(), 'sesame-open');
+    assert.equal(state, 'failed');
+    assert.match(detail, /line 2 is not whsec_/);
+    await rm(join(dataDir, 'secrets/webhooks'), { recursive: true });
+    assert.match((await visit(dataDir, own.env)).find('webhook secrets').detail, /^none yet/);
+  });
 
   test('names fields that are not there, and may not be written', async () => {
     const field = (name: string, more = {}) => ({

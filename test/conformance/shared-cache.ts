@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { SharedCache } from '../../src/cache/shared-cache.ts';
+import { locksConformance } from './locks.ts';
 
 export interface CacheUnderTest {
   cache: SharedCache;
@@ -14,7 +15,12 @@ export function sharedCacheConformance(name: string, underTest: () => CacheUnder
   describe(`${name} keeps the promises of the shared cache`, () => {
     describe('values', () => values(underTest));
     describe('counters', () => counters(underTest));
-    describe('locks', () => locks(underTest));
+    describe('locks', () => {
+      locksConformance(() => {
+        const { cache, elapse } = underTest();
+        return { locks: cache, elapse };
+      });
+    });
     describe('announcements', () => announcements(underTest));
   });
 }
@@ -51,6 +57,36 @@ function values(underTest: () => CacheUnderTest): void {
     assert.equal(await cache.get(key), 'value');
   });
 
+  it('replaces only what the caller has seen, nothing included', async () => {
+    const { cache, elapse } = underTest();
+    const key = newKey();
+    assert.equal(await cache.setIfEqual(key, 'seen', 'new', 60_000), false);
+    assert.equal(await cache.get(key), undefined);
+    assert.equal(await cache.setIfEqual(key, undefined, 'first', 60_000), true);
+    assert.equal(await cache.setIfEqual(key, undefined, 'second', 60_000), false);
+    assert.equal(await cache.setIfEqual(key, 'second', 'third', 60_000), false);
+    assert.equal(await cache.get(key), 'first');
+    assert.equal(await cache.setIfEqual(key, 'first', '', 100), true);
+    assert.equal(await cache.get(key), '');
+    await elapse(150);
+    assert.equal(await cache.setIfEqual(key, '', 'late', 60_000), false);
+    const won = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => cache.setIfEqual(key, undefined, `writer ${n}`, 60_000)),
+    );
+    assert.equal(won.filter(Boolean).length, 1);
+    assert.equal(await cache.get(key), `writer ${won.indexOf(true)}`);
+  });
+
+  it('deletes whatever the key holds', async () => {
+    const { cache } = underTest();
+    const key = newKey();
+    await cache.delete(key);
+    await cache.set(key, 'value', 60_000);
+    await cache.delete(key);
+    assert.equal(await cache.get(key), undefined);
+    assert.equal(await cache.setIfEqual(key, 'value', 'again', 60_000), false);
+  });
+
   it('deletes only the value that the caller means', async () => {
     const { cache } = underTest();
     const key = newKey();
@@ -84,49 +120,6 @@ function counters(underTest: () => CacheUnderTest): void {
     assert.equal(await cache.increment(key, 1, 60_000), 2);
     await elapse(900);
     assert.equal(await cache.increment(key, 1, 60_000), 1);
-  });
-}
-
-function locks(underTest: () => CacheUnderTest): void {
-  it('gives the lock to exactly one of many', async () => {
-    const { cache } = underTest();
-    const key = newKey();
-    const got = await Promise.all(Array.from({ length: 20 }, () => cache.acquireLock(key, 60_000)));
-    assert.equal(got.filter((lock) => lock !== undefined).length, 1);
-  });
-
-  it('gives it again after release, with a larger fence', async () => {
-    const { cache } = underTest();
-    const key = newKey();
-    const first = await cache.acquireLock(key, 60_000);
-    assert.ok(first);
-    assert.equal(await first.isHeld(), true);
-    await first.release();
-    assert.equal(await first.isHeld(), false);
-    const second = await cache.acquireLock(key, 60_000);
-    assert.ok(second);
-    assert.ok(second.fence > first.fence);
-  });
-
-  it('gives it to another when its time is over, and the former holder knows and takes nothing back', async () => {
-    const { cache, elapse } = underTest();
-    const key = newKey();
-    const late = await cache.acquireLock(key, 100);
-    assert.ok(late);
-    await elapse(150);
-    assert.equal(await late.isHeld(), false);
-    const next = await cache.acquireLock(key, 60_000);
-    assert.ok(next);
-    await late.release();
-    assert.equal(await late.isHeld(), false);
-    assert.equal(await next.isHeld(), true);
-    assert.equal(await cache.acquireLock(key, 60_000), undefined);
-  });
-
-  it('keeps locks of different names apart', async () => {
-    const { cache } = underTest();
-    assert.ok(await cache.acquireLock(newKey(), 60_000));
-    assert.ok(await cache.acquireLock(newKey(), 60_000));
   });
 }
 

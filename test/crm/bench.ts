@@ -6,6 +6,7 @@ import {
   startSalesforceSimulator,
 } from '../../simulators/salesforce/simulator.ts';
 import { type Call, startCall } from '../../src/base/call.ts';
+import type { Locks } from '../../src/base/lock.ts';
 import { Problem, type ProblemCode, type ProblemFacts } from '../../src/base/problem.ts';
 import { createMemoryCache } from '../../src/cache/memory.ts';
 import type { SharedCache } from '../../src/cache/shared-cache.ts';
@@ -41,7 +42,9 @@ export interface Bench extends Replica {
   stop(): Promise<void>;
 }
 
-export type ReplicaChanges = Partial<CrmSettings & { cache: SharedCache; secrets: SecretsManager }>;
+export type ReplicaChanges = Partial<
+  CrmSettings & { cache: SharedCache; spareLocks: Locks; secrets: SecretsManager }
+>;
 
 export async function startBench(
   changes: ReplicaChanges = {},
@@ -96,6 +99,7 @@ function makeReplica(
     timeoutMs: 10_000,
     maxConcurrency: 20,
     quotaReserve: 0,
+    spareLocks: { acquireLock: () => Promise.reject(new Error('there is no database')) },
     log,
     metrics,
     ...given,

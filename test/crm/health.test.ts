@@ -50,9 +50,25 @@ it('takes a refusal of a record for a sign that the CRM is there', async () => {
 
 it('is not connected while there is no token, without asking for it more often than the back-off allows', async () => {
   await bench.org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'user is locked' });
-  for (let round = 0; round < 5; round++) assert.deepEqual(await bench.crm.health.check(), down);
+  const reason = 'The integration user is locked: unlock it in the org.';
+  for (let round = 0; round < 5; round++)
+    assert.deepEqual(await bench.crm.health.check(), { ...down, reason });
   assert.equal(await bench.org.calls('token'), 1);
   assert.equal(await bench.org.calls('userinfo'), 0);
+});
+
+it('says what to mend where a refresh fails for good, though the token of before still works', async () => {
+  const { crm, org } = bench;
+  assertConnected(await crm.health.check());
+  await org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'invalid audience' });
+  const record = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  const expires_at = new Date(Date.now() + 299_000).toISOString();
+  await bench.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at }), 60_000);
+  for (let round = 0; round < 5; round++) await crm.tokens.refreshIfDue();
+  assert.equal(await org.calls('token'), 2);
+  const other = bench.addReplica();
+  assertConnected(await other.crm.health.check());
+  assert.match((await other.crm.health.check()).reason ?? '', /audience is wrong: set crm\.audience/);
 });
 
 it('probes every 2 s while not connected and every 30 s while connected', async () => {

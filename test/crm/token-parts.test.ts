@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import { after, before, describe, it, mock } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
 import { createMemoryCache } from '../../src/cache/memory.ts';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
 import { createBackoff } from '../../src/crm/token/backoff.ts';
 import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
-import { createRefreshTimer } from '../../src/crm/token/refresh-timer.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
 import { TokenFailure } from '../../src/crm/token/token-failure.ts';
 import { createHttp, type Http } from '../../src/http/http.ts';
-import { recordLog } from '../support/log.ts';
 import { keySecret, keys, TestSecrets } from './bench.ts';
 
 const connection = {
@@ -177,7 +175,7 @@ describe('the back-off', () => {
       createBackoff({ cache, key: 'b', connectionHash, now: () => now });
     const [one, two] = [make(), make()];
     for (let failures = 1; failures <= 12; failures++) {
-      const waitMs = await (failures % 2 === 0 ? one : two).failed('v1', false);
+      const waitMs = await (failures % 2 === 0 ? one : two).failed('v1');
       const middle = Math.min(300_000, 1000 * 2 ** (failures - 1));
       assert.ok(
         waitMs >= Math.max(1000, 0.75 * middle) && waitMs <= Math.min(300_000, 1.25 * middle),
@@ -190,8 +188,11 @@ describe('the back-off', () => {
       assert.equal(await one.current(), undefined);
     }
     now += 60_000;
-    assert.ok((await one.failed('v1', false)) <= 1250);
-    assert.equal(await one.failed('v1', true), 300_000);
+    assert.ok((await one.failed('v1')) <= 1250);
+    assert.equal(await one.failed('v1', 'approve the app'), 300_000);
+    assert.equal(await two.faultToMend(), 'approve the app');
+    now += 360_000;
+    assert.equal(await two.faultToMend(), undefined);
   });
 
   it('lets the first refused token go free', async () => {
@@ -209,43 +210,4 @@ describe('the back-off', () => {
     await backoff.end('refused');
     assert.equal(await backoff.current(), undefined);
   });
-});
-
-it('the check of the token comes every 60,000 ms, sooner after a failure, and never after the stop', async () => {
-  mock.timers.enable({ apis: ['setTimeout'] });
-  try {
-    let checks = 0;
-    let failing = false;
-    const refreshIfDue = async () => {
-      checks += 1;
-      if (failing) throw new Error('failed');
-    };
-    const timer = createRefreshTimer({ refreshIfDue, log: recordLog().log });
-    const pass = async (ms: number) => {
-      mock.timers.tick(ms);
-      await new Promise((resolve) => setImmediate(resolve));
-    };
-    timer.start();
-    await pass(59_999);
-    assert.equal(checks, 0);
-    await pass(1);
-    assert.equal(checks, 1);
-    failing = true;
-    await pass(60_000);
-    assert.equal(checks, 2);
-    await pass(1500);
-    assert.equal(checks, 3);
-    await pass(2500);
-    assert.equal(checks, 4);
-    failing = false;
-    await pass(60_000);
-    assert.equal(checks, 5);
-    await pass(59_999);
-    assert.equal(checks, 5);
-    timer.stop();
-    await pass(120_000);
-    assert.equal(checks, 5);
-  } finally {
-    mock.timers.reset();
-  }
 });

@@ -251,9 +251,17 @@ it('refreshes under five minutes, and where there is none, but not before', asyn
   assert.equal(await bench.org.calls('token'), 2);
 });
 
-it('says when a refresh fails', async () => {
+it('a failed refresh asks to be repeated where that may help, and else says what to mend', async () => {
+  const { tokens } = bench.crm;
+  await bench.org.fault({ kind: 'down' }, { operation: 'token' }, 1);
+  await assert.rejects(tokens.refreshIfDue(), { code: 'crm_unavailable' });
+  assert.equal(await tokens.faultToMend(), undefined);
+  const other = bench.addReplica({ environment: 'prod' });
   await bench.org.fault({ kind: 'tokenError', error: 'inactive_user', description: '' });
-  await assert.rejects(bench.crm.tokens.refreshIfDue(), hasCode('crm_unavailable', { retryAfter: 300 }));
+  for (let round = 0; round < 5; round++) await other.crm.tokens.refreshIfDue();
+  assert.match((await other.crm.tokens.faultToMend()) ?? '', /not active: activate it/);
+  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await total(other.metrics, 'handoff_crm_token_acquisitions_total'), 1);
 });
 
 it('takes what stands in the cache for a miss where it is no record', async () => {

@@ -21,11 +21,8 @@ const coming = new Set([
   'handoff_crm_queue_depth',
   'handoff_crm_retries_total',
   'handoff_crm_turned_away_total',
-  'handoff_member_cache_hits_total',
-  'handoff_member_cache_misses_total',
   'handoff_partner_call_duration_seconds',
   'handoff_reservation_outcomes_total',
-  'handoff_webhooks_total',
   'handoff_worker_ends_total',
   'handoff_workers',
 ]);

@@ -101,6 +101,24 @@ describe('settings', () => {
     assert.doesNotMatch(faults.join(), /hunter2/);
   });
 
+  test('a Redis of several servers is refused in words, without repeating the password', () => {
+    const urls = [
+      'redis+sentinel://:hunter2@a:26379,b:26379/main',
+      'rediss+cluster://a:6379',
+      'redis://a:6379,redis://b:6379',
+    ];
+    for (const REDIS_URL of urls) {
+      const [fault = '', ...others] = faultsOf({ REDIS_URL });
+      assert.match(
+        fault,
+        /^redisUrl \(REDIS_URL\) must be .* one server; for Sentinel or a Cluster name an address/,
+      );
+      assert.deepEqual(others, []);
+      assert.doesNotMatch(fault, /hunter2/);
+    }
+    assert.deepEqual(faultsOf({ REDIS_URL: 'rediss://:p@cache:6380/2' }), []);
+  });
+
   test('production needs its stores and a real CRM, and takes no credentials in the clear', () => {
     const production = { NODE_ENV: 'production' };
     const missing = faultsOf(production).join('\n');
@@ -157,9 +175,8 @@ describe('settings', () => {
   });
 
   test('a setting whose feature is not there yet is told', () => {
-    assert.deepEqual(loadSettings({ MEMBER_CACHE_SECONDS: '60' }, empty).withoutEffect, [
-      'memberCacheSeconds',
-    ]);
+    const dining = { DINING_BASE_URL: 'https://dining.example.com', DINING_USERNAME: 'gateway' };
+    assert.deepEqual(loadSettings(dining, empty).withoutEffect, ['dining.baseUrl', 'dining.username']);
   });
 
   test('more than one worker need PostgreSQL and Redis', () => {

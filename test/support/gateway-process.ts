@@ -16,6 +16,8 @@ const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 /** A gateway as a process of its own, to be killed and started again. */
 export interface GatewayProcess {
   url: string;
+  /** Where it has been given a METRICS_PORT. */
+  operationsUrl: string | undefined;
   org: Org;
   /** The simulated partner that it has started itself. */
   diningPartner: DiningPartner;
@@ -79,17 +81,16 @@ function ownEnvironment(): NodeJS.ProcessEnv {
 async function untilReady(
   child: ChildProcess,
   ownOrg: Org | undefined,
-): Promise<Pick<GatewayProcess, 'url' | 'org' | 'output' | 'diningPartner'>> {
+): Promise<Pick<GatewayProcess, 'url' | 'operationsUrl' | 'org' | 'output' | 'diningPartner'>> {
   const output: string[] = [];
-  const ready = Promise.withResolvers<string>();
+  const ready = Promise.withResolvers<{ url: string; operations_url?: string }>();
   let orgUrl = '';
   let partnerUrl = '';
   const banner = Promise.withResolvers<Org>();
   child.stderr?.setEncoding('utf8').on('data', (text: string) => output.push(text));
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     output.push(line);
-    const url = /"url":"([^"]+)".*"msg":"ready"/.exec(line)?.[1];
-    if (url) ready.resolve(url);
+    if (line.includes('"msg":"ready"')) ready.resolve(JSON.parse(line));
     const org = /CRM +simulated at (\S+)/.exec(line)?.[1];
     if (org) orgUrl = org;
     const partner = /Dining +simulated at (\S+)/.exec(line)?.[1];
@@ -103,11 +104,11 @@ async function untilReady(
     banner.reject(error);
   });
   banner.promise.catch(() => {});
-  const url = await ready.promise;
-  const org = ownOrg ?? (await banner.promise);
+  const { url, operations_url: operationsUrl } = await ready.promise;
   return {
     url,
-    org,
+    operationsUrl,
+    org: ownOrg ?? (await banner.promise),
     output,
     get diningPartner() {
       return new DiningPartner(partnerUrl);

@@ -1,7 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { startSalesforceSimulator } from '../../simulators/salesforce/simulator.ts';
+import {
+  type SalesforceSimulatorOptions,
+  startSalesforceSimulator,
+} from '../../simulators/salesforce/simulator.ts';
 import { Org } from './org.ts';
 
 const clientId = 'handoff-gateway-test';
@@ -12,22 +15,26 @@ export interface OwnOrg {
   org: Org;
   /** Settings with which a gateway finds it. */
   env: NodeJS.ProcessEnv;
-  /** Puts the private key that the org trusts into a folder of secrets. */
+  /** The private key that it trusts, as PEM. */
+  privateKey: string;
+  /** Puts that key into a folder of secrets. */
   trust(secretsDir: string): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function startOwnOrg(): Promise<OwnOrg> {
+export async function startOwnOrg(options: Partial<SalesforceSimulatorOptions> = {}): Promise<OwnOrg> {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', {
     modulusLength: 2048,
     publicKeyEncoding: { type: 'spki', format: 'pem' },
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
-  const simulator = await startSalesforceSimulator({ clientId, username, publicKey, seed: { members: 1 } });
+  const seed = { members: 1 };
+  const simulator = await startSalesforceSimulator({ clientId, username, publicKey, seed, ...options });
   const [memberId = ''] = simulator.memberIds(1);
   return {
     org: new Org(simulator.url, memberId),
     env: { CRM_LOGIN_URL: simulator.url, CRM_CLIENT_ID: clientId, CRM_USERNAME: username },
+    privateKey,
     trust: async (secretsDir) => {
       const path = join(secretsDir, 'crm/dev/private-key');
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });

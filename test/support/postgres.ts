@@ -21,6 +21,14 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
+/** A server of the test's own, to be killed and started again. */
+export interface OwnPostgresServer extends PostgresServer {
+  /** Ends it as a crash would: connections break, and it recovers from its log at the next start. */
+  crash(): Promise<void>;
+  /** Starts it again after a crash, with all that was committed. */
+  restart(): Promise<void>;
+}
+
 /** Where the global setup of a test run leaves the URL of a server for all test files. */
 export const sharedServerVariable = 'HANDOFF_TEST_POSTGRES_URL';
 
@@ -67,7 +75,7 @@ export async function findPostgresServer(): Promise<PostgresServer | undefined> 
 }
 
 /** Starts a server of the tests' own from the installed programs, in a temporary folder and on a free port. */
-export async function startPostgresServer(): Promise<PostgresServer | undefined> {
+export async function startPostgresServer(): Promise<OwnPostgresServer | undefined> {
   const programs = findPrograms();
   if (programs === undefined) return undefined;
   const folder = await mkdtemp(join(tmpdir(), 'handoff-postgres-'));
@@ -90,30 +98,43 @@ export async function startPostgresServer(): Promise<PostgresServer | undefined>
     ...owner,
   });
   const port = await freePort();
-  const settings = [
-    'listen_addresses=127.0.0.1',
-    'unix_socket_directories=',
-    'fsync=off',
-    'log_min_messages=fatal',
-  ];
-  const child = spawn(
-    join(programs, 'postgres'),
-    ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
-    { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder, ...owner },
-  );
-  const ended = once(child, 'exit');
+  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off'];
+  const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
+  const launch = (level: 'fatal' | 'panic') =>
+    spawn(
+      join(programs, 'postgres'),
+      [
+        '-D',
+        data,
+        '-p',
+        String(port),
+        ...[...settings, `log_min_messages=${level}`].flatMap((setting) => ['-c', setting]),
+      ],
+      { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder, ...owner },
+    );
+  let child = launch('fatal');
+  let ended = once(child, 'exit');
   // A test process that fails would leave it behind.
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
-  const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
   await untilReady(url, ended);
+  // At once, without waiting for clients and without writing anything.
+  const crash = async () => {
+    child.kill('SIGQUIT');
+    await ended;
+  };
   return {
     url,
+    crash,
+    restart: async () => {
+      // Clients knock while it recovers, and it would log each of them.
+      child = launch('panic');
+      ended = once(child, 'exit');
+      await untilReady(url, ended);
+    },
     stop: async () => {
       process.off('exit', kill);
-      // Ends at once, without waiting for clients; there is nothing to keep.
-      child.kill('SIGQUIT');
-      await ended;
+      await crash();
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -34,11 +34,11 @@ export async function findRunningRedis(): Promise<string | undefined> {
 }
 
 /**
- * Starts a Redis of the test's own, in memory only, on the given or a free port. Undefined where `redis-server` is
- * not installed; with CI=true that is an error.
+ * Starts a Redis of the test's own, in memory only, on the given or a free port; `more` are further arguments of the
+ * program. Undefined where `redis-server` is not installed; with CI=true that is an error.
  */
 export async function startRedis(
-  options: { port?: number; password?: string } = {},
+  options: { port?: number; password?: string; more?: readonly string[] } = {},
 ): Promise<RedisServer | undefined> {
   const port = options.port ?? (await freePort());
   const folder = await mkdtemp(join(tmpdir(), 'handoff-redis-'));
@@ -57,6 +57,7 @@ export async function startRedis(
       '--dir',
       folder,
       ...secret,
+      ...(options.more ?? []),
     ],
     { stdio: 'ignore' },
   );

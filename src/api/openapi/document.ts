@@ -73,6 +73,14 @@ const securitySchemes = {
     name: 'x-api-secret',
     description: 'The secret that belongs to the key.',
   },
+  webhookSignature: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'webhook-signature',
+    description:
+      'Standard Webhooks: `v1,` and the HMAC-SHA-256 of `<webhook-id>.<webhook-timestamp>.<body>` in base64, with a secret ' +
+      'that both sides know. Several, separated by a space, while secrets are changed; one that is right is enough.',
+  },
 };
 
 /** In a fixed order, so that moving a route does not move half of the document. */

@@ -101,11 +101,11 @@ export const headerComponents: JsonObject = Object.fromEntries(
 );
 
 /** The headers of every answer of a route. */
-export function usualHeaders({ permission, deprecation }: Route): HeaderName[] {
+export function usualHeaders({ permission, signature, deprecation }: Route): HeaderName[] {
   return [
     'X-Request-Id',
     'Cache-Control',
-    ...(isPublic(permission) ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
+    ...(isPublic(permission) && !signature ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
     ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
   ];
 }

@@ -11,7 +11,7 @@ export function operation(
   schemas: SchemaWriter,
   problemResponses: ProblemResponses,
 ): JsonObject {
-  const { operationId, tag, summary, permission, request, deprecation } = route;
+  const { operationId, tag, summary, permission, signature, request, deprecation } = route;
   const answers = Object.entries(route.answers).map(([status, answer]) => [
     status,
     response(answer, [...usualHeaders(route), ...replayHeader(route, Number(status))], schemas),
@@ -22,7 +22,7 @@ export function operation(
     summary,
     description: description(route),
     ...(deprecation && { deprecated: true }),
-    ...(isPublic(permission) && { security: [] }),
+    ...(isPublic(permission) && { security: signature ? [{ webhookSignature: [] }] : [] }),
     parameters: [
       ...parameters('path', request.params, schemas),
       ...parameters('query', request.query, schemas),
@@ -65,12 +65,13 @@ function parameters(
   }));
 }
 
-function headerParameters({ idempotencyKey, conditional }: Route) {
+function headerParameters({ idempotencyKey, conditional, signature }: Route) {
   return [
     'X-Request-Id' as const,
     ...(idempotencyKey === 'required' ? (['Idempotency-Key'] as const) : []),
     ...(idempotencyKey === 'optional' ? (['Optional-Idempotency-Key'] as const) : []),
     ...(conditional ? [conditional] : []),
+    ...(signature ? (['webhook-id', 'webhook-timestamp'] as const) : []),
   ];
 }
 

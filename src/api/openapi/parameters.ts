@@ -47,6 +47,22 @@ const parameters = {
     schema: entityTags,
     example: exampleTag,
   },
+  'webhook-id': {
+    name: 'webhook-id',
+    in: 'header',
+    required: true,
+    description: 'Id of the webhook, the same whenever it is sent again.',
+    schema: { type: 'string', pattern: '^[\\x21-\\x2d\\x2f-\\x7e]{1,255}$', maxLength: 255 },
+    example: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+  },
+  'webhook-timestamp': {
+    name: 'webhook-timestamp',
+    in: 'header',
+    required: true,
+    description: 'When it was signed, in seconds since 1970; at most 300 seconds ago or ahead.',
+    schema: { type: 'string', pattern: '^\\d{1,12}$', maxLength: 12 },
+    example: '1803914712',
+  },
 } as const satisfies Record<string, JsonObject>;
 
 /** The parameters as components of the document. */

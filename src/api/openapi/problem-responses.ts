@@ -10,9 +10,10 @@ const exampleRequestId = '933bfcba-80b2-48dd-b31b-e58b7b06d3e3';
 
 /** All codes that a route can answer with: its own, and those that follow from what it asks for. */
 export function problemCodes(route: Route): ProblemCode[] {
-  const { permission, request, conditional, idempotencyKey } = route;
+  const { permission, signature, request, conditional, idempotencyKey } = route;
   const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'internal_error'];
   if (!isPublic(permission)) codes.push('invalid_credentials', 'permission_denied', 'rate_limited');
+  if (signature) codes.push('invalid_credentials', 'rate_limited', 'secrets_unavailable');
   if (request.params) codes.push('not_found');
   // The body of a GET is not looked at; any other is read before it can be refused.
   if (route.method !== 'GET') codes.push('malformed_json', 'payload_too_large', 'unsupported_media_type');
@@ -66,7 +67,7 @@ function nameOf(codes: ProblemCode[], route: Route): string {
   const parts = [
     codes.map(pascalCase).join('Or'),
     isKeyed(route) && codes.some(isKept) ? 'Keyed' : '',
-    isPublic(route.permission) ? 'Public' : '',
+    isPublic(route.permission) && !route.signature ? 'Public' : '',
     route.deprecation ? 'Deprecated' : '',
   ];
   return parts.join('');

@@ -9,11 +9,11 @@ export const maxFaults = 20;
 export const maxBodyBytes = 1_048_576;
 
 /** A failed schema check, or an error of the HTTP framework's own, in the words of this API; else undefined. */
-export function fromFramework(error: FastifyError): Problem | undefined {
+export function fromFramework(error: FastifyError, bodyLimit = maxBodyBytes): Problem | undefined {
   if (error.validation) return fromValidation(error.validation, error.validationContext);
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new Problem('payload_too_large', `The body is larger than ${maxBodyBytes} bytes.`);
+      return bodyTooLarge(bodyLimit);
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new Problem(
         'unsupported_media_type',
@@ -27,6 +27,11 @@ export function fromFramework(error: FastifyError): Problem | undefined {
     default:
       return undefined;
   }
+}
+
+/** `limit` in bytes. */
+export function bodyTooLarge(limit: number): Problem {
+  return new Problem('payload_too_large', `The body is larger than ${limit} bytes.`);
 }
 
 function fromValidation(failures: FastifySchemaValidationError[], context: string | undefined): Problem {

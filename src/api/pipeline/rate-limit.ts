@@ -6,12 +6,12 @@ import type { RateLimit, RateLimits } from '../../consumers/rate-limits.ts';
 
 export type Limits = Pick<RateLimits, 'requests' | 'failures'>;
 
-/** Counts a request of a consumer and tells it in the headers what is left. Throws `rate_limited`. */
-export function countRequest({ requests }: Limits, consumerId: string, reply: FastifyReply): void {
+/** Counts a request of a consumer, or of somebody who signs, and tells it in the headers what is left. Throws `rate_limited`. */
+export function countRequest({ requests }: Limits, caller: string, reply: FastifyReply): void {
   if (requests === undefined) return;
-  const quota = requests.take(consumerId);
+  const quota = requests.take(caller);
   setHeaders(reply, requests, quota);
-  if (!quota.allowed) throw tooMany(`This consumer has sent ${requests.perMinute} requests`, quota);
+  if (!quota.allowed) throw tooMany(`${requests.perMinute} requests have come with these credentials`, quota);
 }
 
 /**

@@ -40,6 +40,7 @@ export function runRoute(route: Route, ledger: Ledger) {
         body: request.body as never,
         prepared,
         headers: request.headers,
+        bodyText: request.bodyText,
         call,
         claim,
       });

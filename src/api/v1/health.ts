@@ -19,6 +19,13 @@ const report = Type.Object(
     crm: Type.Object({
       connected: Type.Boolean(),
       user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
+      reason: Type.Optional(
+        Type.String({
+          description:
+            'What its operator has to mend so that the CRM gives the service access; else not there.',
+          maxLength: 1000,
+        }),
+      ),
     }),
     secretsManager: connection('Where consumers and keys come from.'),
     database: connection('Where idempotency keys are remembered.'),

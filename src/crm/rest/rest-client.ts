@@ -25,9 +25,12 @@ export interface CrmClient {
   readonly usage: ApiUsage | undefined;
 }
 
+/** What a call needs of the provider of tokens. */
+type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
+
 export interface ClientOptions {
   http: Http;
-  tokens: TokenProvider;
+  tokens: TokensForCalls;
   apiVersion: string;
   timeoutMs: number;
   maxConcurrency: number;
@@ -108,7 +111,11 @@ function withQuota(send: Send, quota: Quota): Send {
 }
 
 /** A refused token is dropped and the call repeated once with another: whatever it was, nothing was done. */
-function withToken(send: SendWithToken, tokens: TokenProvider, accepted: (token: AccessToken) => void): Send {
+function withToken(
+  send: SendWithToken,
+  tokens: TokensForCalls,
+  accepted: (token: AccessToken) => void,
+): Send {
   return async (request, call) => {
     for (let repeated = false; ; repeated = true) {
       const token = await tokens.getToken(call).catch(noToken);

@@ -16,13 +16,17 @@ export interface BackoffRecord {
   kind: 'failed' | 'refused';
   /** Version of the private key at the time: with another key it is worth trying again. */
   keyVersion: string | null;
+  /** What to mend, where only somebody who does can help; null where it may pass. */
+  advice: string | null;
 }
 
 export interface Backoff {
   /** The back-off in force, or undefined. */
   current(): Promise<BackoffRecord | undefined>;
-  /** No token could be had; returns the milliseconds to wait. */
-  failed(keyVersion: string | null, permanent: boolean): Promise<number>;
+  /** What to mend, where the last failure was such that only that helps; known a little longer than the back-off. */
+  faultToMend(): Promise<string | undefined>;
+  /** No token could be had; with `advice` where trying again is useless. Returns the milliseconds to wait. */
+  failed(keyVersion: string | null, advice?: string): Promise<number>;
   /** A new token was refused before it was ever taken. The first such is free: the call's repeat needs a token. */
   refused(keyVersion: string | null): Promise<number>;
   /** All is well, or worth another try. `kind`: only where the streak is of that kind. */
@@ -71,15 +75,18 @@ export function createBackoff(options: BackoffOptions): Backoff {
       const record = await read();
       return record !== undefined && record.until > now() ? record : undefined;
     },
-    async failed(keyVersion, permanent) {
+    async faultToMend() {
+      return (await read())?.advice ?? undefined;
+    },
+    async failed(keyVersion, advice) {
       const failures = ((await read())?.failures ?? 0) + 1;
-      const until = now() + (permanent ? longestMs : delayMs(failures));
-      return write({ until, failures, kind: 'failed', keyVersion });
+      const until = now() + (advice === undefined ? delayMs(failures) : longestMs);
+      return write({ until, failures, kind: 'failed', keyVersion, advice: advice ?? null });
     },
     async refused(keyVersion) {
       const before = (await read())?.failures ?? 0;
       const until = now() + (before === 0 ? 0 : delayMs(before));
-      return write({ until, failures: before + 1, kind: 'refused', keyVersion });
+      return write({ until, failures: before + 1, kind: 'refused', keyVersion, advice: null });
     },
     async end(kind) {
       if (known === undefined || (kind !== undefined && known.kind !== kind)) return;
@@ -100,8 +107,17 @@ function delayMs(failures: number): number {
 function parse(value: string | undefined, connectionHash: string): BackoffRecord | undefined {
   const members = parseObject(value);
   if (members === undefined || members['connection'] !== connectionHash) return undefined;
-  const { until, failures, kind, keyVersion } = members;
+  const { until, failures, kind, keyVersion, advice } = members;
   if (typeof until !== 'number' || typeof failures !== 'number') return undefined;
-  const refused = kind === 'refused' ? 'refused' : 'failed';
-  return { until, failures, kind: refused, keyVersion: typeof keyVersion === 'string' ? keyVersion : null };
+  return {
+    until,
+    failures,
+    kind: kind === 'refused' ? 'refused' : 'failed',
+    keyVersion: textOrNull(keyVersion),
+    advice: textOrNull(advice),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
 }

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs } from '../../base/call.ts';
+import type { Lock, Locks } from '../../base/lock.ts';
 import { Problem } from '../../base/problem.ts';
-import type { Lock, SharedCache } from '../../cache/shared-cache.ts';
+import type { SharedCache } from '../../cache/shared-cache.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './access-token.ts';
@@ -18,7 +19,8 @@ import { TokenFailure } from './token-failure.ts';
  *              refused. Calls use it; on a miss an acquisition starts beside them.
  *   acquiring  nobody has a token, or a refresh is due. One acquisition runs in this process, which all calls
  *              without a token wait for, and, through the cache's lock, over all replicas: the others look into the
- *              cache until the token is there. Without the cache each replica acquires for itself.
+ *              cache until the token is there. Without the cache each replica acquires a token of its own, one after
+ *              another under a lock in the database; without that too, when it likes.
  *   backing    the last acquisition failed, or new tokens were refused. Nobody asks the CRM; calls without a token
  *   off        fail at once.
  *
@@ -45,8 +47,13 @@ export interface TokenProvider {
   accepted(token: AccessToken): void;
   /** The CRM refused the token: it is not used again, and another one is obtained at the next call. */
   invalidate(token: AccessToken): Promise<void>;
-  /** Obtains a token where less than 5 minutes are left of it, or none is cached. Throws `Problem` on failure. */
+  /**
+   * Obtains a token where less than 5 minutes are left of it, or none is cached. Throws `Problem` on a failure that may
+   * pass; one that only somebody who mends something ends is no reason to repeat this.
+   */
   refreshIfDue(): Promise<void>;
+  /** What to mend, where that alone gets a token; for operators, without a secret. Never throws. */
+  faultToMend(): Promise<string | undefined>;
   /** Ends a back-off where the private key has changed since it began. */
   noticeKeyChange(): Promise<void>;
   /** Waits for the acquisition in flight; none starts after it. */
@@ -60,6 +67,8 @@ export interface TokenProviderOptions {
   tokenLifetimeSeconds: number;
   timeoutMs: number;
   cache: SharedCache;
+  /** For acquisitions while the cache is away. */
+  spareLocks: Locks;
   signer: AssertionSigner;
   endpoint: TokenEndpoint;
   backoff: Backoff;
@@ -148,7 +157,15 @@ class Provider implements TokenProvider {
     if (lookup.state === 'found' && !this.#isDue(lookup.token)) return;
     const held = this.#usableHeld();
     if (lookup.state === 'away' && held !== undefined && !this.#isDue(held)) return;
-    await this.#acquire((token) => this.#isUsable(token) && !this.#isDue(token));
+    try {
+      await this.#acquire((token) => this.#isUsable(token) && !this.#isDue(token));
+    } catch (error) {
+      if ((await this.faultToMend()) === undefined) throw error;
+    }
+  }
+
+  faultToMend(): Promise<string | undefined> {
+    return this.#options.backoff.faultToMend();
   }
 
   async noticeKeyChange(): Promise<void> {
@@ -224,14 +241,17 @@ class Provider implements TokenProvider {
     throw unavailable('The service is shutting down.', 1);
   }
 
-  /** The lock over all replicas; a lock in another store, for when the cache is away, would go here. */
+  /** The lock over all replicas: in the cache, or where that is away in the database. */
   async #takeLock(): Promise<Lock | 'taken' | 'away'> {
-    const { cache, timeoutMs } = this.#options;
-    try {
-      return (await cache.acquireLock(`${this.#key}:lock`, timeoutMs + lockReserveMs)) ?? 'taken';
-    } catch {
-      return 'away';
+    const { cache, spareLocks, timeoutMs } = this.#options;
+    for (const locks of [cache, spareLocks]) {
+      try {
+        return (await locks.acquireLock(`${this.#key}:lock`, timeoutMs + lockReserveMs)) ?? 'taken';
+      } catch {
+        // This store is away.
+      }
     }
+    return 'away';
   }
 
   async #runLocked(lock: Lock | 'away', goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
@@ -302,7 +322,7 @@ class Provider implements TokenProvider {
       error instanceof TokenFailure
         ? error
         : new TokenFailure('internal', 'Not foreseen: see the error.', { permanent: false });
-    const waitMs = await backoff.failed(signer.keyVersion, failure.permanent);
+    const waitMs = await backoff.failed(signer.keyVersion, failure.permanent ? failure.advice : undefined);
     metrics.crmTokenAcquisitions.inc({ outcome: failure.permanent ? 'permanent' : 'passing' });
     const { reason, advice, permanent } = failure;
     const facts = { reason, advice, permanent, retryInMs: Math.round(waitMs) };

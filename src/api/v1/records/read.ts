@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../../route.ts';
 import * as shared from './shared.ts';
 
 /** Reads one record by its External ID; `idName` is what the path calls it. */
-export function readRoute(context: shared.RecordsContext, idName: string): Route {
+export function readRoute(context: shared.ReadingContext, idName: string): Route {
   const { resource, records } = context;
   return defineRoute({
     method: 'GET',

@@ -35,6 +35,11 @@ function heldByReservation(id: string): Problem {
   return new Problem('conflict', detail);
 }
 
+/** What reading one record works with; members may come from a cache. */
+export interface ReadingContext extends Omit<RecordsContext, 'records'> {
+  records: Pick<Records, 'find'>;
+}
+
 /** Codes of every operation that calls the CRM. */
 export const crmProblems: ProblemCode[] = [
   'crm_error',
@@ -55,7 +60,11 @@ export function idParams(name: string, { name: resource, fields }: Resource) {
 }
 
 /** A record as an answer, with its entity tag; readers may keep it, but must ask before they use it again. */
-export function recordAnswer(status: number, { represent }: RecordsContext, record: StoredRecord) {
+export function recordAnswer(
+  status: number,
+  { represent }: Pick<RecordsContext, 'represent'>,
+  record: StoredRecord,
+) {
   const body = represent(record.values);
   return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
 }

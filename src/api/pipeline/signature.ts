@@ -1,0 +1,48 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../../base/problem.ts';
+import type { Log } from '../../observability/log.ts';
+import type { Route } from '../route.ts';
+import { readBody } from './body.ts';
+import { bodyTooLarge, maxBodyBytes as usualBodyBytes } from './framework-errors.ts';
+import { countFailure, countRequest, type Limits } from './rate-limit.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body is parsed only once its signature has been checked. */
+    isSigned?: boolean;
+  }
+}
+
+/**
+ * The hooks of a route whose requests are signed: the size first, and nothing of the body is looked at before its
+ * signature. Failures count as failed authentications do.
+ */
+export function signatureHooks(
+  { signature, maxBodyBytes = usualBodyBytes }: Route,
+  limits: Limits,
+  log: Log,
+) {
+  const options = { config: { isSigned: signature !== undefined }, bodyLimit: maxBodyBytes };
+  if (signature === undefined) return { options, onRequest: [], preValidation: [] };
+  return {
+    options,
+    onRequest: [
+      async ({ headers }: FastifyRequest) => {
+        // The framework would look at the content type before.
+        if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
+      },
+    ],
+    preValidation: [
+      async (request: FastifyRequest, reply: FastifyReply) => {
+        const refusal = signature.refusalOf(request.headers, request.bodyBytes);
+        if (refusal !== undefined) {
+          log.info({ request_id: request.id, reason: refusal }, 'a signature was refused');
+          countFailure(limits, request.ip, reply);
+          throw new Problem('invalid_credentials', signature.advice);
+        }
+        countRequest(limits, signature.sender, reply);
+        request.body = readBody(request);
+      },
+    ],
+  };
+}

@@ -1,0 +1,22 @@
+/** What the CRM tells of members. Events of any other type are kept and not acted upon. */
+export const memberEventTypes = ['member.created', 'member.updated', 'member.deleted'] as const;
+
+export function isMemberEvent(type: string): boolean {
+  return (memberEventTypes as readonly string[]).includes(type);
+}
+
+/** A webhook whose signature and content have been checked. */
+export interface WebhookEvent {
+  /** As the sender named it; the same for all repeats. */
+  webhookId: string;
+  type: string;
+  /** When it happened, by the sender's clock. */
+  occurredAt: Date;
+  /** External ID in lower case; null for types that are not about a member. */
+  memberId: string | null;
+  /** The signed body. */
+  payload: string;
+}
+
+export type EventState = 'received' | 'processed' | 'ignored' | 'dead';
+export const eventStates: readonly EventState[] = ['received', 'processed', 'ignored', 'dead'];

@@ -1,0 +1,49 @@
+import { join } from 'node:path';
+import type { Credentials } from './gateway.ts';
+import { createInstallation, type GatewayProcess, type Installation } from './gateway-process.ts';
+import type { Org } from './org.ts';
+import type { OwnOrg } from './own-org.ts';
+import { freePort } from './ports.ts';
+
+/** Several gateways, each a process of its own, that share an org, a folder of secrets, and the stores in `env`. */
+export interface Cluster {
+  org: Org;
+  credentials: { console: Credentials; admin: Credentials };
+  /** Those that were started last, each in its place. */
+  gateways: GatewayProcess[];
+  /** Starts the gateway of this place anew, or a further one. */
+  start(place: number, env?: NodeJS.ProcessEnv): Promise<GatewayProcess>;
+  /** Kills all of them and deletes everything. */
+  remove(): Promise<void>;
+}
+
+/** Starts so many gateways at once; with an operations port each. */
+export async function startCluster(
+  count: number,
+  ownOrg: OwnOrg,
+  common: NodeJS.ProcessEnv = {},
+): Promise<Cluster> {
+  const first = await createInstallation(common, ownOrg);
+  const installations: Installation[] = [first];
+  const secretsDir = join(first.dataDir, 'secrets');
+  const gateways: GatewayProcess[] = [];
+  const start = async (place: number, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> => {
+    installations[place] ??= await createInstallation(common, ownOrg);
+    const own = { SECRETS_DIR: secretsDir, METRICS_PORT: String(await freePort()) };
+    const gateway = await installations[place].start({ ...own, ...env });
+    gateways[place] = gateway;
+    return gateway;
+  };
+  const remove = async () => {
+    for (const installation of installations) await installation.remove();
+  };
+  try {
+    await Promise.all(Array.from({ length: count }, (_, place) => start(place)));
+    // Whoever came first has made the consumers.
+    const credentials = await Promise.any(installations.map((installation) => installation.credentials()));
+    return { org: ownOrg.org, credentials, gateways, start, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
