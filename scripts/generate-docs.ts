@@ -25,16 +25,12 @@ function settingsPage(): string {
     code(row.env),
     valuesOf(row.schema),
     row.fallback === undefined ? 'not set' : code(showValue(row.fallback)),
-    [row.doc, effectOf(row)].filter(Boolean).join(' '),
+    row.doc,
   ]);
   return page('Settings', settingsIntroduction, [
     table(['key', 'variable', 'value', 'default', 'meaning'], rows),
     settingsRules,
   ]);
-}
-
-function effectOf({ planned }: Setting): string {
-  return planned === undefined ? '' : '**No effect in this version yet**: it is accepted and checked.';
 }
 
 function showValue(value: unknown): string {

@@ -7,6 +7,7 @@ import { createFaults } from './control/faults.ts';
 import { createGate } from './control/gate.ts';
 import type { Settings } from './control/settings.ts';
 import { createUsage } from './control/usage.ts';
+import { dataOperation } from './http/operation.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createHttpServer } from './http/server.ts';
 import { readPublicKeys } from './oauth/assertion.ts';
@@ -118,13 +119,22 @@ function createParts(options: SalesforceSimulatorOptions, baseUrl: () => string)
 type Parts = ReturnType<typeof createParts>;
 
 function apiContext(parts: Parts, baseUrl: () => string): ApiContext {
-  const { org, cursors, settings, usage } = parts;
+  const { org, cursors, settings, usage, faults } = parts;
   return {
     org,
     cursors,
     baseUrl,
     pageSize: () => settings.maxPageSize,
     usage: () => ({ used: usage.used(), limit: settings.dailyLimit }),
+    refusePart: ({ method, path, query }) => {
+      const { name, object } = dataOperation(method, path, query);
+      return faults.strikePart({
+        method,
+        path: `/${path.join('/')}?${query.toString()}`,
+        operation: name,
+        object,
+      });
+    },
   };
 }
 

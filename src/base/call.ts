@@ -10,6 +10,8 @@ export interface Call {
   deadline: number;
   /** Consumer on whose behalf the work is done; undefined for the service's own work. */
   consumerId?: string | undefined;
+  /** The work changes something, though it may begin with reading: what is kept for writes is there for it. */
+  isWrite?: boolean;
   /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
   crmMs: number;
 }

@@ -62,8 +62,7 @@ export const checks: readonly Check[] = [
 async function checkSettings(patient: Patient): Promise<string> {
   const settings = loadSettings(process.env, patient.configFile);
   patient.settings = settings;
-  const ignored = settings.withoutEffect.join(', ');
-  return `environment ${settings.environment}${ignored && `; without effect in this version: ${ignored}`}`;
+  return `environment ${settings.environment}`;
 }
 
 async function checkSecrets(patient: Patient): Promise<string> {

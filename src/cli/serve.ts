@@ -4,7 +4,6 @@ import { createLog } from '../observability/log.ts';
 import { loadSettings, type Settings } from '../settings/settings.ts';
 import { endAtTheLatest, onSignals } from './signals.ts';
 import { explainTakenPort } from './taken-port.ts';
-import { warnOfSettingsWithoutEffect } from './without-effect.ts';
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with
@@ -20,7 +19,6 @@ export async function serve(configFile: string | undefined): Promise<void> {
 
 async function serveAlone(settings: Settings): Promise<void> {
   const log = createLog(settings.logLevel);
-  warnOfSettingsWithoutEffect(settings, log);
   const app = createApp(settings, log);
   let stopping = false;
   const stop = (signal: NodeJS.Signals) => {

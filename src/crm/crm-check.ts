@@ -1,5 +1,6 @@
 import { startCall } from '../base/call.ts';
 import { createHttp } from '../http/http.ts';
+import { createLog } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Field, Resource } from '../resources/resource.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
@@ -37,7 +38,14 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
   const signer = createAssertionSigner({ ...options, now: Date.now });
   const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
   const clientWith = (token: AccessToken): CrmClient =>
-    createCrmClient({ ...options, http, tokens: only(token), onOutcome: () => undefined });
+    createCrmClient({
+      ...options,
+      http,
+      tokens: only(token),
+      // The doctor tells what it finds itself.
+      log: createLog('silent'),
+      onOutcome: () => undefined,
+    });
   const call = () => startCall('doctor', undefined, timeoutMs);
   return {
     sign: () => signer.sign(),

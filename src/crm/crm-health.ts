@@ -1,6 +1,7 @@
 import { type Call, startCall } from '../base/call.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import { CrmFailure } from './rest/failure.ts';
+import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
 import { type CrmClient, isConnected } from './rest/rest-client.ts';
 import { parseObject } from './token/access-token.ts';
@@ -22,6 +23,8 @@ export interface CrmState {
   user: CrmUser | null;
   /** What to mend, where that alone gets an access token. A token from before may still work. */
   reason?: string;
+  /** Use of the daily quota of calls, as the CRM last told; none before it told. */
+  quota?: ApiUsage;
 }
 
 export interface CrmHealth {
@@ -36,7 +39,7 @@ export interface CrmHealthOptions {
   environment: string;
   connectionHash: string;
   cache: SharedCache;
-  client: Pick<CrmClient, 'probe' | 'dataPath'>;
+  client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
   /** See `TokenProvider`. */
   faultToMend: () => Promise<string | undefined>;
 }
@@ -73,9 +76,15 @@ export class CrmHealthMonitor implements CrmHealth {
       });
       await this.#probing;
     }
+    const { usage } = this.#options.client;
     const reason = await this.#faultToMend();
     const connected = this.#connected === true;
-    return { connected, user: connected ? this.#user : null, ...(reason !== undefined && { reason }) };
+    return {
+      connected,
+      user: connected ? this.#user : null,
+      ...(reason !== undefined && { reason }),
+      ...(usage !== undefined && { quota: usage }),
+    };
   }
 
   #faultToMend(): Promise<string | undefined> {

@@ -78,7 +78,7 @@ export function createCrm(options: CrmOptions): Crm {
   const health = new CrmHealthMonitor({ environment, connectionHash, cache, client, faultToMend });
   let unwatch: (() => void) | undefined;
   return {
-    records: createSalesforceRecords({ client, metrics }),
+    records: createSalesforceRecords({ client, timeoutMs, metrics }),
     health,
     tokens,
     get usage() {

@@ -2,64 +2,105 @@ import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { FieldValues, ListQuery, RecordRef, Records, StoredRecord } from '../resources/records.ts';
+import type {
+  FieldValues,
+  ListQuery,
+  ReadBack,
+  RecordRef,
+  Records,
+  StoredRecord,
+} from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
-import { type CrmRow, fromCrmRow, readPath, readTimestamp, toCrmFields } from './mapping/records.ts';
+import { nativeIdOf } from './gathering/composite.ts';
+import { createLanes, type Lanes } from './gathering/lanes.ts';
+import { createRecordOrder } from './gathering/record-order.ts';
+import { readPage } from './gathering/rows.ts';
+import { type CrmRow, fromCrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
 import { CrmFailure } from './rest/failure.ts';
+import { toProblem } from './rest/problems.ts';
 import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { findQuery, type Position, pageQuery } from './soql/query.ts';
+import { type Position, pageQuery } from './soql/query.ts';
 
 /** Queries and further parts of answers at most for one list; a page of 200 with full details needs some. */
 const maxQueries = 40;
 
-/** The records of the CRM's objects. Gathering of reads and writes from parallel requests would stand in front. */
-export function createSalesforceRecords(options: { client: CrmClient; metrics: Metrics }): Records {
-  return new SalesforceRecords(options.client, options.metrics);
+export interface SalesforceRecordsOptions {
+  client: CrmClient;
+  /** The longest that a call may take. */
+  timeoutMs: number;
+  metrics: Metrics;
+}
+
+/** The records of the CRM's objects. Requests that come while others are under way are gathered into one call. */
+export function createSalesforceRecords(options: SalesforceRecordsOptions): Records {
+  return new SalesforceRecords(options);
 }
 
 class SalesforceRecords implements Records {
-  readonly #client: CrmClient;
-  readonly #metrics: Metrics;
+  readonly #options: SalesforceRecordsOptions;
+  readonly #lanes = new Map<string, Lanes>();
+  readonly #order = createRecordOrder();
 
-  constructor(client: CrmClient, metrics: Metrics) {
-    this.#client = client;
-    this.#metrics = metrics;
+  constructor(options: SalesforceRecordsOptions) {
+    this.#options = options;
   }
 
-  admit(): void {}
-
-  /** An insert, never an upsert: an upsert that comes late would overwrite what was changed since. */
-  async create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef> {
+  admit(call: Call): void {
     try {
-      const answer = await this.#client.send(
-        {
-          operation: 'create',
-          effect: 'create',
-          method: 'POST',
-          path: this.#objectPath(resource),
-          body: toCrmFields(resource, { ...values, id: externalId }),
-          resource,
-        },
-        call,
-      );
-      return { nativeId: nativeIdOf((answer.body as { id?: unknown } | undefined)?.id, true) };
+      this.#options.client.door.check(call);
     } catch (error) {
-      if (!isDuplicate(error)) throw error;
+      throw asProblem(error, undefined);
+    }
+  }
+
+  create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack,
+  ): Promise<StoredRecord | undefined>;
+  async create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    { readBack }: Partial<ReadBack> = {},
+  ): Promise<RecordRef | StoredRecord | undefined> {
+    const key = externalId.toLowerCase();
+    try {
+      const creation = { externalId: key, values, readBack: readBack === true };
+      const created = await this.#lanesOf(resource).creates.submit(creation, call);
+      if (!readBack) return created;
+      return created.record ?? (await this.find(resource, key, call).catch(unsure));
+    } catch (error) {
+      const problem = asProblem(error, resource);
+      if (!isDuplicate(problem)) throw problem;
       // An earlier try came through after all, or another unique field has the value already: look which.
-      return (await this.find(resource, externalId, call).catch(unsure)) ?? Promise.reject(error);
+      return (await this.find(resource, key, call).catch(unsure)) ?? Promise.reject(problem);
     }
   }
 
   async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
-    const { rows } = await this.#query(findQuery(resource, externalId), resource, call);
-    const exact = rows.find((row) => readKey(resource, row) === externalId.toLowerCase());
-    const row = exact ?? rows[0];
-    return row && this.#toRecord(resource, row);
+    try {
+      return await this.#lanesOf(resource).finds.submit(externalId.toLowerCase(), call);
+    } catch (error) {
+      throw asProblem(error, resource);
+    }
   }
 
   async list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]> {
+    try {
+      return await this.#list(resource, query, call);
+    } catch (error) {
+      throw asProblem(error, resource);
+    }
+  }
+
+  async #list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]> {
     const found: StoredRecord[] = [];
     let after: Position | undefined = query.after && {
       createdAt: query.after.createdAt,
@@ -82,44 +123,66 @@ class SalesforceRecords implements Records {
     throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');
   }
 
-  async update(resource: Resource, ref: RecordRef, values: FieldValues, call: Call): Promise<void> {
-    await this.#client.send(
-      {
-        operation: 'update',
-        effect: 'change',
-        method: 'PATCH',
-        path: this.#recordPath(resource, ref),
-        body: toCrmFields(resource, values),
-        resource,
-        addressesRecord: true,
-      },
-      call,
-    );
+  update(
+    resource: Resource,
+    record: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+  ): Promise<void>;
+  update(
+    resource: Resource,
+    record: StoredRecord,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack,
+  ): Promise<StoredRecord | undefined>;
+  async update(
+    resource: Resource,
+    ref: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+    { readBack }: Partial<ReadBack> = {},
+  ): Promise<StoredRecord | undefined | void> {
+    const { updates } = this.#lanesOf(resource);
+    try {
+      const update = { ref, values, readBack: readBack === true };
+      const { record } = await this.#order.run(ref.nativeId, call, () => updates.submit(update, call));
+      if (!readBack || record !== undefined) return record;
+    } catch (error) {
+      throw asProblem(error, resource);
+    }
+    return this.find(resource, ('values' in ref && ref.values['id']) || '', call).catch(unsure);
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
-    await this.#client.send(
-      {
-        operation: 'delete',
-        effect: 'change',
-        method: 'DELETE',
-        path: this.#recordPath(resource, ref),
+    const { deletes } = this.#lanesOf(resource);
+    try {
+      await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
+    } catch (error) {
+      throw asProblem(error, resource);
+    }
+  }
+
+  #lanesOf(resource: Resource): Lanes {
+    let lanes = this.#lanes.get(resource.name);
+    if (lanes === undefined) {
+      lanes = createLanes({
+        ...this.#options,
         resource,
-        addressesRecord: true,
-      },
-      call,
-    );
+        toRecord: (row) => this.#toRecord(resource, row),
+      });
+      this.#lanes.set(resource.name, lanes);
+    }
+    return lanes;
   }
 
   /** GET, since the CRM documents no other form; the URL stays far below its 16,384 bytes (values are bounded). */
   async #query(soql: string, resource: Resource, call: Call): Promise<{ rows: CrmRow[]; complete: boolean }> {
-    const path = `${this.#client.dataPath}/query?q=${encodeURIComponent(soql)}`;
+    const { client } = this.#options;
+    const path = `${client.dataPath}/query?q=${encodeURIComponent(soql)}`;
     const request: CrmRequest = { operation: 'query', effect: 'read', method: 'GET', path, resource };
-    const body = (await this.#client.send(request, call)).body as
-      | { records?: unknown; done?: unknown }
-      | undefined;
-    if (!Array.isArray(body?.records)) throw unusable(false);
-    return { rows: body.records as CrmRow[], complete: body.done !== false };
+    const { rows, next } = readPage(await client.send(request, call), client.dataPath);
+    return { rows, complete: next === undefined };
   }
 
   /**
@@ -136,15 +199,10 @@ class SalesforceRecords implements Records {
   /** Undefined for a record that the API does not have: one without a UUID as External ID. */
   #toRecord(resource: Resource, row: CrmRow): StoredRecord | undefined {
     if (!isUuid(readKey(resource, row))) return undefined;
-    return { nativeId: nativeIdOf(row['Id'], false), values: fromCrmRow(resource, row, this.#metrics) };
-  }
-
-  #objectPath(resource: Resource): string {
-    return `${this.#client.dataPath}/sobjects/${resource.crmObject}`;
-  }
-
-  #recordPath(resource: Resource, ref: RecordRef): string {
-    return `${this.#objectPath(resource)}/${encodeURIComponent(ref.nativeId)}`;
+    return {
+      nativeId: nativeIdOf(row['Id'], { effect: 'read' }),
+      values: fromCrmRow(resource, row, this.#options.metrics),
+    };
   }
 }
 
@@ -154,30 +212,19 @@ function unsure(error: unknown): never {
   throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
 }
 
+function asProblem(error: unknown, resource: Resource | undefined): unknown {
+  return error instanceof CrmFailure ? toProblem(error, resource === undefined ? {} : { resource }) : error;
+}
+
 function isDuplicate(error: unknown): boolean {
   return error instanceof Problem && error.cause instanceof CrmFailure && error.cause.kind === 'duplicate';
-}
-
-function nativeIdOf(value: unknown, written: boolean): string {
-  if (typeof value === 'string' && /^[A-Za-z0-9]{15,18}$/.test(value)) return value;
-  throw unusable(written);
-}
-
-function readKey(resource: Resource, row: CrmRow): string {
-  const field = resource.fields['id'];
-  const key = field && readPath(row, field);
-  return typeof key === 'string' ? key : '';
 }
 
 /** The place of a row in the order, with its External ID as the CRM has it, UUID or not. */
 function positionOf(resource: Resource, row: CrmRow | undefined): Position {
   const field = resource.fields['created_at'];
   const createdAt = row && field && readTimestamp(readPath(row, field));
-  if (row === undefined || createdAt === undefined) throw unusable(false);
+  if (row === undefined || createdAt === undefined)
+    throw new Problem('crm_error', 'The CRM gave an answer that the service cannot use.');
   return { createdAt, externalId: readKey(resource, row) };
-}
-
-function unusable(written: boolean): Problem {
-  const facts = written ? { outcomeUnknown: true } : {};
-  return new Problem('crm_error', 'The CRM gave an answer that the service cannot use.', facts);
 }

@@ -44,6 +44,7 @@ export function createMetrics() {
     }),
     ...crmMetrics(registers),
     ...partnerMetrics(registers),
+    ...gatheringMetrics(registers),
     ...tokenMetrics(registers),
     jobQueueDepth: new Gauge({
       name: 'handoff_job_queue_depth',
@@ -186,6 +187,42 @@ function tokenMetrics(registers: Registry[]) {
     crmTokenExpiresAt: new Gauge({
       name: 'handoff_crm_token_expiry_timestamp_seconds',
       help: 'When the CRM access token that is used expires; 0 before the first call.',
+      aggregator: 'max',
+      registers,
+    }),
+  };
+}
+
+/** What is measured of how requests are gathered into calls, and held back. */
+function gatheringMetrics(registers: Registry[]) {
+  return {
+    crmBatchSize: new Histogram({
+      name: 'handoff_crm_batch_size',
+      help: 'Requests that were gathered into one call to the CRM, by what they asked for.',
+      labelNames: ['operation'] as const,
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200],
+      registers,
+    }),
+    crmQueueDepth: new Gauge({
+      name: 'handoff_crm_queue_depth',
+      help: 'Requests that wait for a call to the CRM; a list counts as 4.',
+      registers,
+    }),
+    crmTurnedAway: new Counter({
+      name: 'handoff_crm_turned_away_total',
+      help: 'Requests that were turned away before a call to the CRM, by reason: breaker, queue or quota.',
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+    crmRetries: new Counter({
+      name: 'handoff_crm_retries_total',
+      help: 'Calls and records that were sent to the CRM again, by what they had met.',
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+    crmBreakerOpen: new Gauge({
+      name: 'handoff_crm_breaker_open',
+      help: '1 while requests are turned away because the CRM does not answer.',
       aggregator: 'max',
       registers,
     }),

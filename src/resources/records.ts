@@ -14,14 +14,44 @@ export interface Records {
    * record. Where the record is there already, that is the result. Throws `member_not_found`.
    */
   create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
+  /** The same, and the record as it is then; undefined where somebody has deleted it already. */
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack,
+  ): Promise<StoredRecord | undefined>;
   /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
   /** Newest first, ties broken by External ID (descending too); at most `limit` records. */
   list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]>;
-  /** Replaces the given fields. Throws `not_found` where the record is gone. */
-  update(resource: Resource, ref: RecordRef, values: FieldValues, call: Call): Promise<void>;
+  /**
+   * Replaces the given fields. Throws `not_found` where the record is gone. Given the record as it was read, a change
+   * whose answer was lost is looked after and repeated where it was not done; given only its reference, it may end
+   * with `outcomeUnknown`.
+   */
+  update(
+    resource: Resource,
+    record: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+  ): Promise<void>;
+  /** The same, and the record as it is then; undefined where somebody has deleted it already. */
+  update(
+    resource: Resource,
+    record: StoredRecord,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack,
+  ): Promise<StoredRecord | undefined>;
   /** Throws `not_found` where the record is gone. */
   remove(resource: Resource, ref: RecordRef, call: Call): Promise<void>;
+}
+
+/** The written record is wanted too, in the same call where that is possible. */
+export interface ReadBack {
+  readBack: true;
 }
 
 export type FieldValues = Readonly<Record<string, string | null>>;

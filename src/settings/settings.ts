@@ -43,8 +43,6 @@ export interface Settings {
   readonly drainSeconds: number;
   readonly shutdownSeconds: number;
   readonly logLevel: NonNullable<RawSettings['logLevel']>;
-  /** Keys that are set although this version does nothing with them; to be told at start. */
-  readonly withoutEffect: readonly SettingKey[];
 }
 
 /** The files of TLS on the API port. */
@@ -92,7 +90,7 @@ export function loadSettings(env: NodeJS.ProcessEnv = process.env, configFile?: 
   const { raw, set, faults } = assembleSettings(readConfigFile(configFile), env);
   const all = [...faults, ...checkTogether(raw, set, production)];
   if (all.length > 0) throw new SettingsError(all);
-  return Object.freeze(fillIn(raw, set, production));
+  return Object.freeze(fillIn(raw, production));
 }
 
 function readConfigFile(named: string | undefined): unknown {
@@ -111,7 +109,7 @@ function readConfigFile(named: string | undefined): unknown {
   }
 }
 
-function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: boolean): Settings {
+function fillIn(raw: RawSettings, production: boolean): Settings {
   const value = <K extends SettingKey>(key: K) =>
     (raw[key] ?? settingsTable[key].fallback) as NonNullable<RawSettings[K]>;
   const environment = value('environment');
@@ -151,7 +149,6 @@ function fillIn(raw: RawSettings, set: ReadonlySet<SettingKey>, production: bool
     drainSeconds: raw.drainSeconds ?? (production ? 5 : 0),
     shutdownSeconds: value('shutdownSeconds'),
     logLevel: value('logLevel'),
-    withoutEffect: [...set].filter((key) => settingsTable[key].planned !== undefined),
   };
 }
 

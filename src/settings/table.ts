@@ -11,8 +11,6 @@ export interface Setting<S extends TSchema = TSchema> {
   doc: string;
   /** The value is a URL that may hold a password: never printed. */
   secret?: boolean;
-  /** Accepted and checked, but without effect in this version. */
-  planned?: 'ignored';
 }
 
 function setting<S extends TSchema>(
@@ -22,11 +20,6 @@ function setting<S extends TSchema>(
   doc: string,
 ): Setting<S> {
   return { env, schema, fallback, doc };
-}
-
-/** Marks a setting whose feature is not in this version yet. */
-function planned<S extends TSchema>(how: 'ignored', row: Setting<S>): Setting<S> {
-  return { ...row, planned: how };
 }
 
 function secret<S extends TSchema>(row: Setting<S>): Setting<S> {

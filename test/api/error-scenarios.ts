@@ -3,6 +3,7 @@ import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProblemCode } from '../../src/base/problem.ts';
 import type { RequestOptions, TestGateway } from '../support/gateway.ts';
+import { untilCrmIsBack } from '../support/recovery.ts';
 import { newReservation } from '../support/reservations.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -44,13 +45,14 @@ const change = (headers: Record<string, string> = {}) => ({
 
 /** Sends a request while the org does that to calls that match. */
 async function during(
-  { gateway: { org } }: Stage,
+  { gateway }: Stage,
   fault: Parameters<TestGateway['org']['arm']>[0],
   send: () => Promise<Response>,
 ): Promise<Response> {
-  const armed = await org.arm(fault);
+  const armed = await gateway.org.arm(fault);
   const response = await send();
   await armed.remove();
+  await untilCrmIsBack(() => gateway.request(missing()));
   return response;
 }
 
@@ -132,7 +134,7 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
   partner_error: (stage) => reserve(stage, { kind: 'answer', status: 200, body: 'no json' }),
   crm_unavailable: async (stage) => {
     const path = await create(stage);
-    return during(stage, { match: { operation: 'update' }, effect: { kind: 'loseAnswer' } }, () =>
+    return during(stage, { match: { operation: 'update' }, effect: { kind: 'reset' } }, () =>
       stage.request(path, change()),
     );
   },

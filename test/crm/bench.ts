@@ -108,6 +108,8 @@ function makeReplica(
 }
 
 interface Counters {
+  metered: number;
+  rowsWritten: number;
   calls: Record<string, number>;
   tokensIssued: number;
   highestConcurrency: number;
@@ -160,6 +162,10 @@ export class Org {
 
   async records(object: string): Promise<Record<string, unknown>[]> {
     return (await this.#control('GET', `records/${object}`)) as Record<string, unknown>[];
+  }
+
+  async clear(object: string): Promise<void> {
+    await this.#control('DELETE', `records/${object}`);
   }
 
   /** Writes records as they are, system fields included. */

@@ -1,21 +1,27 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import { aCall, type Bench, hasCode, quoteFor, startBench, total } from './bench.ts';
+import type { StoredRecord } from '../../src/resources/records.ts';
+import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
 
 let bench: Bench;
+/** A replica for each test: none inherits an open breaker or a quota that was used up. */
+let replica: Replica;
 before(async () => {
   bench = await startBench({ timeoutMs: 700 });
+});
+beforeEach(() => {
+  replica = bench.addReplica();
 });
 afterEach(() => bench.org.heal());
 after(() => bench.stop());
 
 const create = (id = randomUUID(), budgetMs?: number) =>
-  bench.crm.records.create(quote, id, quoteFor(bench.memberId), aCall(budgetMs));
-const find = (id = randomUUID(), budgetMs?: number) => bench.crm.records.find(quote, id, aCall(budgetMs));
+  replica.crm.records.create(quote, id, quoteFor(bench.memberId), aCall(budgetMs));
+const find = (id = randomUUID(), budgetMs?: number) => replica.crm.records.find(quote, id, aCall(budgetMs));
 const apiError = (status: number, errorCode: string, message = 'x') => ({
   kind: 'error',
   status,
@@ -101,7 +107,7 @@ describe('validation', () => {
   });
 
   it('names the field as the API does', async () => {
-    const tooLong = bench.crm.records.create(
+    const tooLong = replica.crm.records.create(
       quote,
       randomUUID(),
       quoteFor(bench.memberId, { name: 'x'.repeat(300) }),
@@ -116,10 +122,13 @@ describe('validation', () => {
     });
     const { trip_id, member_id, source, details } = quoteFor(bench.memberId);
     const values = { trip_id, member_id, source, details } as Record<string, string>;
-    await assert.rejects(bench.crm.records.create(quote, randomUUID(), values, aCall()), (error: Problem) => {
-      assert.deepEqual(error.facts.errors, [{ pointer: '#/name', message: 'is required.' }]);
-      return true;
-    });
+    await assert.rejects(
+      replica.crm.records.create(quote, randomUUID(), values, aCall()),
+      (error: Problem) => {
+        assert.deepEqual(error.facts.errors, [{ pointer: '#/name', message: 'is required.' }]);
+        return true;
+      },
+    );
   });
 });
 
@@ -132,7 +141,7 @@ describe('repeats', () => {
   ];
   for (const [name, effect] of passing) {
     it(`${name} delays every kind of call and fails none`, async () => {
-      const { records } = bench.crm;
+      const { records } = replica.crm;
       const id = randomUUID();
       await bench.org.fault(effect, onData, 2);
       const ref = await create(id);
@@ -166,18 +175,42 @@ describe('repeats', () => {
       );
     });
 
-    it(`a change after ${kind} is not sent again, and says that its outcome is unknown`, async () => {
+    it(`a change after ${kind} ends as it was asked for, since the CRM is looked at`, async () => {
+      const id = randomUUID();
+      await create(id);
+      const record = (await find(id)) as StoredRecord;
+      await bench.org.fault({ kind }, { operation: 'update' }, 1);
+      await replica.crm.records.update(quote, record, { name: 'changed' }, aCall());
+      assert.equal((await find(id))?.values['name'], 'changed');
+    });
+
+    it(`a deletion after ${kind} is done, once`, async () => {
       const ref = await create();
-      const calls = await bench.org.calls('update');
-      await bench.org.fault({ kind }, { operation: 'update' });
-      const update = bench.crm.records.update(quote, ref, { name: 'changed' }, aCall());
-      await assert.rejects(
-        update,
-        hasCode(kind === 'hang' ? 'crm_timeout' : 'crm_unavailable', { outcomeUnknown: true }),
-      );
-      assert.equal(await bench.org.calls('update'), calls + 1);
+      await bench.org.fault({ kind }, { operation: 'delete' }, 1);
+      await replica.crm.records.remove(quote, ref, aCall());
+      await assert.rejects(replica.crm.records.remove(quote, ref, aCall()), hasCode('not_found'));
     });
   }
+
+  it('a change that nobody can look after says that its outcome is unknown', async () => {
+    const ref = await create();
+    await bench.org.fault({ kind: 'reset' }, { operation: 'update' });
+    const update = replica.crm.records.update(quote, ref, { name: 'changed' }, aCall());
+    await assert.rejects(update, hasCode('crm_unavailable', { outcomeUnknown: true }));
+  });
+
+  it('a change is not repeated over what somebody else has written meanwhile', async () => {
+    const id = randomUUID();
+    const ref = await create(id);
+    const record = (await find(id)) as StoredRecord;
+    const fault = await bench.org.fault({ kind: 'hang' }, { operation: 'update' }, 1);
+    const update = replica.crm.records.update(quote, record, { name: 'changed' }, aCall());
+    const refused = assert.rejects(update, hasCode('crm_timeout', { outcomeUnknown: true }));
+    await bench.org.struck(fault);
+    await bench.addReplica().crm.records.update(quote, ref, { name: 'by somebody else' }, aCall());
+    await refused;
+    assert.equal((await find(id))?.values['name'], 'by somebody else');
+  });
 
   it('a create whose answers are all lost says that its outcome is unknown, whatever came last', async () => {
     await bench.org.fault({ kind: 'loseAnswer' }, { operation: 'create' }, 1);
@@ -203,7 +236,7 @@ describe('time', () => {
   it('a CRM that hangs is crm_timeout before the deadline', async () => {
     await bench.org.fault({ kind: 'hang' }, onData);
     const call = aCall(1500);
-    await assert.rejects(bench.crm.records.find(quote, randomUUID(), call), hasCode('crm_timeout'));
+    await assert.rejects(replica.crm.records.find(quote, randomUUID(), call), hasCode('crm_timeout'));
     assert.ok(call.crmMs >= 690);
   });
 
@@ -220,11 +253,11 @@ describe('time', () => {
     await new Promise((resolve) => server.close(resolve));
     const url = `http://127.0.0.1:${port}`;
     const { cache } = bench;
-    const replica = bench.addReplica({ environment: 'prod' });
-    await replica.crm.tokens.getToken(aCall());
+    const elsewhere = bench.addReplica({ environment: 'prod' });
+    await elsewhere.crm.tokens.getToken(aCall());
     const record = JSON.parse((await cache.get('crm_token:prod')) as string);
     await cache.set('crm_token:prod', JSON.stringify({ ...record, instance_url: url }), 60_000);
-    const creation = replica.crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall());
+    const creation = elsewhere.crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall());
     await assert.rejects(creation, hasCode('crm_unavailable'));
   });
 });
@@ -241,16 +274,15 @@ describe('limits', () => {
 
   it('shows the use of the quota', async () => {
     await find();
-    const used = await total(bench.metrics, 'handoff_crm_api_usage');
-    assert.equal(bench.crm.usage?.used, used);
+    const used = await total(replica.metrics, 'handoff_crm_api_usage');
+    assert.equal(replica.crm.usage?.used, used);
     assert.ok(used > 0);
-    assert.equal(await total(bench.metrics, 'handoff_crm_api_limit'), 100_000);
-    assert.ok((await total(bench.metrics, 'handoff_crm_call_duration_seconds')) > 0);
+    assert.equal(await total(replica.metrics, 'handoff_crm_api_limit'), 100_000);
+    assert.ok((await total(replica.metrics, 'handoff_crm_call_duration_seconds')) > 0);
   });
 
   it('keeps the reserve of the quota for writes', async () => {
-    const replica = bench.addReplica({ quotaReserve: 100_000 });
-    const { records } = replica.crm;
+    const { records } = bench.addReplica({ quotaReserve: 100_000 }).crm;
     await records.create(booking, randomUUID(), quoteFor(bench.memberId), aCall());
     await assert.rejects(
       records.find(booking, randomUUID(), aCall()),
@@ -260,8 +292,7 @@ describe('limits', () => {
   });
 
   it('keeps to its number of calls in flight; who waits too long is told so', async () => {
-    const replica = bench.addReplica({ maxConcurrency: 2 });
-    const { records } = replica.crm;
+    const { records } = bench.addReplica({ maxConcurrency: 2 }).crm;
     const fault = await bench.org.fault(
       { kind: 'hold', stage: 'before' },
       { operation: 'query', object: 'Booking__c' },
@@ -277,8 +308,9 @@ describe('limits', () => {
     await Promise.all(held);
     await bench.org.configure({ latencyMs: 5 });
     await bench.org.resetCounters();
-    await Promise.all(Array.from({ length: 60 }, () => records.find(quote, randomUUID(), aCall())));
+    const list = () => records.list(quote, { filters: {}, limit: 1 }, aCall());
+    await Promise.all(Array.from({ length: 40 }, list));
     await bench.org.configure({ latencyMs: 0 });
-    assert.equal((await bench.org.counters()).highestConcurrency, 2);
+    assert.ok((await bench.org.counters()).highestConcurrency <= 2);
   });
 });

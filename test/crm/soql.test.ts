@@ -67,7 +67,7 @@ describe('a query', () => {
     assert.equal(
       findQuery(member, 'AB12'),
       'SELECT Id, External_Id__c, FirstName, LastName, Email, Phone, CreatedDate, LastModifiedDate FROM Contact ' +
-        "WHERE External_Id__c IN ('ab12', 'AB12') LIMIT 2",
+        "WHERE External_Id__c IN ('ab12','AB12') LIMIT 2",
     );
     assert.match(pageQuery(quote, { filters: { status: null }, limit: 1 }), /AND Status__c = null ORDER BY/);
     assert.match(

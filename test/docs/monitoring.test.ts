@@ -16,12 +16,6 @@ interface Panel {
 
 /** Metrics that other parts of the service are about to have; to be emptied as they come. */
 const coming = new Set([
-  'handoff_crm_batch_size',
-  'handoff_crm_breaker_open',
-  'handoff_crm_queue_depth',
-  'handoff_crm_retries_total',
-  'handoff_crm_turned_away_total',
-  'handoff_partner_call_duration_seconds',
   'handoff_reservation_outcomes_total',
   'handoff_worker_ends_total',
   'handoff_workers',

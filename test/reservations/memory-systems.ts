@@ -3,7 +3,8 @@ import { Problem } from '../../src/base/problem.ts';
 import type { Connector, ConnectorPart, PartStatus } from '../../src/connectors/connector.ts';
 import type { TableOrder } from '../../src/reservations/plan.ts';
 import { member } from '../../src/resources/members.ts';
-import type { FieldValues, Records } from '../../src/resources/records.ts';
+import type { FieldValues, RecordRef, Records } from '../../src/resources/records.ts';
+import type { Resource } from '../../src/resources/resource.ts';
 
 /**
  * What becomes of one call: it takes effect; it is refused; it fails and did nothing; its answer is lost, after it took
@@ -55,10 +56,10 @@ export class MemorySystems {
       const refusal = new Problem('crm_rejected', 'A rule.');
       return this.#call('crm.create', refusal, () => {
         if (!this.bookings.has(id)) this.bookings.set(id, values);
-        return { nativeId: id };
+        return { nativeId: id, values };
       }).catch((error: unknown) => {
         // An earlier insert came through: the CRM names the duplicate, and it is ours.
-        if (error === refusal && this.bookings.has(id)) return { nativeId: id };
+        if (error === refusal && this.bookings.has(id)) return { nativeId: id, values };
         throw error;
       });
     },
@@ -69,12 +70,12 @@ export class MemorySystems {
         return values ? { nativeId: id, values } : undefined;
       }),
     list: async () => [],
-    update: (_resource, { nativeId }, values) =>
+    update: ((_resource: Resource, { nativeId }: RecordRef, values: FieldValues) =>
       this.#call('crm.update', new Problem('crm_rejected', 'A rule.'), () => {
         const before = this.bookings.get(nativeId);
         if (!before) throw new Problem('not_found', 'Gone.');
         this.bookings.set(nativeId, { ...before, ...values });
-      }),
+      })) as Records['update'],
     remove: (_resource, { nativeId }) =>
       this.#call('crm.remove', new Problem('conflict', 'It is locked.'), () => {
         if (!this.bookings.delete(nativeId)) throw new Problem('not_found', 'Gone.');

@@ -174,11 +174,6 @@ describe('settings', () => {
     );
   });
 
-  test('a setting whose feature is not there yet is told', () => {
-    const dining = { DINING_BASE_URL: 'https://dining.example.com', DINING_USERNAME: 'gateway' };
-    assert.deepEqual(loadSettings(dining, empty).withoutEffect, ['dining.baseUrl', 'dining.username']);
-  });
-
   test('more than one worker need PostgreSQL and Redis', () => {
     assert.equal(loadSettings({}, empty).workers, 1);
     assert.deepEqual(faultsOf({ WORKERS: '1' }), []);

@@ -1,14 +1,20 @@
 import type { ObjectType, Row } from '../org/schema.ts';
 import type { FaultInput } from './fault-input.ts';
 
-/** What a fault may be matched against. */
-export interface FaultSubject {
+/** What a call asks for. */
+export interface FaultTarget {
   method: string;
   /** Path and query, decoded. */
   path: string;
   operation: string;
   object?: string | undefined;
+}
+
+/** What a fault may be matched against. */
+export interface FaultSubject extends FaultTarget {
   body: string;
+  /** The first part of a Composite call, under which it is known as well. */
+  firstPart?: FaultTarget | undefined;
 }
 
 function hasObject(subject: FaultSubject, object: string): boolean {
@@ -20,11 +26,15 @@ function hasObject(subject: FaultSubject, object: string): boolean {
   );
 }
 
-/** Method, operation and path alone. */
+/** Method, operation and path alone, of the call or of the first part of a Composite call. */
 export function matchesCall({ match }: FaultInput, subject: FaultSubject): boolean {
-  if (match.method !== undefined && match.method.toUpperCase() !== subject.method) return false;
-  if (match.operation !== undefined && match.operation !== subject.operation) return false;
-  return match.path === undefined || subject.path.includes(match.path);
+  const { method, operation, path } = match;
+  if (method === undefined && operation === undefined && path === undefined) return true;
+  const isMeant = (target: FaultTarget): boolean =>
+    (method === undefined || method.toUpperCase() === target.method) &&
+    (operation === undefined || operation === target.operation) &&
+    (path === undefined || target.path.includes(path));
+  return isMeant(subject) || (subject.firstPart !== undefined && isMeant(subject.firstPart));
 }
 
 /** All that the fault asks of a call. */

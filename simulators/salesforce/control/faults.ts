@@ -3,11 +3,19 @@ import { ApiError } from '../org/api-error.ts';
 import type { WriteGuard } from '../org/org.ts';
 import type { Row } from '../org/schema.ts';
 import type { FaultEffect, FaultInput, FaultKind } from './fault-input.ts';
-import { type FaultSubject, matches, matchesCall, matchesRecord } from './fault-matching.ts';
+import {
+  type FaultSubject,
+  type FaultTarget,
+  matches,
+  matchesCall,
+  matchesRecord,
+} from './fault-matching.ts';
 
 export interface Faults extends Omit<ArmedFaults<FaultInput>, 'strike' | 'latency'> {
   /** Strikes with the first armed fault of these kinds that matches. */
   strike(subject: FaultSubject, kinds: ReadonlySet<FaultKind>): StruckFault<FaultInput> | undefined;
+  /** Strikes one part of a Composite or Batch call, and returns its error. */
+  strikePart(part: FaultTarget): ApiError | undefined;
   /** All waiting times that are armed for this call, in milliseconds. */
   latency(subject: FaultSubject): number;
   /** Runs the synchronous work of a call, so that `guard` knows to which call a record belongs. */
@@ -48,12 +56,20 @@ function createRecordGuard(armed: ArmedFaults<FaultInput>): Pick<Faults, 'during
   };
 }
 
+function strikePart(armed: ArmedFaults<FaultInput>, part: FaultTarget): ApiError | undefined {
+  const subject = { ...part, body: '' };
+  const fault = armed.strike((each) => each.effect.kind === 'partError' && matches(each, subject));
+  if (fault?.effect.kind !== 'partError') return undefined;
+  return new ApiError(400, fault.effect.errorCode, fault.effect.message, []);
+}
+
 /** The faults that an org can be asked for: of whole calls, and of single records. */
 export function createFaults(): Faults {
   const armed = createArmedFaults<FaultInput>();
   return {
     ...armed,
     strike: (subject, kinds) => armed.strike((each) => kinds.has(each.effect.kind) && matches(each, subject)),
+    strikePart: (part) => strikePart(armed, part),
     latency: (subject) => armed.latency((each) => matches(each, subject)),
     ...createRecordGuard(armed),
   };

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { StruckFault } from '../../shared/armed-faults.ts';
 import { type HttpAnswer, type HttpCall, jsonAnswer } from '../../shared/exchange.ts';
 import type { FaultEffect, FaultInput, FaultKind } from '../control/fault-input.ts';
-import type { FaultSubject } from '../control/fault-matching.ts';
+import type { FaultSubject, FaultTarget } from '../control/fault-matching.ts';
 import type { Faults } from '../control/faults.ts';
 import type { Gate } from '../control/gate.ts';
 import type { Settings } from '../control/settings.ts';
@@ -91,7 +91,24 @@ function toSubject(call: HttpCall, operation: Operation): FaultSubject {
     get body() {
       return call.body.toString('utf8');
     },
+    get firstPart() {
+      return operation.name === 'composite' ? firstPartOf(call) : undefined;
+    },
   };
+}
+
+function firstPartOf(call: HttpCall): FaultTarget | undefined {
+  try {
+    const body = JSON.parse(call.body.toString('utf8')) as {
+      compositeRequest: [{ method: string; url: string }];
+    };
+    const [{ method, url }] = body.compositeRequest;
+    const { pathname, searchParams: query } = new URL(url, 'http://part');
+    const { name, object } = operationOf({ ...call, method, pathname, query });
+    return { method, path: decodedPath({ ...call, pathname, query }), operation: name, object };
+  } catch {
+    return undefined;
+  }
 }
 
 function errorAnswer(error: unknown, more: Record<string, string>): HttpAnswer {

@@ -31,6 +31,8 @@ export interface ApiContext {
   pageSize(): number;
   baseUrl(): string;
   usage(): { used: number; limit: number };
+  /** The error of an armed fault that strikes this part of a Composite or Batch call. */
+  refusePart(part: ApiCall): ApiError | undefined;
 }
 
 export function versionNumber(call: ApiCall): number {

@@ -52,7 +52,10 @@ function toCall(request: Subrequest): ApiCall {
 /** Runs a subrequest; a refusal becomes its answer. */
 export function runSubrequest(context: ApiContext, request: Subrequest, route: Route): ApiAnswer {
   try {
-    return route(context, toCall(request));
+    const part = toCall(request);
+    const refusal = context.refusePart(part);
+    if (refusal !== undefined) throw refusal;
+    return route(context, part);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return { status: error.status, body: error.toBody() };

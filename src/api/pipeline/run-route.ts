@@ -31,6 +31,7 @@ export function readIdempotencyKey(route: Route) {
 export function runRoute(route: Route, ledger: Ledger) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const call = startCall(request.id, request.consumer?.id, undefined, request.span);
+    call.isWrite = route.method !== 'GET';
     request.call = call;
     const prepared = route.prepare?.(request.body as never, request.bodyText);
     const handle = (claim: Claim | undefined) =>

@@ -13,6 +13,20 @@ const user = Type.Object(
   { additionalProperties: false },
 );
 
+/** More than any org's quota. */
+const manyCalls = 999_999_999_999_999;
+
+const quota = Type.Object(
+  {
+    used: Type.Integer({ description: 'Calls of the org in 24 hours.', minimum: 0, maximum: manyCalls }),
+    limit: Type.Integer({ description: 'Calls that it may make.', minimum: 0, maximum: manyCalls }),
+  },
+  {
+    description: 'Use of the daily quota of CRM calls, once the CRM has told.',
+    additionalProperties: false,
+  },
+);
+
 const report = Type.Object(
   {
     status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
@@ -26,6 +40,7 @@ const report = Type.Object(
           maxLength: 1000,
         }),
       ),
+      quota: Type.Optional(quota),
     }),
     secretsManager: connection('Where consumers and keys come from.'),
     database: connection('Where idempotency keys are remembered.'),
@@ -39,7 +54,11 @@ const report = Type.Object(
 
 const example = {
   status: 'ok',
-  crm: { connected: true, user: { Id: '0055g00000AbCdEAAV', Name: 'Handoff Gateway Integration' } },
+  crm: {
+    connected: true,
+    user: { Id: '0055g00000AbCdEAAV', Name: 'Handoff Gateway Integration' },
+    quota: { used: 1806, limit: 150_000 },
+  },
   secretsManager: { connected: true },
   database: { connected: true },
   cache: { connected: true },

@@ -10,7 +10,6 @@ import { openSecretsManager } from '../../secrets/open-secrets-manager.ts';
 import type { Settings } from '../../settings/settings.ts';
 import { endAtTheLatest, onSignals } from '../signals.ts';
 import { explainTakenPort } from '../taken-port.ts';
-import { warnOfSettingsWithoutEffect } from '../without-effect.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';
 
@@ -23,7 +22,6 @@ import { WorkerGroup } from './worker-group.ts';
 export async function serveWithWorkers(settings: Settings): Promise<void> {
   if (cluster.isWorker) return runWorker(settings);
   const log = createLog(settings.logLevel, { pid: process.pid });
-  warnOfSettingsWithoutEffect(settings, log);
   const opened = new AsyncDisposableStack();
   const env: NodeJS.ProcessEnv = {};
   const metrics = new WorkerMetrics();

@@ -57,6 +57,13 @@ export function readPath(row: CrmRow, field: Field): unknown {
   return content ?? null;
 }
 
+/** The External ID of a row, as the CRM has it; empty where it has none. */
+export function readKey(resource: Resource, row: CrmRow): string {
+  const field = resource.fields['id'];
+  const key = field && readPath(row, field);
+  return typeof key === 'string' ? key : '';
+}
+
 /** Undefined for content that is not of the type. */
 const readers: Record<FieldKind, (content: unknown) => string | undefined> = {
   text: (content) => (typeof content === 'string' ? content : undefined),

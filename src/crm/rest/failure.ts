@@ -29,6 +29,10 @@ export type FailureKind =
   | 'no_token'
   /** No time was left before the deadline; nothing was sent. */
   | 'late'
+  /** Too many requests wait already; nothing was sent. */
+  | 'crowded'
+  /** The CRM failed call after call, and calls are held back until it answers; nothing was sent. */
+  | 'open'
   /** An answer or an error that is not known. */
   | 'broken';
 

@@ -1,48 +1,49 @@
 import { type Call, remainingMs } from '../../base/call.ts';
-import { Problem } from '../../base/problem.ts';
+import { CrmFailure } from './failure.ts';
+import { FairQueue } from './fair-queue.ts';
 
-/** Calls that may wait for each slot; more would only wait in vain. */
-const waitingPerSlot = 50;
-
-export interface Limiter {
-  /** Runs the work as soon as a slot is free, first come first served. Throws `Problem` (crm_unavailable). */
-  run<T>(call: Call, work: () => Promise<T>): Promise<T>;
+/** A call that many requests share. It takes turns with the consumers' own calls under a name of its own. */
+export interface SharedCall extends Call {
+  turn: string;
 }
 
-/** Bounds the calls in flight. Turns by consumer, where one must not starve the others, would go here. */
+export interface Limiter {
+  /**
+   * Runs the work as soon as a slot is free; where many wait, parties take turns: consumers, and calls that several
+   * requests share. Throws `CrmFailure` (crowded) where the call's time ends first.
+   */
+  run<T>(call: Call | SharedCall, work: () => Promise<T>): Promise<T>;
+}
+
+/** Bounds the calls in flight. How many may wait is seen to at the door (`room.ts`). */
 export function createLimiter(slots: number): Limiter {
   let free = slots;
-  /** In order of arrival; a waiter that gave up takes itself out. */
-  const waiting = new Set<() => void>();
+  const waiting = new FairQueue<() => void>();
 
-  const take = async (call: Call): Promise<void> => {
+  const take = (call: Call | SharedCall): Promise<void> | undefined => {
     if (free > 0) {
       free -= 1;
-      return;
+      return undefined;
     }
-    if (waiting.size >= slots * waitingPerSlot) throw tooMany();
-    await new Promise<void>((resolve, reject) => {
+    const party = 'turn' in call ? call.turn : `consumer ${call.consumerId ?? ''}`;
+    return new Promise<void>((resolve, reject) => {
       const turn = () => {
         clearTimeout(timer);
         resolve();
       };
       const timer = setTimeout(() => {
-        waiting.delete(turn);
-        reject(tooMany());
+        waiting.delete(party, turn);
+        reject(crowded());
       }, remainingMs(call));
-      waiting.add(turn);
+      waiting.add(party, turn);
     });
   };
 
   /** The slot goes straight to the next in line, so that nobody who comes later slips in. */
   const giveBack = () => {
-    const [next] = waiting;
-    if (next === undefined) {
-      free += 1;
-      return;
-    }
-    waiting.delete(next);
-    next();
+    const next = waiting.next();
+    if (next === undefined) free += 1;
+    else next();
   };
 
   return {
@@ -57,6 +58,6 @@ export function createLimiter(slots: number): Limiter {
   };
 }
 
-function tooMany(): Problem {
-  return new Problem('crm_unavailable', 'Too many requests wait for the CRM.', { retryAfter: 1 });
+export function crowded(): CrmFailure {
+  return new CrmFailure('crowded', 'too many requests wait for the CRM', { retryAfter: 1 });
 }

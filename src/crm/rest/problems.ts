@@ -40,11 +40,13 @@ const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference
     retryAfter: 5,
   },
   late: { code: 'crm_timeout', detail: 'No time was left for the call to the CRM.' },
+  crowded: { code: 'crm_unavailable', detail: 'Too many requests wait for the CRM.', retryAfter: 1 },
+  open: { code: 'crm_unavailable', detail: 'The CRM does not answer at the moment.', retryAfter: 1 },
   broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
 };
 
 /** A failure as the `Problem` that callers get: the API's names, no native id, nothing of the CRM's credentials. */
-export function toProblem(failure: CrmFailure, request: CrmRequest): Problem {
+export function toProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resource'>): Problem {
   const { kind, facts } = failure;
   const common: ProblemFacts = {
     cause: failure,

@@ -19,6 +19,8 @@ export interface CrmRequest {
   resource?: Resource;
   /** The path names one record: NOT_FOUND then means that this record is gone. */
   addressesRecord?: boolean;
+  /** Records that were gathered into it. One that holds several and takes too long is halved, not repeated. */
+  records?: number;
 }
 
 export interface CrmAnswer {
@@ -28,11 +30,20 @@ export interface CrmAnswer {
   body: unknown;
 }
 
-/** One policy around another: the layers of the client all have this shape. */
+/** One request through all layers of the client. */
 export type Send = (request: CrmRequest, call: Call) => Promise<CrmAnswer>;
 
+/**
+ * A request that is written only once it has its slot, so that what arrives while it waits can still join it. Written
+ * once: asked again, it is the same.
+ */
+export type Draft = () => CrmRequest;
+
+/** One policy around another: the layers of the client all have this shape. */
+export type SendDraft = (draft: Draft, call: Call) => Promise<CrmAnswer>;
+
 /** The layers below the token policy. */
-export type SendWithToken = (request: CrmRequest, call: Call, token: AccessToken) => Promise<CrmAnswer>;
+export type SendWithToken = (draft: Draft, call: Call, token: AccessToken) => Promise<CrmAnswer>;
 
 /** A single header's value. */
 export function header(headers: CrmAnswer['headers'], name: string): string | undefined {

@@ -29,7 +29,8 @@ export function shortestCallMs(timeoutMs: number): number {
 export function createTransport(options: TransportOptions): SendWithToken {
   const { http, quota, metrics } = options;
   const noteToken = createTokenGauges(metrics);
-  return async (request, call, token) => {
+  return async (draft, call, token) => {
+    const request = draft();
     const timeoutMs = Math.min(options.timeoutMs, remainingMs(call));
     if (timeoutMs < shortestCallMs(options.timeoutMs)) {
       throw new CrmFailure('late', 'no time was left for the call');
@@ -39,6 +40,7 @@ export function createTransport(options: TransportOptions): SendWithToken {
     const span = call.span.child('client', `crm ${request.operation}`, {
       'http.request.method': request.method,
       'server.address': new URL(token.instanceUrl).hostname,
+      'handoff.crm.records': request.records ?? 1,
     });
     let outcome = 'ok';
     try {

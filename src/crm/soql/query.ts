@@ -27,8 +27,23 @@ const uuidShape = "'________-____-____-____-____________'";
 /** The record with this External ID (two, where the CRM has it in lower and in upper case). */
 export function findQuery(resource: Resource, externalId: string): string {
   const key = fieldOf(resource, 'id').crm.path;
-  const spellings = [externalId.toLowerCase(), externalId.toUpperCase()].map(quoteText);
-  return `${select(resource)} WHERE ${key} IN (${spellings.join(', ')}) LIMIT 2`;
+  const spellings = [externalId.toLowerCase(), externalId.toUpperCase()];
+  return `${select(resource)} WHERE ${key} IN ${listOf(spellings)} LIMIT 2`;
+}
+
+/** The records with these External IDs; each may come in lower and in upper case. */
+export function findManyQuery(resource: Resource, externalIds: readonly string[]): string {
+  const spellings = externalIds.flatMap((id) => [id.toLowerCase(), id.toUpperCase()]);
+  return `${select(resource)} WHERE ${fieldOf(resource, 'id').crm.path} IN ${listOf(spellings)}`;
+}
+
+/** The records with these identifiers of the CRM's own. */
+export function byIdsQuery(resource: Resource, nativeIds: readonly string[]): string {
+  return `${select(resource)} WHERE Id IN ${listOf(nativeIds)}`;
+}
+
+function listOf(texts: readonly string[]): string {
+  return `(${texts.map(quoteText).join(',')})`;
 }
 
 /** A page, newest first, ties broken by External ID. */

@@ -4,7 +4,6 @@ import type { FieldValues, StoredRecord } from '../../../resources/records.ts';
 import { changeSchema, entityTag, representationSchema } from '../../../resources/representation.ts';
 import { requireMatch } from '../../pipeline/conditional.ts';
 import { defineRoute, type Route } from '../../route.ts';
-import { afterWrite } from './create.ts';
 import * as shared from './shared.ts';
 
 /** Changes a record: each field that is sent replaces the whole value. */
@@ -57,8 +56,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
         throw changedMeanwhile();
       }
       await claim.confirmOwnership();
-      await records.update(resource, record, values, call);
-      const changed = await records.find(resource, id, call).catch(afterWrite);
+      const changed = await records.update(resource, record, values, call, { readBack: true });
       if (!changed) throw shared.notFound(resource);
       return shared.recordAnswer(200, context, changed);
     },

@@ -1,6 +1,6 @@
 import type { Call } from '../../../base/call.ts';
-import { Problem } from '../../../base/problem.ts';
 import { readFieldValues } from '../../../resources/field-values.ts';
+import type { StoredRecord } from '../../../resources/records.ts';
 import { creationSchema, representationSchema } from '../../../resources/representation.ts';
 import { type Answer, defineRoute, type Route } from '../../route.ts';
 import * as shared from './shared.ts';
@@ -31,10 +31,12 @@ export function createRoute(context: shared.RecordsContext): Route {
     async handle({ prepared: values, call, claim }) {
       const { externalId } = claim;
       await claim.confirmOwnership();
-      await records.create(resource, externalId, { ...values, status: 'created' }, call);
-      const created = await settle(context, externalId, call).catch(afterWrite);
+      const record = await records.create(resource, externalId, { ...values, status: 'created' }, call, {
+        readBack: true,
+      });
       // Somebody who found it in a list has deleted it already.
-      return created ?? Promise.reject(shared.notFound(resource));
+      if (!record) throw shared.notFound(resource);
+      return creationAnswer(context, record, externalId);
     },
   });
 }
@@ -47,13 +49,11 @@ async function settle(
 ): Promise<Answer | undefined> {
   const { resource, records } = context;
   const record = await records.find(resource, externalId, call);
-  if (!record) return undefined;
-  const answer = shared.recordAnswer(201, context, record);
-  return { ...answer, headers: { ...answer.headers, location: `/v1/${resource.collection}/${externalId}` } };
+  return record && creationAnswer(context, record, externalId);
 }
 
-/** The write is done and only its result could not be read: the caller must not take it for undone. */
-export function afterWrite(error: unknown): never {
-  if (!(error instanceof Problem) || error.status < 500) throw error;
-  throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
+function creationAnswer(context: shared.RecordsContext, record: StoredRecord, externalId: string): Answer {
+  const answer = shared.recordAnswer(201, context, record);
+  const location = `/v1/${context.resource.collection}/${externalId}`;
+  return { ...answer, headers: { ...answer.headers, location } };
 }
