@@ -20,28 +20,7 @@ export function createMetrics() {
       aggregator: 'min',
       registers,
     }),
-    authenticationAttempts: new Counter({
-      name: 'handoff_authentication_attempts_total',
-      help: 'Authentication attempts by result.',
-      labelNames: ['result'] as const,
-      registers,
-    }),
-    secretsLoadedAt: new Gauge({
-      name: 'handoff_secrets_loaded_timestamp_seconds',
-      help: 'When all consumers and keys were last read from the secrets manager without a failure.',
-      aggregator: 'min',
-      registers,
-    }),
-    auditAttemptsDropped: new Counter({
-      name: 'handoff_audit_attempts_dropped_total',
-      help: 'Authentication attempts that never reached the database, which was away for too long; the log has them.',
-      registers,
-    }),
-    tlsHandshakeFailures: new Counter({
-      name: 'handoff_tls_handshake_failures_total',
-      help: 'Connections to the API port that never got through the TLS handshake.',
-      registers,
-    }),
+    ...accessMetrics(registers),
     ...crmMetrics(registers),
     ...partnerMetrics(registers),
     ...gatheringMetrics(registers),
@@ -77,6 +56,34 @@ function partnerMetrics(registers: Registry[]) {
       name: 'handoff_reservation_outcomes_total',
       help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of who gets in, and of what that is judged by. */
+function accessMetrics(registers: Registry[]) {
+  return {
+    authenticationAttempts: new Counter({
+      name: 'handoff_authentication_attempts_total',
+      help: 'Authentication attempts by result.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    secretsLoadedAt: new Gauge({
+      name: 'handoff_secrets_loaded_timestamp_seconds',
+      help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      aggregator: 'min',
+      registers,
+    }),
+    auditAttemptsDropped: new Counter({
+      name: 'handoff_audit_attempts_dropped_total',
+      help: 'Authentication attempts that never reached the database, which was away for too long; the log has them.',
+      registers,
+    }),
+    tlsHandshakeFailures: new Counter({
+      name: 'handoff_tls_handshake_failures_total',
+      help: 'Connections to the API port that never got through the TLS handshake.',
       registers,
     }),
   };
