@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOperationsServer } from './api/operations-server.ts';
 import { createCursorCodec } from './api/pipeline/cursor.ts';
-import { createSettle } from './api/pipeline/settle.ts';
 import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
@@ -10,7 +9,7 @@ import { openTlsDoor, type TlsDoor } from './api/tls/tls-door.ts';
 import { lockDataDir } from './base/data-dir-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
-import { type Connectors, healthOf, openConnectors } from './connectors/registry.ts';
+import { type Connectors, healthOf } from './connectors/registry.ts';
 import { type Audit, createAudit } from './consumers/audit.ts';
 import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
@@ -19,19 +18,20 @@ import { createRateLimits } from './consumers/rate-limits.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { hashConnection } from './crm/token/access-token.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
-import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulated-partner.ts';
-import { createHousekeeping } from './idempotency/housekeeping.ts';
+import type { SimulatedPartner } from './embedded/simulated-partner.ts';
 import { createLedger } from './idempotency/ledger.ts';
-import { createJobQueue } from './jobs/job-queue.ts';
 import { cachedMembers } from './member-cache/cached-members.ts';
 import { createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
+import { connectPartners } from './partners.ts';
+import type { Reservations } from './reservations/reservations.ts';
 import { openSecretsManager } from './secrets/open-secrets-manager.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
 import type { CrmAddress, Settings } from './settings/settings.ts';
+import { startJobs } from './start-jobs.ts';
 import type { Database } from './store/database.ts';
 import { createDatabaseLocks } from './store/database-locks.ts';
 import { isAway } from './store/is-away.ts';
@@ -109,12 +109,14 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, { secrets, cache, database });
-    const { connectors, diningPartner } = await connectPartners(context, secrets);
+    const partners = await connectPartners({ ...context, secrets, database, crm });
+    const { connectors, reservations, diningPartner } = partners;
     const members = createMembers(context, cache, org);
     const webhooks = await openWebhooks(context, { secrets, database, members });
-    const parts = { secrets, cache, database, consumers, audit, crm, connectors, members, webhooks };
+    const found = { secrets, cache, database, consumers, audit, crm };
+    const parts = { ...found, connectors, reservations, members, webhooks };
     const routes = buildRoutes(parts);
-    startJobs(context, { ...parts, routes });
+    startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
     ready = true;
@@ -257,23 +259,6 @@ async function connectCrm(
   return { crm, org };
 }
 
-/** The systems that reservations span. Production takes no simulated one. */
-async function connectPartners(
-  { settings, log, metrics, opened }: Context,
-  secrets: SecretsManager,
-): Promise<{ connectors: Connectors; diningPartner: SimulatedPartner | undefined }> {
-  const { dataDir, diningPasswordSecret: passwordSecret, secretsRefreshSeconds, production } = settings;
-  const isSimulated = settings.dining === undefined && !production;
-  const diningPartner = isSimulated
-    ? await startSimulatedPartner({ secrets, passwordSecret, dataDir })
-    : undefined;
-  if (diningPartner) opened.defer(() => diningPartner.close());
-  const address = settings.dining ?? diningPartner?.address;
-  const dining = address && { ...address, passwordSecret };
-  const connectors = openConnectors({ dining, secrets, secretsRefreshSeconds, log, metrics, opened });
-  return { connectors, diningPartner };
-}
-
 /** The members of this org in the cache that others may share. */
 function createMembers({ settings, metrics }: Context, cache: SharedCache, org?: SimulatedOrg): MemberCache {
   const { environment, memberCacheSeconds: seconds } = settings;
@@ -309,25 +294,17 @@ interface Parts {
   audit: Audit;
   crm: Crm;
   connectors: Connectors;
+  reservations: Reservations | null;
   members: MemberCache;
   webhooks: Webhooks;
 }
 
-function buildRoutes({
-  secrets,
-  cache,
-  database,
-  consumers,
-  audit,
-  crm,
-  connectors,
-  members,
-  webhooks,
-}: Parts): Route[] {
+function buildRoutes(parts: Parts): Route[] {
+  const { secrets, cache, database, consumers, audit, crm, connectors, reservations, members, webhooks } =
+    parts;
   const health = createHealth(
     {
-      // It shares its looks itself, and learns from every call.
-      crm: async () => ({ ...(await crm.health.check()) }),
+      ...healthOf(connectors),
       secretsManager: shareProbe(async () => {
         await secrets.checkHealth();
         const { connected: isConnected } = consumers.directory.status();
@@ -335,7 +312,6 @@ function buildRoutes({
       }),
       database: shareProbe(connected(() => database.checkHealth())),
       cache: shareProbe(connected(() => cache.checkHealth())),
-      ...healthOf(connectors),
     },
     ['crm', 'database'],
   );
@@ -343,40 +319,9 @@ function buildRoutes({
   const { administration, directory } = consumers;
   const { records } = crm;
   return allRoutes({
-    ...{ records, members: cachedMembers(records, members), webhooks },
+    ...{ records, members: cachedMembers(records, members), webhooks, reservations },
     ...{ administration, directory, audit, cursors, health, version },
   });
-}
-
-/** The jobs start beside the service: nobody who calls it waits for them. */
-function startJobs(
-  { settings, log, metrics, opened, stopping }: Context,
-  { database, audit, crm, webhooks, routes }: Parts & { routes: readonly Route[] },
-): void {
-  const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
-  const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
-  const jobs = createJobQueue({
-    database,
-    log,
-    metrics,
-    jobs: [
-      // Its repeats fill the minute until the next check.
-      { name: 'refresh-crm-token', cron: '* * * * *', run: () => crm.tokens.refreshIfDue(), retries: 5 },
-      { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
-      {
-        name: 'clear-authentication-attempts',
-        cron: '17 * * * *',
-        run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
-      },
-      { name: 'process-webhooks', cron: '* * * * *', run: webhooks.processDue },
-      { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
-    ],
-  });
-  opened.defer(() => jobs.stop());
-  const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
-  waitUntilAvailable(() => jobs.start(), wait).catch(() =>
-    log.debug({}, 'stopped before the jobs were started'),
-  );
 }
 
 interface ServerParts {

@@ -52,6 +52,8 @@ export interface Answer {
   headers?: Record<string, string>;
   /** JSON, unless `headers` names another content type. */
   body?: string;
+  /** The claim of the key was completed with it already. */
+  isStored?: true;
 }
 
 /** A documented answer: what it means, its schema, an example, and headers beyond the usual. */

@@ -1,5 +1,6 @@
 import type { Audit } from '../consumers/audit.ts';
 import type { HealthReport } from '../observability/health.ts';
+import type { Reservations } from '../reservations/reservations.ts';
 import { member } from '../resources/members.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
@@ -23,11 +24,16 @@ import { listRoute } from './v1/records/list.ts';
 import { readRoute } from './v1/records/read.ts';
 import { removeRoute } from './v1/records/remove.ts';
 import { recordsContext } from './v1/records/shared.ts';
+import { cancelReservationRoute } from './v1/reservations/cancel.ts';
+import { createReservationRoute } from './v1/reservations/create.ts';
+import { readReservationRoute } from './v1/reservations/read.ts';
 import { type CrmMembersWebhook, crmMembersWebhookRoute } from './v1/webhooks/crm-members.ts';
 
 /** What the routes work with. */
 export interface Services extends ConsumersContext {
   records: Records;
+  /** Null where no dining partner is configured: then its paths do not exist. */
+  reservations: Reservations | null;
   /** Reads one member, from the cache where it may. */
   members: Pick<Records, 'find'>;
   webhooks: CrmMembersWebhook;
@@ -40,10 +46,10 @@ export interface Services extends ConsumersContext {
 
 /** Every route of the service, in the order of the documentation. */
 export function allRoutes(services: Services): Route[] {
-  const { records, audit, cursors, health, version } = services;
+  const { records, reservations, audit, cursors, health, version } = services;
   const members = recordsContext(member, records);
   const quotes = recordsContext(quote, records);
-  const bookings = recordsContext(booking, records);
+  const bookings = recordsContext(booking, records, reservations);
   let document: string | undefined;
   const routes: Route[] = [
     handoffRoute({ records }),
@@ -56,6 +62,13 @@ export function allRoutes(services: Services): Route[] {
       changeRoute(context),
       removeRoute(context),
     ]),
+    ...(reservations === null
+      ? []
+      : [
+          createReservationRoute({ reservations, records }),
+          readReservationRoute({ reservations }),
+          cancelReservationRoute({ reservations }),
+        ]),
     crmMembersWebhookRoute(services.webhooks),
     listConsumersRoute(services, cursors),
     createConsumerRoute(services),

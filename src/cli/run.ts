@@ -10,6 +10,7 @@ import { registerConsumerCommands } from './consumer.ts';
 import type { ConsumerContext } from './consumer-command.ts';
 import { runDoctor } from './doctor.ts';
 import { migrateDatabase } from './migrate.ts';
+import { registerReservationCommands } from './reservation.ts';
 import { serve } from './serve.ts';
 import { registerWebhookCommands } from './webhook.ts';
 
@@ -35,6 +36,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
   registerConsumerCommands(program, async () => openConsumers(configFile()));
+  registerReservationCommands(program, configFile);
   registerWebhookCommands(program, configFile);
   try {
     await program.parseAsync(args, { from: 'user' });

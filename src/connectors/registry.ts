@@ -2,10 +2,12 @@ import type { Probe } from '../observability/health.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import { type CrmConnectorOptions, createCrmConnector } from './crm.ts';
 import { createDiningConnector, type DiningSettings } from './dining/dining-connector.ts';
 
 /** What connectors are made of. The settings of one that is not configured are undefined. */
 export interface ConnectorOptions {
+  crm: CrmConnectorOptions;
   dining: DiningSettings | undefined;
   secrets: SecretsManager;
   secretsRefreshSeconds: number;
@@ -18,6 +20,7 @@ export interface ConnectorOptions {
 /** The register: every connector, a line each; undefined where it is not configured. */
 export function openConnectors(options: ConnectorOptions) {
   return {
+    crm: createCrmConnector(options.crm),
     dining: options.dining && createDiningConnector({ ...options, ...options.dining }),
   };
 }

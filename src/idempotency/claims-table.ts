@@ -1,5 +1,5 @@
-import { sql } from 'kysely';
-import type { Database } from '../store/database.ts';
+import { type Kysely, sql } from 'kysely';
+import type { Database, Tables } from '../store/database.ts';
 
 /** How long an owner may be silent: longer than a request lives, so that only dead owners are replaced. */
 export const leaseSeconds = 30;
@@ -165,6 +165,22 @@ export class ClaimsTable {
     `.execute(this.#db);
     return numAffectedRows === 1n;
   }
+}
+
+/**
+ * Completes a claim for a plan that outlives its request, in the transaction that ends the plan. The plan has a fence of
+ * its own: whoever owns the claim by now, this is the answer. Without effect where the claim is completed or gone.
+ */
+export async function completeForPlan(
+  transaction: Kysely<Tables>,
+  { consumerId, key, externalId }: Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'>,
+  { status, headers, body }: StoredAnswer,
+): Promise<void> {
+  await sql`
+    update idempotency_claims set completed_at = now(), response_status = ${status},
+      response_headers = ${JSON.stringify(headers)}::jsonb, response_body = ${body}
+    where consumer_id = ${consumerId} and key = ${key} and external_id = ${externalId} and completed_at is null
+  `.execute(transaction);
 }
 
 /** What one claim is known by; keys are in lower case. */

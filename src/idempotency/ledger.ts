@@ -37,6 +37,8 @@ const certainMs = 5000;
 
 /** The right to carry out the request, and the record that it is about. */
 export interface Claim {
+  readonly consumerId: string;
+  readonly key: string;
   readonly externalId: string;
   /** An earlier owner may have got as far as the CRM. */
   readonly continued: boolean;
@@ -48,6 +50,9 @@ export interface Claim {
   confirmOwnership(): Promise<void>;
 }
 
+/** An answer; `isStored` where the plan that came to it has completed the claim itself. */
+export type ExecutedAnswer = StoredAnswer & { isStored?: true };
+
 export interface Ledger {
   /**
    * Carries the request out under its key, or answers from an earlier run. What `execute` returns is stored: a repeat
@@ -57,7 +62,7 @@ export interface Ledger {
    */
   run(
     request: KeyedRequest,
-    execute: (claim: Claim) => Promise<StoredAnswer>,
+    execute: (claim: Claim) => Promise<ExecutedAnswer>,
     admit?: () => void,
   ): Promise<{ answer: StoredAnswer; replayed: boolean }>;
 }
@@ -96,7 +101,7 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
         return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
       }
       metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
-      let answer: StoredAnswer;
+      let answer: ExecutedAnswer;
       try {
         answer = await execute(ownedClaim(claims, request, row, claimedAt));
       } catch (error) {
@@ -104,10 +109,9 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
         await claims.release(request, row.fence).catch(() => undefined);
         throw error;
       }
-      const isStored = await orUnavailable(
-        () => complete({ claim: request, fence: row.fence, answer }),
-        true,
-      );
+      const isStored =
+        answer.isStored ??
+        (await orUnavailable(() => complete({ claim: request, fence: row.fence, answer }), true));
       if (!isStored) throw inProgress();
       return { answer, replayed: false };
     },
@@ -136,7 +140,10 @@ async function answerUnadmitted(
 }
 
 function ownedClaim(claims: ClaimsTable, request: KeyedRequest, row: ClaimRow, claimedAt: number): Claim {
+  const { consumerId, key } = request;
   return {
+    consumerId,
+    key,
     externalId: row.external_id,
     continued: row.continued,
     before: row.entity_tag_before ?? undefined,
@@ -177,7 +184,8 @@ function keyReused(): Problem {
   });
 }
 
-function inProgress(): Problem {
+/** What a repeat is told while the first request, or its plan, is under way. */
+export function inProgress(): Problem {
   const detail =
     'The first request with this Idempotency-Key is still running. Send the same request again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });

@@ -22,13 +22,7 @@ export function createMetrics() {
     }),
     ...accessMetrics(registers),
     ...crmMetrics(registers),
-    partnerCallDuration: new Histogram({
-      name: 'handoff_partner_call_duration_seconds',
-      help: 'Duration of calls to partners by partner, operation and outcome.',
-      labelNames: ['partner', 'operation', 'outcome'] as const,
-      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers,
-    }),
+    ...partnerMetrics(registers),
     ...gatheringMetrics(registers),
     ...tokenMetrics(registers),
     jobQueueDepth: new Gauge({
@@ -42,6 +36,25 @@ export function createMetrics() {
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by what the ledger said.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** What is measured of partners, and of what is reserved with them. */
+function partnerMetrics(registers: Registry[]) {
+  return {
+    partnerCallDuration: new Histogram({
+      name: 'handoff_partner_call_duration_seconds',
+      help: 'Duration of calls to partners by partner, operation and outcome.',
+      labelNames: ['partner', 'operation', 'outcome'] as const,
+      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+      registers,
+    }),
+    reservationOutcomes: new Counter({
+      name: 'handoff_reservation_outcomes_total',
+      help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
       labelNames: ['outcome'] as const,
       registers,
     }),

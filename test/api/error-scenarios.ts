@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ProblemCode } from '../../src/base/problem.ts';
 import type { RequestOptions, TestGateway } from '../support/gateway.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
+import { newReservation } from '../support/reservations.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 
 /** What the scenarios play on. */
@@ -52,6 +53,15 @@ async function during(
   const response = await send();
   await armed.remove();
   await untilCrmIsBack(() => gateway.request(missing()));
+  return response;
+}
+
+/** Orders a table while the partner does that. */
+async function reserve({ gateway, request }: Stage, effect: object): Promise<Response> {
+  const fault = await gateway.diningPartner.arm({ match: { operation: 'CreateBooking' }, effect });
+  const body = newReservation(gateway.org.memberId);
+  const response = await request('/v1/reservations', { body, headers: key() });
+  await fault.remove();
   return response;
 }
 
@@ -109,7 +119,7 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
       request('/v1/quotes', { body: newQuote(gateway), headers: key() }),
     );
   },
-  partner_rejected: { notReachableYet: 'there are no reservations yet' },
+  partner_rejected: (stage) => reserve(stage, { kind: 'failure', cause: 'SLOT_UNAVAILABLE' }),
   rate_limited: async ({ gateway, request }) => {
     const as = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
     const path = missing();
@@ -121,7 +131,7 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     const gone = { kind: 'error', status: 403, errorCode: 'API_DISABLED_FOR_ORG', message: 'off' };
     return during(stage, { match: { object: 'Quote__c' }, effect: gone }, () => stage.request(missing()));
   },
-  partner_error: { notReachableYet: 'there are no reservations yet' },
+  partner_error: (stage) => reserve(stage, { kind: 'answer', status: 200, body: 'no json' }),
   crm_unavailable: async (stage) => {
     const path = await create(stage);
     return during(stage, { match: { operation: 'update' }, effect: { kind: 'reset' } }, () =>
@@ -132,7 +142,7 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     during(stage, { match: { object: 'Quote__c' }, effect: { kind: 'dailyLimit' } }, () =>
       stage.request(missing()),
     ),
-  partner_unavailable: { notReachableYet: 'there are no reservations yet' },
+  partner_unavailable: (stage) => reserve(stage, { kind: 'error', status: 503 }),
   store_unavailable: async ({ gateway, request, database }) => {
     await database.cut();
     const response = await request('/v1/quotes', { body: newQuote(gateway), headers: key() });
@@ -155,5 +165,5 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
       stage.request(path, change()),
     );
   },
-  partner_timeout: { notReachableYet: 'there are no reservations yet' },
+  partner_timeout: (stage) => reserve(stage, { kind: 'error', status: 504 }),
 };

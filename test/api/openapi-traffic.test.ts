@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublic } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
+import { newReservation } from '../support/reservations.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 import { assertFits, type Prism, startPrism } from './prism.ts';
 
@@ -118,6 +119,31 @@ describe('what the service answers fits its document', () => {
     assert.ok(next_cursor);
     await send(`${path}&cursor=${next_cursor}`, options);
   };
+
+  test('reservations, from creation to cancellation, each step replayed', async () => {
+    const body = newReservation(gateway.org.memberId);
+    const options = { body, ...keyed() };
+    const created = await send('/v1/reservations', options);
+    assert.equal(created.status, 201);
+    assert.equal((await send('/v1/reservations', options)).headers.get('idempotent-replayed'), 'true');
+    const path = created.headers.get('location') ?? '';
+    const etag = await read(path);
+    await send(path, { method: 'DELETE', ...keyed(undefined, { 'if-match': '"old"' }) });
+    const cancellation = { method: 'DELETE', ...keyed(undefined, { 'if-match': etag }) };
+    assert.equal((await send(path, cancellation)).status, 204);
+    assert.equal((await send(path, cancellation)).status, 204);
+    await read(path);
+    await gateway.diningPartner.set({ seats: 3 });
+    const refused = await send('/v1/reservations', {
+      body: newReservation(gateway.org.memberId),
+      ...keyed(),
+    });
+    assert.equal(refused.status, 422);
+    await gateway.diningPartner.set({ seats: 100 });
+    const partner = await gateway.diningPartner.arm({ effect: { kind: 'error', status: 503 } });
+    await read(path);
+    await partner.remove();
+  });
 
   test('members', async () => {
     await read(`/v1/members/${gateway.org.memberId}`);

@@ -34,6 +34,7 @@ test('the commands of the README run', async (context) => {
     assert.match(stdout, /"type":"quote","status":"created"/);
     assert.match(stdout, /"details":\{"rate_key":"20270412\|W\|1\|1073\|DBT\.SU","net":612\.40,/);
     assert.match(stdout, /"name":"Casa Olivo, table for 4"/);
+    assert.match(stdout, /"status":"confirmed",.*"name":"Casa Olivo, lunch for 2"/);
     assert.match(stdout, /"status":"ok"/);
     assert.match(stdout, /^ready$/m);
     assert.match(stdout, /API secret {3}hgs_/);

@@ -9,6 +9,7 @@ export interface ProblemBody {
   required?: object;
   retry_after?: number;
   external_id?: string;
+  cause?: string;
 }
 
 /** Asserts that an answer is this problem and names these places (pointers, parameters or headers), and returns it. */

@@ -5,5 +5,15 @@ function isText(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0');
 }
 
+/** Patterns that schemas of requests may have, and what is said of a text that does not fit. */
+export const patterns = {
+  notBlank: { source: '\\S', message: 'must hold more than white space' },
+  phone: { source: '^\\+[0-9]{7,15}$', message: 'must be + and 7 to 15 digits' },
+  utcSeconds: {
+    source: '^[^.]{19}(\\.0{1,9})?Z$',
+    message: 'must be a time in UTC with whole seconds, for example 2026-12-04T19:00:00Z',
+  },
+};
+
 /** Formats that schemas of requests may name, beyond those of JSON Schema; `uuid` replaces the laxer usual one. */
 export const formats = { uuid: isUuid, text: isText };

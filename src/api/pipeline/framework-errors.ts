@@ -1,5 +1,6 @@
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
 import { type Fault, Problem } from '../../base/problem.ts';
+import { patterns } from './formats.ts';
 
 /** Most faults that one answer lists. */
 export const maxFaults = 20;
@@ -66,6 +67,10 @@ function pathOf({ instancePath, params }: FastifySchemaValidationError): string 
   return `${instancePath}/${member.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
+const patternMessages = new Map<unknown, string>(
+  Object.values(patterns).map(({ source, message }) => [source, message]),
+);
+
 const formats: Record<string, string> = {
   uuid: 'must be a UUID',
   text: 'must be well-formed text without the NUL character',
@@ -91,7 +96,7 @@ function messageOf({ keyword, params, message }: FastifySchemaValidationError): 
     case 'maximum':
       return `must be at most ${limit}`;
     case 'pattern':
-      return params.pattern === '\\S' ? 'must hold more than white space' : (message ?? 'is not valid');
+      return patternMessages.get(params.pattern) ?? message ?? 'is not valid';
     case 'format':
       return formats[format ?? ''] ?? `must be a valid ${format}`;
     case 'type':

@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Call, startCall } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
-import type { StoredAnswer } from '../../idempotency/claims-table.ts';
 import { fingerprint } from '../../idempotency/fingerprint.ts';
 import { parseIdempotencyKey } from '../../idempotency/key.ts';
-import type { Claim, Ledger } from '../../idempotency/ledger.ts';
+import type { Claim, ExecutedAnswer, Ledger } from '../../idempotency/ledger.ts';
 import type { Answer, Route } from '../route.ts';
 import { withLedgerSpans } from './ledger-spans.ts';
 import { isFinal, problemAnswer, toProblem } from './problem-answer.ts';
@@ -75,10 +74,10 @@ export function runRoute(route: Route, ledger: Ledger) {
 }
 
 /** Turns what the handler came to into what the ledger keeps; problems that may pass are thrown on. */
-async function settle(handle: () => Promise<Answer>, requestId: string): Promise<StoredAnswer> {
+async function settle(handle: () => Promise<Answer>, requestId: string): Promise<ExecutedAnswer> {
   try {
-    const { status, headers = {}, body = '' } = await handle();
-    return { status, headers: withContentType(headers, body), body };
+    const { headers = {}, body = '', ...answer } = await handle();
+    return { ...answer, headers: withContentType(headers, body), body };
   } catch (error) {
     const problem = toProblem(error);
     if (!isFinal(problem)) throw error;

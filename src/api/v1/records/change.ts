@@ -8,7 +8,7 @@ import * as shared from './shared.ts';
 
 /** Changes a record: each field that is sent replaces the whole value. */
 export function changeRoute(context: shared.RecordsContext): Route {
-  const { resource, records, represent } = context;
+  const { resource, records, represent, requireFree } = context;
   return defineRoute({
     method: 'PATCH',
     path: `/v1/${resource.collection}/:id`,
@@ -42,6 +42,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     admit: (call) => records.admit(call),
     async handle({ params, prepared: values, headers, call, claim }) {
       const id = (params as { id: string }).id.toLowerCase();
+      await requireFree(id);
       const record = await records.find(resource, id, call);
       if (!record) throw shared.notFound(resource);
       const tag = entityTag(represent(record.values));

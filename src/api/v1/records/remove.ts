@@ -7,7 +7,7 @@ import * as shared from './shared.ts';
 const gone = { status: 204 };
 
 /** Deletes a record. A repeat that continues an interrupted deletion and finds the record gone has succeeded. */
-export function removeRoute({ resource, records, represent }: shared.RecordsContext): Route {
+export function removeRoute({ resource, records, represent, requireFree }: shared.RecordsContext): Route {
   return defineRoute({
     method: 'DELETE',
     path: `/v1/${resource.collection}/:id`,
@@ -23,7 +23,9 @@ export function removeRoute({ resource, records, represent }: shared.RecordsCont
     admit: (call) => records.admit(call),
     async handle({ params, headers, call, claim }) {
       const { continued } = claim;
-      const record = await records.find(resource, (params as { id: string }).id.toLowerCase(), call);
+      const id = (params as { id: string }).id.toLowerCase();
+      await requireFree(id);
+      const record = await records.find(resource, id, call);
       if (!record) {
         if (continued) return gone;
         throw shared.notFound(resource);

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { Problem, type ProblemCode } from '../../../base/problem.ts';
 import type { PermissionResource } from '../../../consumers/consumer.ts';
+import type { Reservations } from '../../../reservations/reservations.ts';
 import type { Records, StoredRecord } from '../../../resources/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../resources/representation.ts';
 import { type Resource, uuidSchema } from '../../../resources/resource.ts';
@@ -10,10 +11,28 @@ export interface RecordsContext {
   resource: Resource & { collection: Exclude<PermissionResource, 'consumers'> };
   records: Records;
   represent: Represent;
+  /** Throws `conflict` for a record that something else needs as it is. */
+  requireFree(id: string): Promise<void>;
 }
 
-export function recordsContext(resource: RecordsContext['resource'], records: Records): RecordsContext {
-  return { resource, records, represent: createRepresentation(resource) };
+export function recordsContext(
+  resource: RecordsContext['resource'],
+  records: Records,
+  reservations?: Pick<Reservations, 'holds'> | null,
+): RecordsContext {
+  return {
+    resource,
+    records,
+    represent: createRepresentation(resource),
+    async requireFree(id) {
+      if (await reservations?.holds(id)) throw heldByReservation(id);
+    },
+  };
+}
+
+function heldByReservation(id: string): Problem {
+  const detail = `The booking belongs to the reservation ${id}. Change or cancel that: /v1/reservations/${id}.`;
+  return new Problem('conflict', detail);
 }
 
 /** What reading one record works with; members may come from a cache. */

@@ -1,0 +1,89 @@
+import type { Command } from 'commander';
+import { type Plan, type ReservationStatus, reservationStatuses } from '../reservations/plan.ts';
+import { PlansTable } from '../reservations/plans-table.ts';
+import { loadSettings } from '../settings/settings.ts';
+import { badInput, print } from './consumer-command.ts';
+import { openDatabase } from './open-database.ts';
+
+/** Reservations that one list shows at most. */
+const listedAtOnce = 1000;
+
+type ConfigFile = () => string | undefined;
+
+/** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
+interface ListedReservation {
+  id: string;
+  status: ReservationStatus;
+  state: string;
+  attention: string | null;
+  partner: string;
+  booking_id: string | null;
+  failed_attempts: number;
+  created_at: string;
+  updated_at: string;
+}
+
+/**
+ * Adds `reservation list`, which reads the database beside a running service; the embedded database is its service's
+ * alone. A wrong status ends the process with code 2.
+ */
+export function registerReservationCommands(program: Command, configFile: ConfigFile): void {
+  const group = program.command('reservation').description('reservations, and those that need attention');
+  group
+    .command('list')
+    .description(`list reservations, newest first, ${listedAtOnce} at most`)
+    .option('--status <status>', `only those with this status: ${reservationStatuses.join(', ')}`)
+    .option('--json', 'print JSON')
+    .action(async (options: { status?: string; json?: true }, command: Command) => {
+      const status = reservationStatuses.find((one) => one === options.status);
+      if (options.status !== undefined && status === undefined) {
+        const message = `--status ${JSON.stringify(options.status)} is not one of ${reservationStatuses.join(', ')}.`;
+        command.error(`error: ${message}`, { exitCode: badInput });
+      }
+      print(options.json, await list(configFile(), status), show);
+    });
+}
+
+async function list(
+  configFile: string | undefined,
+  status: ReservationStatus | undefined,
+): Promise<ListedReservation[]> {
+  await using opened = new AsyncDisposableStack();
+  const settings = loadSettings(process.env, configFile);
+  const database = await openDatabase(settings, opened, 'handoff reservation');
+  const plans = await new PlansTable(database).list(status, listedAtOnce).catch((error: unknown) => {
+    // What happened is for whoever runs the command.
+    throw error instanceof Error && error.cause !== undefined ? error.cause : error;
+  });
+  return plans.map(toListed);
+}
+
+function toListed(plan: Plan): ListedReservation {
+  return {
+    id: plan.id,
+    status: plan.status,
+    state: plan.state,
+    attention: plan.attention ?? null,
+    partner: plan.partner,
+    booking_id: plan.table?.reference ?? null,
+    failed_attempts: plan.attempts,
+    created_at: plan.createdAt.toISOString(),
+    updated_at: plan.updatedAt.toISOString(),
+  };
+}
+
+function show(listed: ListedReservation[]): string {
+  if (listed.length === 0) return 'There are no such reservations.';
+  return listed
+    .map((one) => {
+      const facts = [
+        one.id,
+        one.status.padEnd(15),
+        one.updated_at,
+        one.state.padEnd(20),
+        one.booking_id ?? '-',
+      ];
+      return [facts.join('  '), ...(one.attention === null ? [] : [`    ${one.attention}`])].join('\n');
+    })
+    .join('\n');
+}

@@ -1,0 +1,52 @@
+import type { PartStatus } from '../connectors/connector.ts';
+import type { BookingOrder } from '../connectors/crm.ts';
+import { booking } from '../resources/quotes-and-bookings.ts';
+import type { Field } from '../resources/resource.ts';
+import type { Plan } from './plan.ts';
+
+/** Room that the partner's name for the table may take in the CRM booking's details, in UTF-16 code units. */
+const referenceRoom = 1000;
+
+/** The reservation as the CRM's people see it: a booking whose details tell of the table. */
+export function bookingOrder(plan: PlanFacts, status: PartStatus): BookingOrder {
+  const { order, partner } = plan;
+  return {
+    trip_id: order.tripId,
+    member_id: order.table.memberId,
+    name: order.name,
+    source: partner,
+    details: detailsText(plan),
+    status,
+  };
+}
+
+type PlanFacts = Pick<Plan, 'order' | 'details' | 'partner' | 'table'>;
+
+/** Whether the CRM can hold the booking, whatever the partner calls the table; how long its details are at most. */
+export function longestDetails(order: Plan['order'], details: string | undefined, partner: string) {
+  const length = detailsText({ order, details, partner, table: undefined }).length + referenceRoom;
+  const { maxLength = Number.POSITIVE_INFINITY }: Field = booking.fields.details;
+  return { length, maxLength, fits: length <= maxLength };
+}
+
+/** JSON text: what the consumer sent as details stands in it digit for digit. */
+function detailsText({ order, details, partner, table }: PlanFacts): string {
+  const { merchantId, serviceId, startAt, partySize, durationMinutes, guest } = order.table;
+  const dining = JSON.stringify({
+    partner,
+    booking_id: table?.reference ?? null,
+    status: table?.status ?? null,
+    merchant_id: merchantId,
+    service_id: serviceId,
+    start_at: startAt,
+    party_size: partySize,
+    duration_minutes: durationMinutes,
+    guest: {
+      given_name: guest.givenName,
+      family_name: guest.familyName,
+      email: guest.email,
+      phone: guest.phone,
+    },
+  });
+  return details === undefined ? `{"dining":${dining}}` : `{"dining":${dining},"details":${details}}`;
+}

@@ -1,0 +1,90 @@
+import type { ProblemCode } from '../base/problem.ts';
+import type { PartStatus } from '../connectors/connector.ts';
+import type { KeyedRequest } from '../idempotency/claims-table.ts';
+
+/** The guest's table, as the reservation orders it; what the dining connector takes. */
+export interface TableOrder {
+  /** External ID of the member. */
+  memberId: string;
+  merchantId: string;
+  serviceId: string;
+  /** RFC 3339 UTC with milliseconds, whole seconds. */
+  startAt: string;
+  partySize: number;
+  durationMinutes: number;
+  guest: { givenName: string; familyName: string; email: string; phone: string };
+  /** Shown to the restaurant. */
+  note?: string;
+}
+
+export interface ReservationOrder {
+  tripId: string;
+  name: string;
+  table: TableOrder;
+}
+
+/** How far a reservation is; the moves stand at the top of steps.ts. */
+export type PlanState =
+  | 'making_booking'
+  | 'booking_table'
+  | 'writing_outcome'
+  | 'undoing'
+  | 'pending'
+  | 'confirmed'
+  | 'refused'
+  | 'failed'
+  | 'cancelling_table'
+  | 'writing_cancellation'
+  | 'cancelled';
+
+/** As consumers see it. */
+export const reservationStatuses = [
+  'pending',
+  'confirmed',
+  'cancelled',
+  'failed',
+  'needs_attention',
+] as const;
+export type ReservationStatus = (typeof reservationStatuses)[number];
+
+/** Why there is no table, or why it stays: what the consumer is told. */
+export interface Refusal {
+  code: ProblemCode;
+  detail: string;
+  /** The partner's own word. */
+  partnerCause?: string | undefined;
+}
+
+/** The keyed request that a plan answers when it is done. */
+export interface Owed extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
+  /** Stands in an answer that is a problem. */
+  requestId: string;
+}
+
+/** A reservation as it is stored. */
+export interface Plan {
+  id: string;
+  state: PlanState;
+  stateBefore: PlanState | undefined;
+  status: ReservationStatus;
+  attention: string | undefined;
+  order: ReservationOrder;
+  /** JSON text of an object, digit for digit. */
+  details: string | undefined;
+  partner: string;
+  tableToken: string;
+  table: { reference: string; status: PartStatus } | undefined;
+  refusal: Refusal | undefined;
+  owed: Owed | undefined;
+  fence: string;
+  attempts: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+const resting: ReadonlySet<PlanState> = new Set(['pending', 'confirmed', 'refused', 'failed', 'cancelled']);
+
+/** Whether nothing is to be done now; `pending` is looked at again later. */
+export function isResting({ state }: Pick<Plan, 'state'>): boolean {
+  return resting.has(state);
+}

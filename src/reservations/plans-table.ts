@@ -1,0 +1,256 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { Problem } from '../base/problem.ts';
+import { completeForPlan, interval, leaseSeconds, type StoredAnswer } from '../idempotency/claims-table.ts';
+import type { Database, Tables } from '../store/database.ts';
+import type { Owed, Plan, PlanState, Refusal, ReservationOrder, ReservationStatus } from './plan.ts';
+
+/** A new reservation, as it is stored before anything is called. */
+export interface NewPlan {
+  id: string;
+  order: ReservationOrder;
+  details: string | undefined;
+  partner: string;
+  tableToken: string;
+  owed: Owed;
+}
+
+/** How a keyed request ended: what its answer is made from, beside the plan. */
+export type Outcome = 'made' | 'refused' | 'cancelled' | 'not_cancelled';
+
+/** What a step comes to: the next state, and what became known. */
+export interface Move {
+  state: PlanState;
+  table?: Plan['table'];
+  refusal?: Refusal;
+  /** A person has to look at it. */
+  attention?: string;
+  /** The keyed request gets its answer now, and this is how it ended. */
+  outcome?: Outcome;
+  /** Seconds after which the job looks at it again. */
+  again?: number;
+}
+
+interface Row {
+  id: string;
+  state: PlanState;
+  state_before: PlanState | null;
+  status: ReservationStatus;
+  attention: string | null;
+  ordered: ReservationOrder;
+  details: string | null;
+  partner: string;
+  table_token: string;
+  table_reference: string | null;
+  table_status: NonNullable<Plan['table']>['status'] | null;
+  refusal: Refusal | null;
+  owed: Owed | null;
+  fence: string;
+  attempts: number;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Above every fence of an earlier plan with the same id, which was dropped. */
+const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
+const lease = interval(leaseSeconds);
+/** Answers show milliseconds: what is stored is what is shown. */
+const now = sql.raw("date_trunc('milliseconds', now())");
+const columns = sql.raw(
+  `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
+   p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at`,
+);
+/** Owned anew: the fence tells this driver from all before. */
+const taken = sql`fence = p.fence + 1, lease_until = now() + ${lease}`;
+const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
+const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
+const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
+
+/**
+ * The SQL of reservations; each move is one statement or one transaction, and the database's clock decides. What
+ * requests wait for throws `store_unavailable`.
+ */
+export class PlansTable {
+  readonly #db: Kysely<Tables>;
+
+  constructor(database: Database) {
+    this.#db = database.sql;
+  }
+
+  /**
+   * Stores a new plan and takes it; or takes the unfinished one that an earlier owner of the same key left. Undefined
+   * where somebody else drives it, or where it is done.
+   */
+  async begin({ id, order, details, partner, tableToken, owed }: NewPlan): Promise<Begun | undefined> {
+    const query = sql<Row & { fresh: boolean }>`
+      insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
+        next_attempt_at, created_at, updated_at)
+      values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details ?? null}, ${partner}, ${tableToken},
+        ${JSON.stringify(owed)}::jsonb, ${firstFence}, now() + ${lease}, now(), ${now}, ${now})
+      on conflict (id) do update set ${taken}
+      where p.owed is not null and p.state in ${creating} and p.lease_until <= now()
+      returning ${columns}, xmax = 0 as fresh`;
+    const { rows } = await orUnavailable(() => query.execute(this.#db));
+    return rows[0] && { plan: toPlan(rows[0]), fresh: rows[0].fresh };
+  }
+
+  /**
+   * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
+   * same key was interrupted. Asking the partner how a pending one stands gives way. Undefined where none of this fits.
+   */
+  async beginCancel(id: string, owed: Owed): Promise<Plan | undefined> {
+    const rows = await this.#rows(sql`
+      update reservations p set ${taken}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
+        state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
+        state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end
+      where p.id = ${id} and (p.state in ('pending', 'confirmed')
+        or (p.attention is not null and p.lease_until <= now())
+        or (p.state in ${cancelling} and p.lease_until <= now() and p.owed ->> 'consumerId' = ${owed.consumerId}
+          and p.owed ->> 'key' = ${owed.key}))
+      returning ${columns}`);
+    return rows[0];
+  }
+
+  /** Takes one that nobody drives and that is due; several who ask at once get different ones. */
+  async takeDue(): Promise<Plan | undefined> {
+    const rows = await this.#rows(sql`
+      update reservations p set ${taken}
+      from (
+        select id from reservations
+        where state not in ${finished} and next_attempt_at <= now() and lease_until <= now()
+        order by next_attempt_at limit 1 for update skip locked
+      ) as due
+      where p.id = due.id
+      returning ${columns}`);
+    return rows[0];
+  }
+
+  /**
+   * Moves a plan on under its fence, and, where the move answers the keyed request, completes its claim in the same
+   * transaction. Undefined, and nothing is changed, for a driver that was replaced.
+   */
+  async move(
+    plan: Plan,
+    move: Move,
+    answer: (moved: Plan, outcome: Outcome) => StoredAnswer,
+  ): Promise<{ plan: Plan; answer?: StoredAnswer } | undefined> {
+    const { owed } = plan;
+    const { outcome } = move;
+    if (!outcome || !owed) {
+      const [moved] = await this.#rows(moving(plan, move));
+      return moved && { plan: moved };
+    }
+    const inTransaction = async (transaction: Kysely<Tables>) => {
+      const [row] = (await moving(plan, move).execute(transaction)).rows;
+      if (!row) return undefined;
+      const moved = toPlan(row);
+      const stored = answer({ ...moved, owed }, outcome);
+      await completeForPlan(transaction, owed, stored);
+      return { plan: moved, answer: stored };
+    };
+    return orUnavailable(() => this.#db.transaction().execute(inTransaction));
+  }
+
+  /** Gives a plan back as it is; the job looks at it after so many seconds, a repeat may at once. */
+  async release({ id, fence }: Plan, seconds: number): Promise<void> {
+    await sql`
+      update reservations set lease_until = now(), next_attempt_at = now() + ${interval(seconds)},
+        attempts = attempts + 1
+      where id = ${id} and fence = ${fence}::bigint`.execute(this.#db);
+  }
+
+  /** Forgets a plan that made nothing, so that its key is free for another try; false where it is another's by now. */
+  async drop({ id, fence }: Plan): Promise<boolean> {
+    const query = sql`delete from reservations where id = ${id} and fence = ${fence}::bigint`;
+    return (await query.execute(this.#db)).numAffectedRows === 1n;
+  }
+
+  async find(id: string): Promise<Plan | undefined> {
+    return (await this.#rows(sql`select ${columns} from reservations p where p.id = ${id}`))[0];
+  }
+
+  /** Newest first; refused ones never came to be. */
+  async list(status: ReservationStatus | undefined, limit: number): Promise<Plan[]> {
+    const wanted = status === undefined ? sql`` : sql`and p.status = ${status}`;
+    return this.#rows(
+      sql`select ${columns} from reservations p where p.state <> 'refused' ${wanted}
+        order by p.created_at desc, p.id limit ${limit}`,
+    );
+  }
+
+  /** Whether a reservation needs the CRM booking that has its id. */
+  async holds(id: string): Promise<boolean> {
+    const query = sql`select 1 from reservations where id = ${id} and state not in ('cancelled', 'refused', 'failed')`;
+    const { rows } = await orUnavailable(() => query.execute(this.#db));
+    return rows.length > 0;
+  }
+
+  /** Whether another reservation than this has the partner's table. */
+  async hasTable(reference: string, besides: string): Promise<boolean> {
+    const query = sql`select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`;
+    return (await orUnavailable(() => query.execute(this.#db))).rows.length > 0;
+  }
+
+  /** Deletes refused ones that are older; until then they keep their key's other requests from starting anew. */
+  async clearRefused(hours: number): Promise<void> {
+    await sql`
+      delete from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
+    `.execute(this.#db);
+  }
+
+  async #rows(query: RawBuilder<unknown>): Promise<Plan[]> {
+    const { rows } = await orUnavailable(() => query.execute(this.#db));
+    return (rows as Row[]).map(toPlan);
+  }
+}
+
+/** A plan that was just taken; `fresh`: nobody had it before. */
+export interface Begun {
+  plan: Plan;
+  fresh: boolean;
+}
+
+function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome, again }: Move) {
+  // Whoever has its answer, or rests, drives no further.
+  const ends = outcome !== undefined || again !== undefined;
+  return sql<Row>`
+    update reservations p set state = ${state}, attempts = 0, updated_at = ${now}, attention = ${attention ?? null},
+      table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
+      table_status = coalesce(${table?.status ?? null}, p.table_status),
+      refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
+      owed = case when ${outcome !== undefined} then null else p.owed end,
+      lease_until = case when ${ends} then now() else p.lease_until end,
+      next_attempt_at = now() + ${interval(again ?? 0)}
+    where p.id = ${id} and p.fence = ${fence}::bigint
+    returning ${columns}`;
+}
+
+function toPlan(row: Row): Plan {
+  const { table_reference: reference, table_status: status } = row;
+  return {
+    id: row.id,
+    state: row.state,
+    stateBefore: row.state_before ?? undefined,
+    status: row.status,
+    attention: row.attention ?? undefined,
+    order: row.ordered,
+    details: row.details ?? undefined,
+    partner: row.partner,
+    tableToken: row.table_token,
+    table: reference !== null && status !== null ? { reference, status } : undefined,
+    refusal: row.refusal ?? undefined,
+    owed: row.owed ?? undefined,
+    fence: row.fence,
+    attempts: row.attempts,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+async function orUnavailable<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    const detail = 'The database that keeps the reservations is not available.';
+    throw new Problem('store_unavailable', detail, { retryAfter: 1, cause });
+  }
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { reservationAnswers } from '../../src/api/v1/reservations/shared.ts';
+import { startCall } from '../../src/base/call.ts';
+import { Problem } from '../../src/base/problem.ts';
+import { createCrmConnector } from '../../src/connectors/crm.ts';
+import { type Claim, createLedger, type ExecutedAnswer, type Ledger } from '../../src/idempotency/ledger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import type { Plan } from '../../src/reservations/plan.ts';
+import { PlansTable } from '../../src/reservations/plans-table.ts';
+import {
+  createReservations,
+  type NewReservation,
+  type Reservations,
+} from '../../src/reservations/reservations.ts';
+import type { Database } from '../../src/store/database.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { openPglite } from '../../src/store/pglite.ts';
+import { openPostgres } from '../../src/store/postgres.ts';
+import { type LogLine, recordLog } from '../support/log.ts';
+import { copyEmptyDatabase } from '../support/pglite.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { MemorySystems } from './memory-systems.ts';
+
+export const databases: Record<
+  string,
+  () => Promise<{ database: Database; stop(): Promise<void> } | undefined>
+> = {
+  PGlite: async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'handoff-reservations-'));
+    await copyEmptyDatabase(join(dir, 'database'));
+    const database = await openPglite(join(dir, 'database'));
+    return { database, stop: () => rm(dir, { recursive: true }) };
+  },
+  PostgreSQL: async () => {
+    const server = await startPostgres();
+    if (!server) return undefined;
+    return { database: openPostgres({ url: server.url, log: recordLog().log }), stop: () => server.stop() };
+  },
+};
+
+/** What a keyed request came to: its answer, or the code of what was thrown. */
+export type Result =
+  | { status: number; body: string; replayed: boolean }
+  | { problem: string; unknown: boolean };
+
+/** Reservations over a real database and two systems in memory, asked as the routes ask. */
+export class World {
+  systems = new MemorySystems();
+  reservations: Reservations;
+  logLines: LogLine[] = [];
+  readonly database: Database;
+  readonly #ledger: Ledger;
+  readonly #stop: () => Promise<void>;
+
+  private constructor(database: Database, stop: () => Promise<void>) {
+    this.database = database;
+    this.#stop = stop;
+    this.reservations = this.#newReservations();
+    this.#ledger = createLedger({
+      database,
+      metrics: createMetrics(),
+      retentionHours: 24,
+      statementsAtOnce: 2,
+    });
+  }
+
+  static async open(name: string): Promise<World | undefined> {
+    const opened = await databases[name]?.();
+    if (!opened) return undefined;
+    await migrate(opened.database);
+    return new World(opened.database, opened.stop);
+  }
+
+  /** Forgets everything. */
+  async clear(): Promise<void> {
+    await this.database.execute('truncate reservations, idempotency_claims');
+    this.systems = new MemorySystems();
+    this.reservations = this.#newReservations();
+  }
+
+  #newReservations(): Reservations {
+    const { log, lines } = recordLog();
+    this.logLines = lines;
+    const { records, dining } = this.systems;
+    return createReservations({
+      database: this.database,
+      log,
+      metrics: createMetrics(),
+      records,
+      crm: createCrmConnector({ records, checkHealth: async () => ({ connected: true }) }),
+      dining,
+      answers: reservationAnswers,
+      retentionHours: 24,
+    });
+  }
+
+  order(change: Partial<NewReservation['order']['table']> = {}): NewReservation {
+    const guest = {
+      givenName: 'Inés',
+      familyName: 'Marín',
+      email: 'ines@example.com',
+      phone: '+34952555010',
+    };
+    return {
+      order: {
+        tripId: randomUUID(),
+        name: 'Casa Olivo, a table for four',
+        table: {
+          memberId: this.systems.memberId,
+          merchantId: 'casa-olivo-7',
+          serviceId: 'table',
+          startAt: '2026-12-04T19:00:00.000Z',
+          partySize: 4,
+          durationMinutes: 90,
+          guest,
+          ...change,
+        },
+      },
+      details: '{"n":1.10}',
+    };
+  }
+
+  create(key: string, order: NewReservation): Promise<Result> {
+    return this.#keyed(key, 'create', (claim) =>
+      this.reservations.create(order, claim, startCall('request-1')),
+    );
+  }
+
+  cancel(key: string, id: string): Promise<Result> {
+    return this.#keyed(key, `cancel ${id}`, (claim) =>
+      this.reservations.cancel(id, claim, startCall('request-2')),
+    );
+  }
+
+  async #keyed(
+    key: string,
+    what: string,
+    execute: (claim: Claim) => Promise<ExecutedAnswer>,
+  ): Promise<Result> {
+    const request = {
+      consumerId: 'con_test',
+      key,
+      operation: what,
+      fingerprint: Buffer.from(what.padEnd(64).slice(0, 64)),
+      externalId: randomUUID(),
+    };
+    try {
+      const { answer, replayed } = await this.#ledger.run(request, (claim) =>
+        execute(claim).catch(finalOnes),
+      );
+      return { status: answer.status, body: answer.body, replayed };
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return { problem: error.code, unknown: error.facts.outcomeUnknown ?? false };
+    }
+  }
+
+  plan(id: string): Promise<Plan | undefined> {
+    return new PlansTable(this.database).find(id);
+  }
+
+  async plans(): Promise<Plan[]> {
+    const { rows } = await sql<{ id: string }>`select id from reservations order by created_at`.execute(
+      this.database.sql,
+    );
+    return Promise.all(rows.map(async ({ id }) => (await this.plan(id)) as Plan));
+  }
+
+  /** All leases run out, and everything is due, as time would have it. */
+  async passTime(): Promise<void> {
+    await this.database.execute(
+      'update reservations set lease_until = now(), next_attempt_at = now(); update idempotency_claims set lease_until = now()',
+    );
+  }
+
+  /** What the job does: one plan that is due, driven. False where there is none. */
+  async runJob(): Promise<boolean> {
+    const drive = await this.reservations.takeDue();
+    await drive?.();
+    return drive !== undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.database.close();
+    await this.#stop();
+  }
+}
+
+/** As the routes do it: a problem that is final is an answer. */
+function finalOnes(error: unknown): ExecutedAnswer {
+  if (!(error instanceof Problem) || !(error.code === 'conflict' || [404, 422].includes(error.status)))
+    throw error;
+  return reservationAnswers.refused(error, 'request-1');
+}
