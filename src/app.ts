@@ -346,7 +346,7 @@ function buildServer(context: Context, { database, cache, consumers, routes, tls
       database,
       metrics,
       retentionHours: settings.idempotencyRetentionHours,
-      statementsAtOnce: 2,
+      statementsAtOnce: 4,
     }),
     log,
     metrics,

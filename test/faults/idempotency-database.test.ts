@@ -51,8 +51,12 @@ describe('keyed writes while the database goes away', () => {
 
   /** Sends the writes until all of them have come to the hold, breaks every connection there, and restores the way. */
   async function cutAt(hold: ProxyHold, interrupted: KeyedWrite[]): Promise<Answer[]> {
-    const answers = interrupted.map(send);
-    await hold.hit(interrupted.length);
+    const answers: Promise<Answer>[] = [];
+    for (const write of interrupted) {
+      answers.push(send(write));
+      // One after the other: writes that come together would share a statement.
+      await hold.hit(answers.length);
+    }
     await proxy.cut();
     hold.release();
     const all = await Promise.all(answers);
