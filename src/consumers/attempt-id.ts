@@ -12,9 +12,15 @@ export function createAttemptIds(): (timestamp: string) => string {
   node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
   const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;
   let counter = 0;
+  let moment = '';
+  let head = '';
   return (timestamp) => {
     counter = (counter + 1) % counterSize;
-    return `${headOf(Date.parse(timestamp))}-7${counter.toString(16).padStart(3, '0')}-${tail}`;
+    if (timestamp !== moment) {
+      moment = timestamp;
+      head = headOf(Date.parse(timestamp));
+    }
+    return `${head}-7${counter.toString(16).padStart(3, '0')}-${tail}`;
   };
 }
 

@@ -27,6 +27,8 @@ export function readIdempotencyKey(route: Route) {
   };
 }
 
+const jsonType = 'application/json; charset=utf-8';
+
 /** Carries out the route's work, under the request's key where there is one, and sends the answer. */
 export function runRoute(route: Route, ledger: Ledger) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
@@ -85,16 +87,21 @@ async function settle(handle: () => Promise<Answer>, requestId: string): Promise
   }
 }
 
-/** Sends an answer as it is: bytes, since the framework would serialise anything else or add to its content type. */
+/**
+ * Sends an answer as it is. A text goes out in one piece with the head; where its content type names no character set
+ * the framework would add one, so there it is bytes.
+ */
 export function send(reply: FastifyReply, { status, headers = {}, body = '' }: Answer): FastifyReply {
-  reply.code(status).headers(withContentType(headers, body));
-  return reply.send(body === '' ? undefined : Buffer.from(body));
+  const complete = withContentType(headers, body);
+  reply.code(status).headers(complete);
+  if (body === '') return reply.send();
+  return reply.send(complete['content-type'] === jsonType ? body : Buffer.from(body));
 }
 
 /** The headers, with the content type of JSON where there is a body and none is named. */
 export function withContentType(headers: Record<string, string>, body: string): Record<string, string> {
   if (body === '' || headers['content-type'] !== undefined) return headers;
-  return { ...headers, 'content-type': 'application/json; charset=utf-8' };
+  return { ...headers, 'content-type': jsonType };
 }
 
 function keyMissing(): Problem {
