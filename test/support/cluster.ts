@@ -29,7 +29,12 @@ export async function startCluster(
   const gateways: GatewayProcess[] = [];
   const start = async (place: number, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> => {
     installations[place] ??= await createInstallation(common, ownOrg);
-    const own = { SECRETS_DIR: secretsDir, METRICS_PORT: String(await freePort()) };
+    // Without the cache of members each read goes to the CRM.
+    const own = {
+      SECRETS_DIR: secretsDir,
+      METRICS_PORT: String(await freePort()),
+      MEMBER_CACHE_SECONDS: '0',
+    };
     const gateway = await installations[place].start({ ...own, ...env });
     gateways[place] = gateway;
     return gateway;
