@@ -161,6 +161,8 @@ const known: Record<string, (value: string) => boolean> = {
   http_request_method: (value) => methods.has(value),
   http_response_status_code: (value) => /^[1-5]\d\d$/.test(value),
   field: (value) => fields.has(value),
+  // Ours, or a method of the Booking Server API.
+  operation: (value) => /^([a-z]+|([A-Z][a-z]+)+)$/.test(value),
 };
 
 function isKnown(label: string, value: string): boolean {
