@@ -74,7 +74,7 @@ export class ClaimsTable {
    */
   async take(requests: readonly KeyedRequest[]): Promise<(ClaimRow | undefined)[]> {
     const column = (value: (request: KeyedRequest) => string) => requests.map(value);
-    const { rows } = await sql<ClaimRow & Identity>`
+    const { rows } = await sql<ClaimRow & Identity>`/* claims.take */
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
       select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, ${firstFence},
@@ -114,7 +114,7 @@ export class ClaimsTable {
   /** Stores answers; false, and nothing is changed, for an owner that was replaced. */
   async complete(completions: readonly Completion[]): Promise<boolean[]> {
     const column = (value: (completion: Completion) => string | number) => completions.map(value);
-    const { rows } = await sql<Identity>`
+    const { rows } = await sql<Identity>`/* claims.complete */
       update idempotency_claims c set completed_at = now(), response_status = done.status,
         response_headers = done.headers::jsonb, response_body = done.body
       from unnest(${column(({ claim }) => claim.consumerId)}::text[], ${column(({ claim }) => claim.key)}::uuid[],

@@ -60,6 +60,14 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
 }
 
 /**
+ * A statement that begins with `/* name *\/` is prepared under that name, once for each connection: the server need not
+ * parse and plan it each time. For those on the hot path whose text never varies.
+ */
+function preparedName(text: string): string | undefined {
+  return /^\/\* ([a-z.]+) \*\//.exec(text)?.[1];
+}
+
+/**
  * The pool as Kysely sees it. A statement that got no answer in time leaves its connection hanging, and whoever got it
  * next would wait as long: such a connection is closed rather than given back.
  */
@@ -72,7 +80,10 @@ function dropHungClients(pool: Pool): PostgresPool {
       let hung: Error | undefined;
       const query = async (text: string, values: unknown[]) => {
         try {
-          return await client.query(text, values);
+          const name = preparedName(text);
+          return await (name === undefined
+            ? client.query(text, values)
+            : client.query({ name, text, values }));
         } catch (error) {
           if (error instanceof Error && error.message === 'Query read timeout') hung = error;
           throw error;

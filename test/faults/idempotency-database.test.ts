@@ -15,9 +15,9 @@ import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { type ProxyHold, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const unknown = /Whether the write took effect is not known; the same request with the same Idempotency-Key/;
-const claiming = 'insert into idempotency_claims';
+const claiming = 'claims.take';
 const remembering = 'set entity_tag_before';
-const completing = 'set completed_at = now()';
+const completing = 'claims.complete';
 
 describe('keyed writes while the database goes away', () => {
   let postgres: PostgresDatabase | undefined;

@@ -40,8 +40,8 @@ interface Step {
   committed: boolean;
 }
 
-const claiming = 'insert into idempotency_claims';
-const completing = 'set completed_at = now()';
+const claiming = 'claims.take';
+const completing = 'claims.complete';
 const kinds = ['creation', 'handOff', 'change', 'deletion'] as const;
 
 const steps: Step[] = [
