@@ -2,7 +2,7 @@ import { createApp } from '../app.ts';
 import { banner } from '../embedded/banner.ts';
 import { createLog } from '../observability/log.ts';
 import { loadSettings, type Settings } from '../settings/settings.ts';
-import { endAtTheLatest, onSignals } from './signals.ts';
+import { closeAndExit, onSignals } from './signals.ts';
 import { explainTakenPort } from './taken-port.ts';
 
 /**
@@ -24,14 +24,7 @@ async function serveAlone(settings: Settings): Promise<void> {
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, 'stopping');
     stopping = true;
-    endAtTheLatest(settings);
-    app.close().then(
-      () => process.exit(0),
-      (error) => {
-        log.error({ err: error }, 'the stop failed');
-        process.exit(1);
-      },
-    );
+    closeAndExit(app, settings, log);
   };
   onSignals(stop);
   try {

@@ -1,3 +1,5 @@
+import type { App } from '../app.ts';
+import type { Log } from '../observability/log.ts';
 import type { Settings } from '../settings/settings.ts';
 
 /** npm passes on a signal that the terminal has sent already: the same one within this time is no second signal. */
@@ -29,4 +31,16 @@ export function endAtTheLatest(
     process.exit(1);
   };
   setTimeout(end, Math.max(shutdownSeconds, drainSeconds + 1) * 1000).unref();
+}
+
+/** Stops the app and ends the process: 0 when all was given back in time, else 1. */
+export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: Log): void {
+  endAtTheLatest(settings);
+  app.close().then(
+    () => process.exit(0),
+    (error: unknown) => {
+      log.error({ err: error }, 'the stop failed');
+      process.exit(1);
+    },
+  );
 }

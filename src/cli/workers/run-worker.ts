@@ -2,7 +2,7 @@ import { createApp } from '../../app.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
 import type { Settings } from '../../settings/settings.ts';
-import { endAtTheLatest } from '../signals.ts';
+import { closeAndExit } from '../signals.ts';
 import { explainTakenPort } from '../taken-port.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
@@ -17,14 +17,7 @@ export async function runWorker(settings: Settings): Promise<void> {
   let stopping = false;
   const stop = () => {
     stopping = true;
-    endAtTheLatest(settings);
-    app.close().then(
-      () => process.exit(0),
-      (error) => {
-        log.error({ err: error }, 'the stop failed');
-        process.exit(1);
-      },
-    );
+    closeAndExit(app, settings, log);
   };
   process.on('message', (message: ToWorker) => {
     if (message.type === 'stop') return stop();
