@@ -18,13 +18,14 @@ const sameSignalMs = 200;
 export function runChild(file, args, options = {}) {
   const { cwd, env, stdout = 'inherit', timeoutMs, onSpawn } = options;
   return new Promise((resolve, reject) => {
+    // First, so that no signal ends us between the two and leaves the child alone.
+    const stopForwarding = forwardSignals((signal) => child.kill(signal));
     const child = spawn(file, args, {
       cwd,
       env,
       stdio: ['inherit', stdout, 'inherit', 'pipe'],
       detached: true,
     });
-    const stopForwarding = forwardSignals(child);
     const timer =
       timeoutMs === undefined ? undefined : setTimeout(() => endGroup(child, timeoutMs), timeoutMs);
     child.once('spawn', () => onSpawn?.(child.pid ?? 0));
@@ -37,8 +38,8 @@ export function runChild(file, args, options = {}) {
   });
 }
 
-/** @param {import('node:child_process').ChildProcess} child */
-function forwardSignals(child) {
+/** @param {(signal: NodeJS.Signals) => void} send */
+function forwardSignals(send) {
   /** @type {NodeJS.Signals[]} */
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
   /** @type {Map<NodeJS.Signals, number>} */
@@ -48,7 +49,7 @@ function forwardSignals(child) {
     const now = performance.now();
     const isRepeat = now - (lastAt.get(signal) ?? Number.NEGATIVE_INFINITY) < sameSignalMs;
     lastAt.set(signal, now);
-    if (!isRepeat) child.kill(signal);
+    if (!isRepeat) send(signal);
   };
   for (const signal of signals) process.on(signal, forward);
   return () => {
