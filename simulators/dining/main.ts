@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { startDiningSimulator } from './simulator.ts';
+import { numberOf, present, runProgram } from '../shared/program.ts';
+import { type DiningSimulator, startDiningSimulator } from './simulator.ts';
 
 const USAGE = `Usage: node simulators/dining/main.ts --username NAME --password-file FILE [options]
 
@@ -19,42 +20,22 @@ const ARGUMENTS = {
   host: TEXT,
   port: TEXT,
   data: TEXT,
-  help: { type: 'boolean' },
 } as const;
 
-function portOf(text: string): number {
-  const port = Number(text);
-  if (text === '' || !Number.isInteger(port) || port < 0)
-    throw new Error('--port must be a number of at least 0');
-  return port;
-}
-
-async function run(): Promise<void> {
-  const given = parseArgs({ args: process.argv.slice(2), options: ARGUMENTS, strict: true }).values;
-  if (given.help) {
-    console.log(USAGE);
-    return;
-  }
+async function start(args: string[]): Promise<DiningSimulator> {
+  const given = parseArgs({ args, options: ARGUMENTS }).values;
   const file = given['password-file'];
   if (given.username === undefined || file === undefined) {
     throw new Error('--username and --password-file are required');
   }
-  const simulator = await startDiningSimulator({
+  const options = {
     username: given.username,
     password: readFileSync(file, 'utf8').split('\n', 1)[0] ?? '',
-    ...(given.host === undefined ? {} : { host: given.host }),
-    ...(given.port === undefined ? {} : { port: portOf(given.port) }),
-    ...(given.data === undefined ? {} : { dataFile: given.data }),
-  });
-  console.log(`Simulated dining partner listening on ${simulator.url}`);
-  const stop = (): void => {
-    void simulator.close();
+    host: given.host,
+    port: numberOf(given, 'port'),
+    dataFile: given.data,
   };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
+  return startDiningSimulator(present(options));
 }
 
-run().catch((error: unknown) => {
-  console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
-  process.exitCode = 2;
-});
+await runProgram('Simulated dining partner', USAGE, start);

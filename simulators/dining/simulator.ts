@@ -1,6 +1,6 @@
 import { createActivity } from '../shared/activity.ts';
 import { createArmedFaults } from '../shared/armed-faults.ts';
-import { closeServer, listen } from '../shared/listen.ts';
+import { closeServer, listen } from '../shared/server.ts';
 import { createControl } from './control/control.ts';
 import type { FaultInput } from './control/fault-input.ts';
 import { createPipeline } from './http/pipeline.ts';
@@ -46,12 +46,10 @@ export async function startDiningSimulator(options: DiningSimulatorOptions): Pro
   };
   const pipeline = createPipeline({ ...parts, restaurant: createRestaurant(books, settings) });
   const server = createHttpServer({ pipeline, control: createControl(parts), activity: parts.activity });
-  const listening = await listen(server, options.port ?? 0, options.host ?? '127.0.0.1').catch(
-    (error: unknown) => {
-      books.close();
-      throw error;
-    },
-  );
+  const listening = await listen(server, options.port, options.host).catch((error: unknown) => {
+    books.close();
+    throw error;
+  });
   return {
     ...listening,
     close: async () => {

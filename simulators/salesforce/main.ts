@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { numberOf, present, runProgram } from '../shared/program.ts';
 import { type SalesforceSimulatorOptions, startSalesforceSimulator } from './simulator.ts';
 
 const USAGE = `Usage: node simulators/salesforce/main.ts --client-id ID --username NAME --public-key FILE [options]
@@ -23,7 +24,6 @@ const USAGE = `Usage: node simulators/salesforce/main.ts --client-id ID --userna
 
 const TEXT = { type: 'string' } as const;
 const LIST = { type: 'string', multiple: true } as const;
-const FLAG = { type: 'boolean' } as const;
 
 const ARGUMENTS = {
   'client-id': TEXT,
@@ -40,30 +40,18 @@ const ARGUMENTS = {
   'token-format': TEXT,
   'daily-limit': TEXT,
   'max-page-size': TEXT,
-  strict: FLAG,
-  help: FLAG,
+  strict: { type: 'boolean' },
 } as const;
 
 type Given = ReturnType<typeof parse>;
 
 function parse(args: string[]) {
-  return parseArgs({ args, options: ARGUMENTS, strict: true }).values;
+  return parseArgs({ args, options: ARGUMENTS }).values;
 }
 
 function required(given: Given, name: 'client-id' | 'username'): string {
   const value = given[name];
   if (value === undefined) throw new Error(`--${name} is required`);
-  return value;
-}
-
-function number(
-  given: Given,
-  name: 'port' | 'seed-members' | 'token-lifetime' | 'daily-limit' | 'max-page-size',
-) {
-  const text = given[name];
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (text === '' || !(value >= 0)) throw new Error(`--${name} must be a number of at least 0`);
   return value;
 }
 
@@ -73,16 +61,10 @@ function tokenFormat(given: Given): 'opaque' | 'jwt' | undefined {
   throw new Error('--token-format must be opaque or jwt');
 }
 
-/** Options not given are left out, so that the defaults of the simulator hold. */
-function present<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
-}
-
 function toOptions(given: Given): SalesforceSimulatorOptions {
   const files = given['public-key'] ?? [];
   if (files.length === 0) throw new Error('--public-key is required');
-  const members = number(given, 'seed-members');
+  const members = numberOf(given, 'seed-members');
   return present({
     clientId: required(given, 'client-id'),
     username: required(given, 'username'),
@@ -90,34 +72,18 @@ function toOptions(given: Given): SalesforceSimulatorOptions {
     userName: given['user-name'],
     audience: given.audience,
     host: given.host,
-    port: number(given, 'port'),
+    port: numberOf(given, 'port'),
     packageDir: given.package,
     dataFile: given.data,
     seed: members === undefined ? undefined : { members },
-    tokenLifetimeSeconds: number(given, 'token-lifetime'),
+    tokenLifetimeSeconds: numberOf(given, 'token-lifetime'),
     tokenFormat: tokenFormat(given),
-    dailyLimit: number(given, 'daily-limit'),
-    maxPageSize: number(given, 'max-page-size'),
+    dailyLimit: numberOf(given, 'daily-limit'),
+    maxPageSize: numberOf(given, 'max-page-size'),
     strict: given.strict,
   });
 }
 
-async function run(): Promise<void> {
-  const given = parse(process.argv.slice(2));
-  if (given.help) {
-    console.log(USAGE);
-    return;
-  }
-  const simulator = await startSalesforceSimulator(toOptions(given));
-  console.log(`Simulated Salesforce org listening on ${simulator.url}`);
-  const stop = (): void => {
-    void simulator.close();
-  };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
-}
-
-run().catch((error: unknown) => {
-  console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
-  process.exitCode = 2;
-});
+await runProgram('Simulated Salesforce org', USAGE, (args) =>
+  startSalesforceSimulator(toOptions(parse(args))),
+);

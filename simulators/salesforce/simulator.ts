@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { createActivity } from '../shared/activity.ts';
-import { closeServer, listen } from '../shared/listen.ts';
+import { closeServer, listen } from '../shared/server.ts';
 import { createControl } from './control/control-api.ts';
 import { createFaults } from './control/faults.ts';
 import { createGate } from './control/gate.ts';
@@ -201,11 +201,12 @@ export async function startSalesforceSimulator(
   const parts = createParts(options, () => url);
   const { org } = parts;
   const server = createServerOf(options, parts, () => url, closing.signal);
-  const host = options.host ?? '127.0.0.1';
-  const { port, url: listening } = await listen(server, options.port ?? 0, host).catch((error: unknown) => {
-    org.close();
-    throw error;
-  });
+  const { port, url: listening } = await listen(server, options.port, options.host).catch(
+    (error: unknown) => {
+      org.close();
+      throw error;
+    },
+  );
   url = listening;
   const seeded = options.seed?.members ?? 0;
   return {

@@ -42,6 +42,12 @@ function countOf(call: ControlCall): number {
   return count;
 }
 
+/** Whether an object has the values that the query of a call names; all objects have where it names none. */
+export function hasValues(object: object, { query }: ControlCall): boolean {
+  const values = object as Record<string, string | number | null | undefined>;
+  return [...query].every(([name, value]) => name === 'timeoutMs' || String(values[name] ?? '') === value);
+}
+
 /** The paths of faults, waits and counters. @param readFault throws `ControlError` for what is no fault. */
 export function commonHandlers<Fault extends FaultBase>(
   readFault: (body: unknown) => Fault,

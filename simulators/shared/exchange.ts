@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
-import { constants, gzip } from 'node:zlib';
+import { constants, gzip, gzipSync } from 'node:zlib';
 
 /** One HTTP request, its body read and unpacked. */
 export interface HttpCall {
@@ -18,6 +18,9 @@ export interface HttpAnswer {
 }
 
 const COMPRESS_ABOVE = 1024;
+
+/** Handing less than this to another thread takes longer than packing it. */
+const ASIDE_ABOVE = 64 * 1024;
 
 const gzipAsync = promisify(gzip);
 
@@ -42,7 +45,8 @@ async function pack(request: IncomingMessage, answer: HttpAnswer): Promise<[Buff
   const plain = Buffer.from(answer.body ?? '');
   const accepted = request.headers['accept-encoding'] ?? '';
   if (plain.length < COMPRESS_ABOVE || !/\bgzip\b/.test(accepted)) return [plain, {}];
-  const packed = await gzipAsync(plain, { level: constants.Z_BEST_SPEED });
+  const options = { level: constants.Z_BEST_SPEED };
+  const packed = plain.length > ASIDE_ABOVE ? await gzipAsync(plain, options) : gzipSync(plain, options);
   return [packed, { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' }];
 }
 

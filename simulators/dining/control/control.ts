@@ -5,6 +5,7 @@ import {
   commonHandlers,
   createControlApi,
   type Handlers,
+  hasValues,
 } from '../../shared/control-api.ts';
 import { ControlError } from '../../shared/control-error.ts';
 import { type Booking, STATUSES, type Status } from '../restaurant/booking.ts';
@@ -43,12 +44,8 @@ function show(booking: Booking): object {
   };
 }
 
-/** The bookings that have the values of the query; all of them without one. */
-function listBookings({ books }: ControlParts, { query }: ControlCall): object[] {
-  const wanted = [...query].filter(([name]) => name !== 'timeoutMs');
-  return [...books.all()]
-    .map((booking) => show(booking) as Record<string, unknown>)
-    .filter((shown) => wanted.every(([name, value]) => String(shown[name]) === value));
+function listBookings({ books }: ControlParts, call: ControlCall): object[] {
+  return [...books.all()].map(show).filter((shown) => hasValues(shown, call));
 }
 
 function find({ books }: ControlParts, { path }: ControlCall): Booking {

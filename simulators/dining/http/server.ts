@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Activity } from '../../shared/activity.ts';
 import type { ControlHandler } from '../../shared/control-api.ts';
 import { type HttpCall, readRaw, sendAnswer } from '../../shared/exchange.ts';
+import { createSimulatorServer } from '../../shared/server.ts';
 import { methodOf, type Pipeline } from './pipeline.ts';
 
 export interface ServerParts {
@@ -12,8 +13,6 @@ export interface ServerParts {
 }
 
 const MAX_BODY = 1024 * 1024;
-/** Longer than any client keeps an idle connection, so that no request meets a connection just being closed. */
-const KEEP_ALIVE_MS = 120_000;
 const TOO_LARGE = { status: 413, headers: { 'Content-Type': 'text/plain' }, body: 'too large' };
 
 async function serveProtocol(
@@ -44,19 +43,7 @@ async function serve(parts: ServerParts, request: IncomingMessage, response: Ser
   await sendAnswer(request, response, await parts.control(call, request, response));
 }
 
-/** A fault of the simulator itself: shown with its stack, which holds no credentials. */
-function reportBug(error: unknown): void {
-  process.stderr.write(`simulated dining partner: ${error instanceof Error ? error.stack : String(error)}\n`);
-}
-
 /** The HTTP side of the partner; the caller starts and stops it. */
 export function createHttpServer(parts: ServerParts): Server {
-  return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
-    // A caller that goes away mid-body, or a wait ended by closing, leaves nobody to answer.
-    serve(parts, request, response).catch((error: unknown) => {
-      const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (!request.destroyed && !response.headersSent && !isAbort) reportBug(error);
-      response.destroy();
-    });
-  });
+  return createSimulatorServer('simulated dining partner', {}, (...exchange) => serve(parts, ...exchange));
 }

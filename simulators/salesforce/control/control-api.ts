@@ -5,6 +5,7 @@ import {
   commonHandlers,
   createControlApi,
   type Handlers,
+  hasValues,
 } from '../../shared/control-api.ts';
 import { ControlError } from '../../shared/control-error.ts';
 import type { Sessions } from '../oauth/sessions.ts';
@@ -35,11 +36,8 @@ function showRow(type: ObjectType, row: Row): object {
   return Object.fromEntries(fields) as object;
 }
 
-/** The rows that have the values of the query; all of them without one. */
 function matchingRows(parts: ControlParts, call: ControlCall, type: ObjectType): Row[] {
-  const wanted = [...call.query].filter(([name]) => name !== 'timeoutMs');
-  const rows = [...parts.org.store.table(type).rows.values()];
-  return rows.filter((row) => wanted.every(([name, value]) => String(row[name] ?? '') === value));
+  return [...parts.org.store.table(type).rows.values()].filter((row) => hasValues(row, call));
 }
 
 function listRecords(parts: ControlParts, call: ControlCall): object[] {

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Activity } from '../../shared/activity.ts';
 import type { ControlHandler } from '../../shared/control-api.ts';
 import { type HttpAnswer, type HttpCall, jsonAnswer, sendAnswer } from '../../shared/exchange.ts';
+import { createSimulatorServer } from '../../shared/server.ts';
 import type { Gate } from '../control/gate.ts';
 import { edgeAnswer, readBody } from '../exchange.ts';
 import { ApiError } from '../org/api-error.ts';
@@ -21,8 +22,6 @@ const MAX_HEAD_BYTES = 16_384;
 /** Node's own limit must lie above the one that is simulated, or it would answer first. */
 const NODE_HEADER_LIMIT = 128 * 1024;
 const MAX_LOGGED_PATH = 2000;
-/** Longer than any client keeps an idle connection, so that no request meets a connection just being closed. */
-const KEEP_ALIVE_MS = 120_000;
 
 function headTooLarge(request: IncomingMessage): HttpAnswer | undefined {
   const uri = Buffer.byteLength(request.url ?? '');
@@ -111,23 +110,10 @@ async function serve(parts: ServerParts, request: IncomingMessage, response: Ser
   }
 }
 
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError';
-}
-
-/** A fault of the simulator itself: shown with its stack, which holds no credentials. */
-function reportBug(error: unknown): void {
-  process.stderr.write(`simulated Salesforce org: ${error instanceof Error ? error.stack : String(error)}\n`);
-}
-
 /** The HTTP side of the org; the caller starts and stops it. */
 export function createHttpServer(parts: ServerParts): Server {
-  const options = { maxHeaderSize: NODE_HEADER_LIMIT, keepAliveTimeout: KEEP_ALIVE_MS };
-  return createServer(options, (request, response) => {
-    // A caller that goes away mid-body, or a wait ended by closing, leaves nobody to answer.
-    serve(parts, request, response).catch((error: unknown) => {
-      if (!request.destroyed && !response.headersSent && !isAbort(error)) reportBug(error);
-      response.destroy();
-    });
-  });
+  const options = { maxHeaderSize: NODE_HEADER_LIMIT };
+  return createSimulatorServer('simulated Salesforce org', options, (...exchange) =>
+    serve(parts, ...exchange),
+  );
 }
