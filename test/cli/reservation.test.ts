@@ -4,23 +4,21 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { newReservation } from '../support/reservations.ts';
 
 const program = join(import.meta.dirname, '../../src/cli/main.ts');
 
-describe('handoff reservation list', () => {
-  let postgres: PostgresDatabase | undefined;
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () => {
   let gateway: TestGateway;
 
   before(async () => {
-    postgres = await startPostgres();
-    if (postgres) gateway = await startGateway({ DATABASE_URL: postgres.url });
+    gateway = await startGateway({ DATABASE_URL: postgres?.url });
   });
-  after(async () => {
-    await gateway?.stop();
-    await postgres?.stop();
-  });
+  after(() => gateway.stop());
 
   const list = (...args: string[]) => {
     const { PATH, HOME } = process.env;
@@ -47,8 +45,7 @@ describe('handoff reservation list', () => {
     return (await response.json()) as { id: string; dining: { booking_id: string } };
   };
 
-  test('names those that need attention, and why, beside a running service', async (context) => {
-    if (!postgres) return context.skip('there is no PostgreSQL');
+  test('names those that need attention, and why, beside a running service', async () => {
     assert.match((await list()).stdout, /no such reservations/);
     const whole = await make();
     const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
@@ -78,8 +75,7 @@ describe('handoff reservation list', () => {
     assert.ok(!all.stdout.includes('ines@example.com'));
   });
 
-  test('a status that does not exist is refused by name', async (context) => {
-    if (!postgres) return context.skip('there is no PostgreSQL');
+  test('a status that does not exist is refused by name', async () => {
     const { code, stderr } = await list('--status', 'lost');
     assert.equal(code, 2);
     assert.match(stderr, /"lost" is not one of pending, confirmed/);

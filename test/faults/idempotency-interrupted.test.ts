@@ -3,12 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import {
-  type Answer,
   assertAnswerIs,
-  isReplay,
+  assertFinishes,
+  assertReplays,
   type KeyedWrite,
   KeyedWrites,
-  lasting,
 } from '../support/keyed-writes.ts';
 import type { Org } from '../support/org.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
@@ -64,20 +63,7 @@ describe('a write that meets a fault of the CRM', () => {
     await untilCrmIsBack(() => gateway.request(`/v1/quotes/${randomUUID()}`));
   }
 
-  /** Sends the write again: it is done, and from then on replayed. */
-  async function finish(write: KeyedWrite): Promise<void> {
-    const answer = await send(write);
-    write.assertDone(answer);
-    assert.equal(isReplay(answer), false);
-    await assertReplays(write, answer);
-    await write.assertCarriedOut();
-  }
-
-  async function assertReplays(write: KeyedWrite, answer: Answer): Promise<void> {
-    const again = await send(write);
-    assert.equal(isReplay(again), true);
-    assert.deepEqual(lasting(again), lasting(answer));
-  }
+  const finish = (write: KeyedWrite) => assertFinishes(write, gateway.url);
 
   for (const [what, mishap] of Object.entries(mishaps)) {
     test(`a change, where ${what}, is continued at once`, async () => {
@@ -99,7 +85,7 @@ describe('a write that meets a fault of the CRM', () => {
         const once = { match: { operation: 'create' }, effect: mishaps[what].effect, times: 1 };
         const answer = await during(() => send(write), once);
         write.assertDone(answer);
-        await assertReplays(write, answer);
+        await assertReplays(write, gateway.url, answer);
         await write.assertCarriedOut();
       }
     });
@@ -152,7 +138,7 @@ describe('a write that meets a fault of the CRM', () => {
     await finish(others);
     const answer = await send(write);
     assertAnswerIs(answer, 409, 'conflict');
-    await assertReplays(write, answer);
+    await assertReplays(write, gateway.url, answer);
     const [record] = await write.records();
     assert.equal(record?.['Name__c'], 'Hotel Miramar');
   });
@@ -166,7 +152,7 @@ describe('a write that meets a fault of the CRM', () => {
     await finish(writes.deletion(id));
     const answer = await send(change);
     assertAnswerIs(answer, 404, 'not_found');
-    await assertReplays(change, answer);
+    await assertReplays(change, gateway.url, answer);
     await finish(deletion);
   });
 
@@ -174,6 +160,6 @@ describe('a write that meets a fault of the CRM', () => {
     const write = writes.deletion(randomUUID());
     const answer = await send(write);
     assertAnswerIs(answer, 404, 'not_found');
-    await assertReplays(write, answer);
+    await assertReplays(write, gateway.url, answer);
   });
 });

@@ -15,8 +15,10 @@ import {
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 
-describe('two gateways on one PostgreSQL', () => {
-  let postgres: PostgresDatabase | undefined;
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+describe('two gateways on one PostgreSQL', { skip: !postgres && 'no PostgreSQL' }, () => {
   let claims: Claims;
   let ownOrg: OwnOrg;
   let writes: KeyedWrites;
@@ -31,26 +33,20 @@ describe('two gateways on one PostgreSQL', () => {
   };
 
   before(async () => {
-    postgres = await startPostgres();
-    if (!postgres) return;
-    claims = await openClaims(postgres.url);
+    const { url } = postgres as PostgresDatabase;
+    claims = await openClaims(url);
     ownOrg = await startOwnOrg();
-    const first = await install({ DATABASE_URL: postgres.url });
+    const first = await install({ DATABASE_URL: url });
     one = await first.start();
     const secrets = { SECRETS_DIR: join(first.dataDir, 'secrets') };
-    other = await (await install({ DATABASE_URL: postgres.url, ...secrets })).start();
+    other = await (await install({ DATABASE_URL: url, ...secrets })).start();
     writes = new KeyedWrites(ownOrg.org, (await first.credentials()).console);
   });
   after(async () => {
-    if (!postgres) return;
     for (const installation of installations) await installation.remove();
     await claims.close();
     await ownOrg.close();
-    await postgres.stop();
   });
-
-  const behaves = (what: string, body: () => Promise<void>) =>
-    void test(what, async (context) => (postgres ? body() : context.skip('there is no PostgreSQL')));
 
   /** Sends a write so often at once, by turns to these gateways. */
   const storm = (write: KeyedWrite, times: number, ...gateways: GatewayProcess[]): Promise<Answer[]> =>
@@ -68,14 +64,14 @@ describe('two gateways on one PostgreSQL', () => {
     assert.equal(new Set(done.map((answer) => JSON.stringify(lasting(answer)))).size, 1);
   };
 
-  behaves('a hundred parallel requests to one of them are carried out once', async () => {
+  test('a hundred parallel requests to one of them are carried out once', async () => {
     for (const write of [writes.creation(), writes.handOff()]) {
       assertOneDidIt(await storm(write, 100, one), write);
       await write.assertCarriedOut();
     }
   });
 
-  behaves('a hundred parallel requests to both are carried out once', async () => {
+  test('a hundred parallel requests to both are carried out once', async () => {
     for (const write of Object.values(await writes.oneOfEach(one.url))) {
       assertOneDidIt(await storm(write, 100, one, other), write);
       await write.assertCarriedOut();
@@ -84,7 +80,7 @@ describe('two gateways on one PostgreSQL', () => {
     }
   });
 
-  behaves('a claim whose lease is over is taken over by exactly one of a hundred', async () => {
+  test('a claim whose lease is over is taken over by exactly one of a hundred', async () => {
     const interrupted = Object.values(await writes.oneOfEach(one.url));
     const hold = await ownOrg.org.arm({
       match: { path: '/sobjects/' },
@@ -106,7 +102,7 @@ describe('two gateways on one PostgreSQL', () => {
     }
   });
 
-  behaves('a replaced owner that has not written yet does not write any more', async () => {
+  test('a replaced owner that has not written yet does not write any more', async () => {
     const id = await writes.existing(one.url);
     const change = writes.change(id, { name: 'Hotel Alhambra' });
     const hold = await ownOrg.org.arm({
@@ -128,29 +124,26 @@ describe('two gateways on one PostgreSQL', () => {
     change.assertDone(replay);
   });
 
-  behaves(
-    'another request under the key is refused by both, while the first runs and afterwards',
-    async () => {
-      const id = await writes.existing(one.url);
-      const change = writes.change(id, { name: 'Hotel Alhambra' });
-      const foreign = writes.change(id, { source: 'y' }, { key: change.key });
-      const hold = await ownOrg.org.arm({
-        match: { path: '/sobjects/' },
-        effect: { kind: 'hold' },
-        times: 1,
-      });
-      const owner = change.send(one.url);
-      await hold.hit();
-      for (const gateway of [one, other]) {
-        assertAnswerIs(await foreign.send(gateway.url), 422, 'idempotency_key_reused');
-      }
-      await claims.endLease(change.key);
-      for (const gateway of [one, other]) {
-        assertAnswerIs(await foreign.send(gateway.url), 422, 'idempotency_key_reused');
-      }
-      await hold.release();
-      change.assertDone(await owner);
-      assertAnswerIs(await foreign.send(other.url), 422, 'idempotency_key_reused');
-    },
-  );
+  test('another request under the key is refused by both, while the first runs and afterwards', async () => {
+    const id = await writes.existing(one.url);
+    const change = writes.change(id, { name: 'Hotel Alhambra' });
+    const foreign = writes.change(id, { source: 'y' }, { key: change.key });
+    const hold = await ownOrg.org.arm({
+      match: { path: '/sobjects/' },
+      effect: { kind: 'hold' },
+      times: 1,
+    });
+    const owner = change.send(one.url);
+    await hold.hit();
+    for (const gateway of [one, other]) {
+      assertAnswerIs(await foreign.send(gateway.url), 422, 'idempotency_key_reused');
+    }
+    await claims.endLease(change.key);
+    for (const gateway of [one, other]) {
+      assertAnswerIs(await foreign.send(gateway.url), 422, 'idempotency_key_reused');
+    }
+    await hold.release();
+    change.assertDone(await owner);
+    assertAnswerIs(await foreign.send(other.url), 422, 'idempotency_key_reused');
+  });
 });

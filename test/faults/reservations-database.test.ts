@@ -8,23 +8,20 @@ import { assertProblem } from '../support/problems.ts';
 import { holdingsOf, newReservation } from '../support/reservations.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-describe('reservations, when the database goes away', () => {
-  let postgres: PostgresDatabase | undefined;
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+describe('reservations, when the database goes away', { skip: !postgres && 'no PostgreSQL' }, () => {
   let database: TcpProxy;
   let gateway: TestGateway;
 
   before(async () => {
-    postgres = await startPostgres();
-    if (!postgres) return;
-    const url = new URL(postgres.url);
-    database = await startTcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
-    url.host = `127.0.0.1:${database.port}`;
-    gateway = await startGateway({ DATABASE_URL: url.href });
+    database = await startTcpProxy((postgres as PostgresDatabase).url);
+    gateway = await startGateway({ DATABASE_URL: database.url });
   });
   after(async () => {
-    await gateway?.stop();
-    await database?.close();
-    await postgres?.stop();
+    await gateway.stop();
+    await database.close();
   });
 
   const keyed = (key: string = randomUUID()) => ({ 'idempotency-key': key });
@@ -32,8 +29,7 @@ describe('reservations, when the database goes away', () => {
   const send = (body: object, key: string) =>
     gateway.request('/v1/reservations', { body, headers: keyed(key) });
 
-  test('nothing is called that could not be remembered', async (context) => {
-    if (!postgres) return context.skip('there is no PostgreSQL');
+  test('nothing is called that could not be remembered', async () => {
     const body = newReservation(gateway.org.memberId);
     const made = (await (await send(body, randomUUID())).json()) as { id: string };
     const path = `/v1/reservations/${made.id}`;
@@ -50,8 +46,7 @@ describe('reservations, when the database goes away', () => {
     assert.deepEqual(await holdingsOf(systems(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
   });
 
-  test('what was under way is finished when it is back', async (context) => {
-    if (!postgres) return context.skip('there is no PostgreSQL');
+  test('what was under way is finished when it is back', async () => {
     const body = newReservation(gateway.org.memberId);
     const key = randomUUID();
     const hold = await gateway.diningPartner.arm({

@@ -24,12 +24,10 @@ describe('a gateway that is killed', { skip: !postgres && 'no PostgreSQL' }, () 
   let secret: string;
 
   before(async () => {
-    const url = new URL(postgres?.url as string);
-    proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
-    url.host = `127.0.0.1:${proxy.port}`;
+    proxy = await startTcpProxy(postgres?.url as string);
     ownOrg = await startOwnOrg();
     const limits = { RATE_LIMIT_PER_MINUTE: '0', RATE_LIMIT_FAILED_PER_MINUTE: '0' };
-    installation = await createInstallation({ DATABASE_URL: url.href, ...limits }, ownOrg);
+    installation = await createInstallation({ DATABASE_URL: proxy.url, ...limits }, ownOrg);
     gateway = await installation.start();
     secret = await firstWebhookSecret(installation);
     events = await openEvents(postgres?.url as string);

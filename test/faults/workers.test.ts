@@ -9,45 +9,40 @@ import { createInstallation, type GatewayProcess, type Installation } from '../s
 import { type Answer, assertInProgress, isReplay, KeyedWrites } from '../support/keyed-writes.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { freePort } from '../support/ports.ts';
-import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
-import { type RedisServer, startRedis } from '../support/redis.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
 
-describe('a gateway of several worker processes', () => {
-  let postgres: PostgresDatabase | undefined;
-  let redis: RedisServer | undefined;
+const postgres = await startPostgres();
+const redis = await startRedis();
+after(async () => {
+  await redis?.stop();
+  await postgres?.stop();
+});
+const skip = (!postgres || !redis) && 'no PostgreSQL or no redis-server';
+
+describe('a gateway of several worker processes', { skip }, () => {
   let ownOrg: OwnOrg;
   let claims: Claims;
   let installation: Installation;
   let operations: string;
 
   before(async () => {
-    postgres = await startPostgres();
-    redis = await startRedis();
-    if (!postgres || !redis) return;
+    const stores = { DATABASE_URL: postgres?.url as string, REDIS_URL: redis?.url };
     ownOrg = await startOwnOrg();
-    claims = await openClaims(postgres.url);
+    claims = await openClaims(stores.DATABASE_URL);
     const metricsPort = await freePort();
     operations = `http://127.0.0.1:${metricsPort}`;
-    const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url };
     installation = await createInstallation(
       { ...stores, WORKERS: '2', METRICS_PORT: String(metricsPort) },
       ownOrg,
     );
   });
   after(async () => {
-    if (postgres && redis) {
-      await installation.remove();
-      await claims.close();
-      await ownOrg.close();
-    }
-    await redis?.stop();
-    await postgres?.stop();
+    await installation.remove();
+    await claims.close();
+    await ownOrg.close();
   });
 
-  const behaves = (what: string, body: () => Promise<void>) =>
-    void test(what, async (context) =>
-      postgres && redis ? body() : context.skip('there is no PostgreSQL or no Redis'),
-    );
   const writesOf = async () => new KeyedWrites(ownOrg.org, (await installation.credentials()).console);
   const ready = async () => {
     const answer = await fetch(`${operations}/readyz`);
@@ -55,7 +50,7 @@ describe('a gateway of several worker processes', () => {
     return answer.status;
   };
 
-  behaves('serves with all of them, and shows their metrics and readiness as those of one', async () => {
+  test('serves with all of them, and shows their metrics and readiness as those of one', async () => {
     const gateway = await installation.start();
     const first = workersOf(gateway);
     assert.equal(first.length, 2);
@@ -71,7 +66,7 @@ describe('a gateway of several worker processes', () => {
     assert.deepEqual(await gateway.ended, { code: 0, signal: null });
   });
 
-  behaves('replaces one that is killed under load, and no acknowledged write is lost', async () => {
+  test('replaces one that is killed under load, and no acknowledged write is lost', async () => {
     const gateway = await installation.start();
     const [victim = 0, other = 0] = workersOf(gateway);
     const writes = await writesOf();
@@ -122,7 +117,7 @@ describe('a gateway of several worker processes', () => {
     assert.equal((await gateway.ended).code, 0);
   });
 
-  behaves('answers what is in flight before it stops, also when all are signalled', async () => {
+  test('answers what is in flight before it stops, also when all are signalled', async () => {
     const gateway = await installation.start({ DRAIN_SECONDS: '1' });
     const workers = workersOf(gateway);
     const writes = await writesOf();
@@ -150,7 +145,7 @@ describe('a gateway of several worker processes', () => {
     ['a second signal ends it at once', endWithTwoSignals, { code: 1, signal: null }],
     ['no worker outlives a parent that is killed', kill, { code: null, signal: 'SIGKILL' }],
   ] as const) {
-    behaves(what, async () => {
+    test(what, async () => {
       const gateway = await installation.start();
       const hold = await ownOrg.org.arm({ match: { object: 'Booking__c' }, effect: { kind: 'hold' } });
       const cut = assert.rejects((await writesOf()).handOff().send(gateway.url));
@@ -163,7 +158,7 @@ describe('a gateway of several worker processes', () => {
     });
   }
 
-  behaves('gives up in words when its workers do not live', async () => {
+  test('gives up in words when its workers do not live', async () => {
     const gateway = await installation.start();
     const killed = new Set<number>();
     const killing = setInterval(() => {
@@ -177,7 +172,7 @@ describe('a gateway of several worker processes', () => {
     assert.match(gateway.output.join('\n'), /10 workers ended within a minute/);
   });
 
-  behaves('says once what keeps it from starting', async () => {
+  test('says once what keeps it from starting', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as { port: number };

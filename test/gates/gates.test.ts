@@ -134,7 +134,8 @@ describe('a planted fault is found', () => {
       'test/planted-secret.ts': `export const secret = 'hgs_${letters(49)}';\n`,
       'src/base/planted.pem': pem('PRIVATE KEY'),
       'src/base/planted-line.ts': `export const key = ${JSON.stringify(pem('ENCRYPTED PRIVATE KEY'))};\n`,
-      '.ci/planted-aws': `AWS_SECRET_ACCESS_KEY=${randomBytes(30).toString('base64')}\n`,
+      // The rule wants a letter or a digit at the end.
+      '.ci/planted-aws': `AWS_SECRET_ACCESS_KEY=${randomBytes(30).toString('base64').slice(0, -1)}A\n`,
       '.planted-url': `url=postgres://user:${letters(12)}@db.example.com/handoff\n`,
     });
     for (const file of ['key.md', 'secret.ts', '.pem', 'line.ts', 'aws', 'url']) {

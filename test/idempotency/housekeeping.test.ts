@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
@@ -11,10 +8,8 @@ import { createHousekeeping, type Settle } from '../../src/idempotency/housekeep
 import { createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
+import { openTestPglite, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
 
 describe('the job that clears the ledger', () => {
   const settled: StoredAnswer = {
@@ -22,21 +17,16 @@ describe('the job that clears the ledger', () => {
     headers: { location: '/v1/quotes/1' },
     body: '{"settled":true}',
   };
-  let dir: string;
+  let opened: TestDatabase;
   let database: Database;
   let ledger: Ledger;
 
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'handoff-housekeeping-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    database = await openPglite(join(dir, 'database'));
-    await migrate(database);
+    opened = await openTestPglite();
+    [database] = opened.replicas;
     ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
   });
-  after(async () => {
-    await database.close();
-    await rm(dir, { recursive: true });
-  });
+  after(() => opened.stop());
 
   const clear = (settle: Settle) =>
     createHousekeeping({ database, log: recordLog().log, retentionHours: 24, settle }).run();

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
@@ -11,9 +8,7 @@ import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
 import { type Claim, createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
+import { openTestPglite, type TestDatabase } from '../support/databases.ts';
 import { LedgerModel, type ModelRequest, type ModelResult, type ModelRun } from './ledger-model.ts';
 import { type PausedRun, PausedRuns, type Settled } from './paused-runs.ts';
 
@@ -229,19 +224,14 @@ function describeSettled({ error, ...result }: Settled): ModelResult {
 }
 
 describe('the ledger and its model', () => {
-  let dir: string;
+  let opened: TestDatabase;
   let database: Database;
 
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'handoff-ledger-model-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    database = await openPglite(join(dir, 'database'));
-    await migrate(database);
+    opened = await openTestPglite();
+    [database] = opened.replicas;
   });
-  after(async () => {
-    await database.close();
-    await rm(dir, { recursive: true });
-  });
+  after(() => opened.stop());
 
   test('agree on every interleaving of requests, deaths, lost statements and time', async (context) => {
     const clock = { passedMs: 0 };

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
@@ -10,12 +7,9 @@ import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
 import { type Claim, createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
+import { databaseKinds, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
-import { startPostgres } from '../support/postgres.ts';
 
 const created: StoredAnswer = {
   status: 201,
@@ -23,43 +17,22 @@ const created: StoredAnswer = {
   body: '{"name":"Zürich 😀","n":0.10}',
 };
 
-const openers = {
-  PGlite: async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'handoff-ledger-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    const database = await openPglite(join(dir, 'database'));
-    return { database, stop: () => rm(dir, { recursive: true }) };
-  },
-  PostgreSQL: async () => {
-    const server = await startPostgres();
-    if (!server) return undefined;
-    const database = openPostgres({ url: server.url, log: recordLog().log });
-    return { database, stop: () => server.stop() };
-  },
-};
-
-for (const [name, open] of Object.entries(openers)) {
+for (const [name, open] of Object.entries(databaseKinds)) {
   describe(`the ledger on ${name}`, () => {
+    let opened: TestDatabase | undefined;
     let database: Database;
     let ledger: Ledger;
-    let stop: () => Promise<unknown> = async () => {};
-    let skipped = false;
 
     before(async () => {
-      const opened = await open();
-      skipped = opened === undefined;
+      opened = await open();
       if (!opened) return;
-      ({ database, stop } = opened);
-      await migrate(database);
+      [database] = opened.replicas;
       ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
     });
-    after(async () => {
-      await database?.close();
-      await stop();
-    });
+    after(() => opened?.stop());
 
     const behaves = (what: string, body: () => Promise<void>) =>
-      void test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
+      void test(what, async (context) => (opened ? body() : context.skip('there is no PostgreSQL')));
 
     /** A request that nobody sent before. */
     const newRequest = () => ({

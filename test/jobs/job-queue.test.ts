@@ -1,48 +1,18 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createJobQueue, type Job } from '../../src/jobs/job-queue.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openPglite } from '../../src/store/pglite.ts';
-import { openPostgres } from '../../src/store/postgres.ts';
+import { databaseKinds, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
-import { startPostgres } from '../support/postgres.ts';
 
-interface Opened {
-  /** One database for each replica: PGlite has but one. */
-  replicas: Database[];
-  stop(): Promise<void>;
-}
-
-const openers: Record<string, () => Promise<Opened | undefined>> = {
-  PGlite: async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'handoff-jobs-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    return { replicas: [await openPglite(join(dir, 'database'))], stop: () => rm(dir, { recursive: true }) };
-  },
-  PostgreSQL: async () => {
-    const server = await startPostgres();
-    if (!server) return undefined;
-    const open = () => openPostgres({ url: server.url, log: recordLog().log });
-    return { replicas: [open(), open()], stop: () => server.stop() };
-  },
-};
-
-for (const [name, open] of Object.entries(openers)) {
+for (const [name, open] of Object.entries(databaseKinds)) {
   describe(`jobs on ${name}`, () => {
-    let opened: Opened | undefined;
+    let opened: TestDatabase | undefined;
 
     before(async () => {
-      opened = await open();
+      opened = await open(2);
     });
-    after(async () => {
-      for (const database of opened?.replicas ?? []) await database.close();
-      await opened?.stop();
-    });
+    after(() => opened?.stop());
 
     test('a job is done once over all replicas, and again after it failed', async (context) => {
       if (!opened) return context.skip('there is no PostgreSQL');

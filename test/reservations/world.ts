@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { sql } from 'kysely';
 import { reservationAnswers } from '../../src/api/v1/reservations/shared.ts';
 import { startCall } from '../../src/base/call.ts';
@@ -17,30 +14,9 @@ import {
   type Reservations,
 } from '../../src/reservations/reservations.ts';
 import type { Database } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
-import { openPostgres } from '../../src/store/postgres.ts';
+import { databaseKinds, type TestDatabase } from '../support/databases.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
-import { startPostgres } from '../support/postgres.ts';
 import { MemorySystems } from './memory-systems.ts';
-
-export const databases: Record<
-  string,
-  () => Promise<{ database: Database; stop(): Promise<void> } | undefined>
-> = {
-  PGlite: async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'handoff-reservations-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    const database = await openPglite(join(dir, 'database'));
-    return { database, stop: () => rm(dir, { recursive: true }) };
-  },
-  PostgreSQL: async () => {
-    const server = await startPostgres();
-    if (!server) return undefined;
-    return { database: openPostgres({ url: server.url, log: recordLog().log }), stop: () => server.stop() };
-  },
-};
 
 /** What a keyed request came to: its answer, or the code of what was thrown. */
 export type Result =
@@ -54,9 +30,9 @@ export class World {
   logLines: LogLine[] = [];
   readonly database: Database;
   readonly #ledger: Ledger;
-  readonly #stop: () => Promise<void>;
+  readonly #stop: TestDatabase['stop'];
 
-  private constructor(database: Database, stop: () => Promise<void>) {
+  private constructor({ replicas: [database], stop }: TestDatabase) {
     this.database = database;
     this.#stop = stop;
     this.reservations = this.#newReservations();
@@ -69,10 +45,8 @@ export class World {
   }
 
   static async open(name: string): Promise<World | undefined> {
-    const opened = await databases[name]?.();
-    if (!opened) return undefined;
-    await migrate(opened.database);
-    return new World(opened.database, opened.stop);
+    const opened = await databaseKinds[name]?.();
+    return opened && new World(opened);
   }
 
   /** Forgets everything. */
@@ -184,9 +158,8 @@ export class World {
     return drive !== undefined;
   }
 
-  async close(): Promise<void> {
-    await this.database.close();
-    await this.#stop();
+  close(): Promise<void> {
+    return this.#stop();
   }
 }
 

@@ -1,36 +1,25 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Locks } from '../../src/base/lock.ts';
 import type { Database } from '../../src/store/database.ts';
 import { createDatabaseLocks } from '../../src/store/database-locks.ts';
 import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
 import { locksConformance } from '../conformance/locks.ts';
+import { openTestPglite, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 describe('locks in PGlite', () => {
-  let dir: string;
-  let database: Database;
+  let opened: TestDatabase;
   let locks: Locks;
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'handoff-locks-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    database = await openPglite(join(dir, 'database'));
-    await migrate(database);
-    locks = createDatabaseLocks(database);
+    opened = await openTestPglite();
+    locks = createDatabaseLocks(opened.replicas[0]);
   });
-  after(async () => {
-    await database.close();
-    await rm(dir, { recursive: true });
-  });
+  after(() => opened.stop());
   locksConformance(() => ({ locks, elapse: (ms) => delay(ms) }));
 });
 
@@ -52,10 +41,8 @@ describe('locks in PostgreSQL', { skip: server === undefined && 'no PostgreSQL' 
   locksConformance(() => ({ locks, elapse: (ms) => delay(ms) }));
 
   it('fails soon where the database does not answer, and gives back what it got too late', async () => {
-    const { hostname, port } = new URL(url);
-    const proxy = await startTcpProxy({ host: hostname, port: Number(port || 5432) });
-    const slowUrl = Object.assign(new URL(url), { host: `127.0.0.1:${proxy.port}` }).href;
-    const slow = openPostgres({ url: slowUrl, log: recordLog().log });
+    const proxy = await startTcpProxy(url);
+    const slow = openPostgres({ url: proxy.url, log: recordLog().log });
     try {
       const hold = proxy.holdAnswers('insert into locks');
       await assert.rejects(createDatabaseLocks(slow).acquireLock('late', 60_000), /too slow/);

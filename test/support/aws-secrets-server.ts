@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closeServer, listen } from '../../simulators/shared/server.ts';
 
 /** What goes wrong with a call; `lost` does the work and then cuts the connection in place of an answer. */
 export type AwsFault = 'throttled' | 'denied' | 'broken' | 'hang' | 'reset' | 'lost' | 'signature';
@@ -61,6 +60,7 @@ const maxStages = 20;
  */
 export class AwsSecretsServer {
   readonly calls: AwsServerCall[] = [];
+  url = '';
   readonly accessKeyId = 'AKIDTESTTESTTESTTEST';
   fault: (call: AwsServerCall) => AwsFault | undefined = () => undefined;
   /** Names that lists do not have yet. */
@@ -74,19 +74,12 @@ export class AwsSecretsServer {
 
   static async start(): Promise<AwsSecretsServer> {
     const server = new AwsSecretsServer();
-    server.#server.listen(0, '127.0.0.1');
-    await once(server.#server, 'listening');
+    server.url = (await listen(server.#server)).url;
     return server;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async stop(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+  stop(): Promise<void> {
+    return closeServer(this.#server);
   }
 
   /** What an operator does in the console: deletes with the usual recovery window. */

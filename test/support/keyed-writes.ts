@@ -184,3 +184,27 @@ export function assertInProgress(answer: Answer): void {
   assertAnswerIs(answer, 409, 'idempotency_in_progress');
   assert.equal(answer.headers.get('retry-after'), '1');
 }
+
+/** Sends a write that was cut off: it is carried out now, and replayed from then on. */
+export async function assertFinishes(write: KeyedWrite, baseUrl: string): Promise<void> {
+  const answer = await write.send(baseUrl);
+  write.assertDone(answer);
+  assert.equal(isReplay(answer), false);
+  await write.assertCarriedOut();
+  await assertReplays(write, baseUrl, answer);
+}
+
+/** Sends a write again whose answer was stored: it is replayed. */
+export async function assertIsStored(write: KeyedWrite, baseUrl: string): Promise<void> {
+  const answer = await write.send(baseUrl);
+  assert.equal(isReplay(answer), true);
+  write.assertDone(answer);
+  await write.assertCarriedOut();
+}
+
+/** Sends a write again that got this answer: it gets it once more, byte for byte. */
+export async function assertReplays(write: KeyedWrite, baseUrl: string, answer: Answer): Promise<void> {
+  const again = await write.send(baseUrl);
+  assert.equal(isReplay(again), true);
+  assert.deepEqual(lasting(again), lasting(answer));
+}

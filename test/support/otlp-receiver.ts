@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
+import { closeServer, listen } from '../../simulators/shared/server.ts';
 
 /** A span as OTLP's JSON has it, its attributes as an object. */
 export interface ReceivedSpan {
@@ -50,20 +49,15 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
       () => response.destroy(),
     );
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { url } = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     requests,
     spans: () =>
       requests
         .filter(({ headers }) => headers['content-type'] === 'application/json')
         .flatMap(({ body }) => spansOf(JSON.parse(body.toString('utf8')) as Payload)),
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
+    close: () => closeServer(server),
   };
 }
 

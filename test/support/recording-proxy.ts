@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { closeServer, listen } from '../../simulators/shared/server.ts';
 
 /** A simulated org under another address, where what the gateway sends can be seen. */
 export interface RecordingProxy {
@@ -36,16 +35,10 @@ export async function startRecordingProxy(target: string): Promise<RecordingProx
     return { status: answer.status, type: answer.headers.get('content-type') ?? 'text/plain', body };
   }
 
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  ({ url } = await listen(server));
   return {
     url,
     seen,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
+    close: () => closeServer(server),
   };
 }

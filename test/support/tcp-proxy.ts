@@ -3,7 +3,8 @@ import { connect, createServer, type Socket } from 'node:net';
 
 /** A way between two programs that can be held at a wanted place, or cut. */
 export interface TcpProxy {
-  port: number;
+  /** The URL of the server, with the proxy's host and port. */
+  url: string;
   /** Keeps back what a client sends, from the chunk that holds `text` on: the server never sees it. */
   holdRequests(text: string): ProxyHold;
   /** Lets a chunk that holds `text` through and keeps back all that the server answers to it and later. */
@@ -128,12 +129,14 @@ class Connection {
   }
 }
 
-/** Opens a port of the loopback interface that leads to another one. */
-export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+/** Opens a port of the loopback interface that leads to the server of a URL; without a port, PostgreSQL's is meant. */
+export async function startTcpProxy(target: string): Promise<TcpProxy> {
+  const url = new URL(target);
+  const to = { host: url.hostname, port: Number(url.port || 5432) };
   const holds = new Set<Hold>();
   const connections = new Set<Connection>();
   const server = createServer((client) => {
-    const connection = new Connection(client, connect(target), holds);
+    const connection = new Connection(client, connect(to), holds);
     connections.add(connection);
     client.once('close', () => connections.delete(connection));
   });
@@ -154,8 +157,9 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   };
   await listen(0);
   const { port } = server.address() as { port: number };
+  url.host = `127.0.0.1:${port}`;
   return {
-    port,
+    url: url.href,
     holdRequests: (text) => hold('requests', text),
     holdAnswers: (text) => hold('answers', text),
     cut,

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closeServer, listen } from '../../simulators/shared/server.ts';
 
 /** What goes wrong with a call; `lost` does the work and then cuts the connection in place of an answer. */
 export type VaultFault =
@@ -57,6 +56,7 @@ interface Answer {
  */
 export class VaultServer {
   readonly calls: VaultServerCall[] = [];
+  address = '';
   /** Roles of the Kubernetes auth method. */
   readonly roles = new Map<string, Role>();
   /** Asked for each call before it is done. */
@@ -71,19 +71,12 @@ export class VaultServer {
 
   static async start(): Promise<VaultServer> {
     const server = new VaultServer();
-    server.#server.listen(0, '127.0.0.1');
-    await once(server.#server, 'listening');
+    server.address = (await listen(server.#server)).url;
     return server;
   }
 
-  get address(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async stop(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+  stop(): Promise<void> {
+    return closeServer(this.#server);
   }
 
   /** A token; 0 seconds: without an end, as a root token has none. */

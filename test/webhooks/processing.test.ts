@@ -8,60 +8,33 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
 import { EventTable } from '../../src/webhooks/event-table.ts';
 import { createProcessor, type Processor, type ProcessorOptions } from '../../src/webhooks/processor.ts';
+import { databaseKinds, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
-import { copyEmptyDatabase } from '../support/pglite.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
-
-interface Opened {
-  /** One for each replica: PGlite has but one. */
-  databases: Database[];
-  stop(): Promise<void>;
-}
 
 const postgres: PostgresDatabase | undefined = await startPostgres();
 after(() => postgres?.stop());
 
-const openers: Record<string, () => Promise<Opened | undefined>> = {
-  PGlite: async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'handoff-webhooks-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    return {
-      databases: [await openPglite(join(dir, 'database'))],
-      stop: () => rm(dir, { recursive: true }),
-    };
-  },
-  PostgreSQL: async () => {
-    if (!postgres) return undefined;
-    const open = () => openPostgres({ url: postgres.url, log: recordLog().log });
-    return { databases: [open(), open(), open()], stop: async () => {} };
-  },
-};
-
-for (const [name, open] of Object.entries(openers)) {
+for (const [name, open] of Object.entries(databaseKinds)) {
   describe(`received webhooks on ${name}`, () => {
-    let opened: Opened | undefined;
+    let opened: TestDatabase | undefined;
     let database: Database;
     let table: EventTable;
     const processors: Processor[] = [];
 
     before(async () => {
-      opened = await open();
+      opened = await open(3);
       if (!opened) return;
-      database = opened.databases[0] as Database;
-      await migrate(database);
+      [database] = opened.replicas;
       table = new EventTable(database);
     });
     beforeEach(async () => void (opened && (await database.execute('delete from webhook_events'))));
-    after(async () => {
-      for (const one of opened?.databases ?? []) await one.close();
-      await opened?.stop();
-    });
+    after(() => opened?.stop());
 
-    const behaves = (what: string, body: (one: Opened) => Promise<void>) =>
+    const behaves = (what: string, body: (one: TestDatabase) => Promise<void>) =>
       void test(what, async (context) => {
         if (!opened) return context.skip('there is no PostgreSQL');
         await body(opened);
@@ -129,12 +102,12 @@ for (const [name, open] of Object.entries(openers)) {
       assert.equal((await stateOf(next))?.came_late, false);
     });
 
-    behaves('are taken by one of several replicas', async ({ databases }) => {
+    behaves('are taken by one of several replicas', async ({ replicas }) => {
       const ids = await Promise.all(Array.from({ length: 150 }, (_, n) => add(randomUUID(), n % 7)));
       const applied: string[] = [];
       const apply = async ({ memberId }: { memberId: string }) => void applied.push(memberId);
-      const replicas = [...databases, ...databases].map((one) => processor(apply, one));
-      await Promise.all(replicas.map((one) => one.run()));
+      const running = [...replicas, ...replicas].map((one) => processor(apply, one));
+      await Promise.all(running.map((one) => one.run()));
       assert.equal(applied.length, ids.length);
       assert.equal(new Set(applied).size, ids.length);
       assert.equal((await table.list('processed', 1000)).length, ids.length);

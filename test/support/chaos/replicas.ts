@@ -2,8 +2,12 @@ import { join } from 'node:path';
 import type { Credentials } from '../gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../gateway-process.ts';
 import type { OwnOrg } from '../own-org.ts';
+import { freePort } from '../ports.ts';
 
-/** Several gateways on one PostgreSQL, one Redis, one org and one folder of secrets; each of them mortal. */
+/**
+ * Several gateways on one PostgreSQL, one Redis, one org and one folder of secrets; each of them mortal. Each has a port
+ * of its own for good: who asks a dead one meets nobody.
+ */
 export interface Replicas {
   credentials: Credentials;
   /** URL of any replica, living or dead. */
@@ -29,7 +33,9 @@ export async function startReplicas(
   env: NodeJS.ProcessEnv,
 ): Promise<Replicas> {
   // It makes the first consumers; the others share its secrets.
-  const first = await createInstallation(env, ownOrg);
+  const install = async (more: NodeJS.ProcessEnv = {}) =>
+    createInstallation({ ...env, ...more, PORT: String(await freePort()) }, ownOrg);
+  const first = await install();
   const secrets = { SECRETS_DIR: join(first.dataDir, 'secrets') };
   const replicas: Replica[] = [];
   const start = async (replica: Replica): Promise<void> => {
@@ -42,9 +48,7 @@ export async function startReplicas(
     await start(replica);
   };
   await add(first);
-  const others = Array.from({ length: count - 1 }, async () =>
-    add(await createInstallation({ ...env, ...secrets }, ownOrg)),
-  );
+  const others = Array.from({ length: count - 1 }, async () => add(await install(secrets)));
   await Promise.all(others);
   const { console: credentials } = await first.credentials();
   const living = () => replicas.filter(({ process }) => process !== undefined);
