@@ -1,26 +1,12 @@
 import type { ProblemCode } from '../base/problem.ts';
 import type { PartStatus } from '../connectors/connector.ts';
+import type { DiningOrder } from '../connectors/dining/order.ts';
 import type { KeyedRequest } from '../idempotency/claims-table.ts';
-
-/** The guest's table, as the reservation orders it; what the dining connector takes. */
-export interface TableOrder {
-  /** External ID of the member. */
-  memberId: string;
-  merchantId: string;
-  serviceId: string;
-  /** RFC 3339 UTC with milliseconds, whole seconds. */
-  startAt: string;
-  partySize: number;
-  durationMinutes: number;
-  guest: { givenName: string; familyName: string; email: string; phone: string };
-  /** Shown to the restaurant. */
-  note?: string;
-}
 
 export interface ReservationOrder {
   tripId: string;
   name: string;
-  table: TableOrder;
+  table: DiningOrder;
 }
 
 /** How far a reservation is; the moves stand at the top of steps.ts. */

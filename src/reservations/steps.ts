@@ -2,10 +2,11 @@ import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import type { Attempt, Connector } from '../connectors/connector.ts';
 import type { CrmConnector } from '../connectors/crm.ts';
+import type { DiningOrder } from '../connectors/dining/order.ts';
 import { member } from '../resources/members.ts';
 import type { Records } from '../resources/records.ts';
 import { bookingOrder } from './booking-order.ts';
-import type { Plan, PlanState, Refusal, TableOrder } from './plan.ts';
+import type { Plan, PlanState, Refusal } from './plan.ts';
 import type { Move, Outcome } from './plans-table.ts';
 
 /*
@@ -50,7 +51,7 @@ import type { Move, Outcome } from './plans-table.ts';
 export interface Systems {
   records: Records;
   crm: CrmConnector;
-  dining: Connector<TableOrder>;
+  dining: Connector<DiningOrder>;
   /** Whether the partner's table belongs to a reservation other than this. */
   isOthersTable(reference: string, id: string): Promise<boolean>;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../src/base/problem.ts';
 import type { Connector, ConnectorPart, PartStatus } from '../../src/connectors/connector.ts';
-import type { TableOrder } from '../../src/reservations/plan.ts';
+import type { DiningOrder } from '../../src/connectors/dining/order.ts';
 import { member } from '../../src/resources/members.ts';
 import type { FieldValues, RecordRef, Records } from '../../src/resources/records.ts';
 import type { Resource } from '../../src/resources/resource.ts';
@@ -82,7 +82,7 @@ export class MemorySystems {
       }),
   };
 
-  readonly dining: Connector<TableOrder> = {
+  readonly dining: Connector<DiningOrder> = {
     name: 'dining',
     create: (_order, { token, repeated }) => {
       const refusal = new Problem('partner_rejected', 'The slot is gone.', {

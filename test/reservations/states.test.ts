@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { startCall } from '../../src/base/call.ts';
+import { databaseKinds } from '../support/databases.ts';
 import type { Fate } from './memory-systems.ts';
-import { databases, type Result, World } from './world.ts';
+import { type Result, World } from './world.ts';
 
-for (const name of Object.keys(databases)) {
+for (const name of Object.keys(databaseKinds)) {
   describe(`reservations on ${name}`, () => {
     let world: World;
     let skipped = false;

@@ -1,12 +1,12 @@
 import type { ConnectorPart } from '../connector.ts';
 
-/** A table as it is asked for. */
+/** A table as it is asked for; plans of reservations are stored with it. */
 export interface DiningOrder {
   /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
   memberId: string;
   merchantId: string;
   serviceId: string;
-  /** RFC 3339, whole seconds. */
+  /** RFC 3339 UTC with milliseconds, whole seconds. */
   startAt: string;
   /** 1 to 50 guests. */
   partySize: number;
