@@ -1,6 +1,3 @@
-import type { Log } from '../observability/log.ts';
-import type { Metrics } from '../observability/metrics.ts';
-
 /** How an attempt to authenticate ended. */
 export const attemptResults = [
   'accepted',
@@ -30,17 +27,4 @@ export interface Attempt {
 /** Where attempts go. Recording never fails and never waits: a request does not depend on it. */
 export interface AttemptRecorder {
   record(attempt: Attempt): void;
-}
-
-/** Records each attempt as one line of the log and counts it by result. */
-export function createAttemptLog(
-  log: Log,
-  metrics: Pick<Metrics, 'authenticationAttempts'>,
-): AttemptRecorder {
-  return {
-    record({ consumer_id, endpoint, result, timestamp, request_id }) {
-      log.info({ consumer_id, endpoint, result, timestamp, request_id }, 'authentication attempt');
-      metrics.authenticationAttempts.inc({ result });
-    },
-  };
 }

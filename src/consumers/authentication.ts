@@ -1,8 +1,9 @@
-import { createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
-import { hashSecret, maxCredentialLength } from './credentials.ts';
+import { createSecretKey, randomBytes } from 'node:crypto';
+import { maxCredentialLength } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Accepted, IndexEntry, Refused } from './directory-index.ts';
 import type { Keys } from './keys.ts';
+import { hashSecret, isSameHash } from './secret-hash.ts';
 
 /** What a caller presents; undefined or empty: the header was not sent. */
 export interface PresentedCredentials {
@@ -23,7 +24,7 @@ const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
 
 /** What an unknown key is checked against, so that it takes as long as a wrong secret. */
 const dummyPepper = createSecretKey(randomBytes(32));
-const dummyHash = randomBytes(32);
+const dummyHash = randomBytes(32).toString('latin1');
 
 export interface AuthenticationOptions {
   directory: ConsumerDirectory;
@@ -33,22 +34,39 @@ export interface AuthenticationOptions {
 }
 
 export function createAuthentication({ directory, keys, clock }: AuthenticationOptions): Authenticate {
-  const check = (apiKey: string, apiSecret: string): Authentication => {
-    const entry = directory.find(apiKey);
-    const isRight = isSecretRight(entry, apiSecret, keys);
-    if (entry === undefined) return directory.findGone(apiKey) ?? unknownKey;
-    if (!isRight) return entry.wrongSecret;
-    return clock() < entry.expiresAt ? entry.accepted : entry.expired;
+  const check = (entry: IndexEntry, apiSecret: string): Authentication => {
+    if (!isSecretRight(entry, apiSecret, keys)) return entry.refusedFor('wrong_secret');
+    return entry.isExpired(clock()) ? entry.refusedFor('expired') : entry;
   };
-  return ({ apiKey, apiSecret }) => {
+  const refuse = (apiKey: string, apiSecret: string): Authentication => {
+    isSecretRight(undefined, apiSecret, keys);
+    return directory.findGone(apiKey) ?? unknownKey;
+  };
+  /** The one who is asked for may have been made at another replica a moment ago. */
+  const lookUp = (apiKey: string, apiSecret: string): Authentication | Promise<Authentication> =>
+    directory.lookUp(apiKey)?.then(() => {
+      const entry = directory.find(apiKey);
+      return entry === undefined ? refuse(apiKey, apiSecret) : check(entry, apiSecret);
+    }) ?? refuse(apiKey, apiSecret);
+  /** All but a known key with a secret. */
+  const others = (entry: IndexEntry | undefined, { apiKey, apiSecret }: PresentedCredentials) => {
     if (!apiKey) return missing;
-    if (apiKey.length > maxCredentialLength) return unknownKey;
-    const known = directory.find(apiKey)?.wrongSecret ?? directory.findGone(apiKey);
+    if (!isPresentable(apiKey)) return unknownKey;
+    const known = entry?.refusedFor('wrong_secret') ?? directory.findGone(apiKey);
     if (!apiSecret) return withoutSecret(known);
-    if (apiSecret.length > maxCredentialLength) return known ?? unknownKey;
-    const lookUp = known === undefined ? directory.lookUp(apiKey) : undefined;
-    return lookUp === undefined ? check(apiKey, apiSecret) : lookUp.then(() => check(apiKey, apiSecret));
+    if (!isPresentable(apiSecret)) return known ?? unknownKey;
+    return known === undefined ? lookUp(apiKey, apiSecret) : refuse(apiKey, apiSecret);
   };
+  return (presented) => {
+    const { apiKey, apiSecret } = presented;
+    const entry = isPresentable(apiKey) ? directory.find(apiKey) : undefined;
+    if (entry !== undefined && isPresentable(apiSecret)) return check(entry, apiSecret);
+    return others(entry, presented);
+  };
+}
+
+function isPresentable(text: string | undefined): text is string {
+  return text !== undefined && text !== '' && text.length <= maxCredentialLength;
 }
 
 function withoutSecret(known: Refused | undefined): Refused {
@@ -58,5 +76,6 @@ function withoutSecret(known: Refused | undefined): Refused {
 function isSecretRight(entry: IndexEntry | undefined, apiSecret: string, keys: Keys): boolean {
   const key = entry === undefined ? undefined : keys.loaded?.pepper.get(entry.pepperVersion);
   const hash = hashSecret(apiSecret, key ?? dummyPepper);
-  return timingSafeEqual(hash, entry?.hash ?? dummyHash) && key !== undefined;
+  const isSame = entry === undefined ? isSameHash(hash, dummyHash) : entry.hasHash(hash);
+  return isSame && key !== undefined;
 }

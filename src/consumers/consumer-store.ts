@@ -9,10 +9,11 @@ import {
   parseConsumer,
   type StoredCredential,
 } from './consumer.ts';
-import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
+import { type CredentialPair, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import { normaliseFingerprints } from './fingerprints.ts';
 import type { KeySet, Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
+import { hashSecret } from './secret-hash.ts';
 
 export interface NewConsumer {
   name: string;
@@ -131,7 +132,7 @@ export function newConsumer(
 export function activeCredential(pair: CredentialPair, keys: KeySet, createdAt: string): StoredCredential {
   return {
     apiKey: pair.apiKey,
-    hash: hashSecret(pair.apiSecret, keys.current.key).toString('base64url'),
+    hash: Buffer.from(hashSecret(pair.apiSecret, keys.current.key), 'latin1').toString('base64url'),
     algorithm: 'hmac-sha256',
     pepperVersion: keys.current.version,
     state: 'active',

@@ -1,4 +1,4 @@
-import { createHmac, type KeyObject, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -57,11 +57,6 @@ export function consumerIdOf(apiKey: string): string | undefined {
   if (apiKey.length > maxCredentialLength || !keyExpression.test(apiKey) || !hasValidChecksum(apiKey))
     return undefined;
   return `con_${apiKey.slice('hgk_'.length, 'hgk_'.length + idLength)}`;
-}
-
-/** The 32 bytes that are stored in place of an API secret. */
-export function hashSecret(apiSecret: string, pepper: KeyObject): Buffer {
-  return createHmac('sha256', pepper).update(apiSecret).digest();
 }
 
 /** Random characters without modulo bias: 248 is the largest multiple of 62 in a byte, the bytes above are dropped. */

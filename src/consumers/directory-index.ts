@@ -1,15 +1,5 @@
 import type { Consumer, StoredCredential } from './consumer.ts';
-
-/** A credential pair as a look-up finds it; the answers are made here once, so that a look-up makes nothing. */
-export interface IndexEntry {
-  readonly hash: Buffer;
-  readonly pepperVersion: number;
-  /** Milliseconds since 1970 from which on the pair is refused; Infinity while it is active. */
-  readonly expiresAt: number;
-  readonly accepted: Accepted;
-  readonly wrongSecret: Refused;
-  readonly expired: Refused;
-}
+import { isSameHash } from './secret-hash.ts';
 
 export interface Accepted {
   readonly result: 'accepted';
@@ -20,6 +10,40 @@ export interface Accepted {
 export interface Refused {
   readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked';
   readonly consumerId: string | null;
+}
+
+/** A credential pair as a look-up finds it: whose it is, and what proves it. */
+export class IndexEntry implements Accepted {
+  readonly result = 'accepted';
+  readonly consumer: Consumer;
+  readonly consumerId: string;
+  readonly pepperVersion: number;
+  /** One character a byte: a text lies beside its entry in memory, bytes would lie elsewhere. */
+  readonly #hash: string;
+  /** Milliseconds since 1970 from which on the pair is refused; undefined while it is active. */
+  readonly #expiresAt: number | undefined;
+
+  constructor(consumer: Consumer, credential: StoredCredential) {
+    this.consumer = consumer;
+    this.consumerId = consumer.id;
+    this.pepperVersion = credential.pepperVersion;
+    this.#hash = Buffer.from(credential.hash, 'base64url').toString('latin1');
+    this.#expiresAt = expiryOf(credential);
+  }
+
+  /** Whether the hash of what was presented, as `hashSecret` makes it, is the stored one. */
+  hasHash(hash: string): boolean {
+    return isSameHash(hash, this.#hash);
+  }
+
+  /** A pair whose expiry is no date counts as expired. */
+  isExpired(now: number): boolean {
+    return this.#expiresAt !== undefined && !(now < this.#expiresAt);
+  }
+
+  refusedFor(result: Refused['result']): Refused {
+    return { result, consumerId: this.consumerId };
+  }
 }
 
 export type ListPosition = Pick<Consumer, 'createdAt' | 'id'>;
@@ -83,7 +107,7 @@ export class DirectoryIndex {
     this.#newestFirst = undefined;
     this.#withdraw(before, now);
     for (const credential of consumer?.credentials ?? []) {
-      this.#entries.set(credential.apiKey, createEntry(consumer as Consumer, credential));
+      this.#entries.set(credential.apiKey, new IndexEntry(consumer as Consumer, credential));
       this.#gone.delete(credential.apiKey);
     }
   }
@@ -100,10 +124,7 @@ export class DirectoryIndex {
       const entry = this.#entries.get(apiKey);
       this.#entries.delete(apiKey);
       if (entry === undefined) continue;
-      this.#gone.set(
-        apiKey,
-        now >= entry.expiresAt ? entry.expired : refused('revoked', entry.accepted.consumerId),
-      );
+      this.#gone.set(apiKey, entry.refusedFor(entry.isExpired(now) ? 'expired' : 'revoked'));
       const oldest = this.#gone.keys().next().value;
       if (this.#gone.size > maxGone && oldest !== undefined) this.#gone.delete(oldest);
     }
@@ -116,23 +137,8 @@ export function compareNewestFirst(a: ListPosition, b: ListPosition): number {
   return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
 }
 
-function createEntry(consumer: Consumer, credential: StoredCredential): IndexEntry {
-  return {
-    hash: Buffer.from(credential.hash, 'base64url'),
-    pepperVersion: credential.pepperVersion,
-    expiresAt: expiryOf(credential),
-    accepted: { result: 'accepted', consumer, consumerId: consumer.id },
-    wrongSecret: refused('wrong_secret', consumer.id),
-    expired: refused('expired', consumer.id),
-  };
-}
-
 /** A rotated pair without an expiry would stay valid for ever by mistake: it counts as expired. */
-function expiryOf(credential: StoredCredential): number {
+function expiryOf(credential: StoredCredential): number | undefined {
   if (credential.expiresAt !== null) return Date.parse(credential.expiresAt);
-  return credential.state === 'active' ? Number.POSITIVE_INFINITY : 0;
-}
-
-function refused(result: Refused['result'], consumerId: string): Refused {
-  return { result, consumerId };
+  return credential.state === 'active' ? undefined : 0;
 }

@@ -86,13 +86,19 @@ describe('authentication', () => {
     assert.deepEqual(await authenticate(shop.apiKey, shop.apiSecret), { result: 'expired', consumerId: id });
   });
 
-  it('counts a rotated pair without an expiry as expired', async () => {
-    await save((consumer) => ({
-      ...consumer,
-      credentials: consumer.credentials.map((pair) => ({ ...pair, state: 'rotated' as const })),
-    }));
-    assert.equal((await authenticate(shop.apiKey, shop.apiSecret)).result, 'expired');
-  });
+  for (const [what, expiresAt] of Object.entries({
+    'without an expiry': null,
+    // RFC 3339 has leap seconds, and the clocks of programs do not.
+    'whose expiry is a leap second': '2099-12-31T23:59:60Z',
+  })) {
+    it(`counts a rotated pair ${what} as expired`, async () => {
+      await save((consumer) => ({
+        ...consumer,
+        credentials: consumer.credentials.map((pair) => ({ ...pair, state: 'rotated' as const, expiresAt })),
+      }));
+      assert.equal((await authenticate(shop.apiKey, shop.apiSecret)).result, 'expired');
+    });
+  }
 
   it('says revoked for a pair that was valid here and is withdrawn', async () => {
     fixture.consumers.directory.remove(shop.consumer.id);
@@ -118,9 +124,8 @@ describe('authentication', () => {
     assert.deepEqual(allowed, ['quotes:read', 'quotes:delete', 'bookings:write', 'bookings:delete']);
   });
 
-  it('records every attempt as one line and one count, and never a key or a secret', async () => {
-    const { lines, metrics, consumers } = fixture;
-    lines.length = 0;
+  it('counts every attempt by its result', async () => {
+    const { metrics, consumers } = fixture;
     consumers.attempts.record({
       consumer_id: shop.consumer.id,
       endpoint: 'GET /v1/quotes/:id',
@@ -128,19 +133,6 @@ describe('authentication', () => {
       timestamp: '2026-01-01T00:00:00.000Z',
       request_id: 'r1',
     });
-    assert.deepEqual(lines, [
-      {
-        level: 'info',
-        message: 'authentication attempt',
-        facts: {
-          consumer_id: shop.consumer.id,
-          endpoint: 'GET /v1/quotes/:id',
-          result: 'accepted',
-          timestamp: '2026-01-01T00:00:00.000Z',
-          request_id: 'r1',
-        },
-      },
-    ]);
     const { values } = await metrics.authenticationAttempts.get();
     assert.deepEqual(values, [{ labels: { result: 'accepted' }, value: 1 }]);
   });
