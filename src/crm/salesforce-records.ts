@@ -15,7 +15,7 @@ import { nativeIdOf } from './gathering/composite.ts';
 import { createLanes, type Lanes } from './gathering/lanes.ts';
 import { createRecordOrder } from './gathering/record-order.ts';
 import { readPage } from './gathering/rows.ts';
-import { type CrmRow, fromCrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
+import { type CrmRow, createRowReader, readKey, readPath, readTimestamp } from './mapping/records.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { toProblem } from './rest/problems.ts';
 import type { CrmRequest } from './rest/request.ts';
@@ -40,6 +40,7 @@ export function createSalesforceRecords(options: SalesforceRecordsOptions): Reco
 class SalesforceRecords implements Records {
   readonly #options: SalesforceRecordsOptions;
   readonly #lanes = new Map<string, Lanes>();
+  readonly #readers = new Map<string, (row: CrmRow) => FieldValues>();
   readonly #order = createRecordOrder();
 
   constructor(options: SalesforceRecordsOptions) {
@@ -201,8 +202,17 @@ class SalesforceRecords implements Records {
     if (!isUuid(readKey(resource, row))) return undefined;
     return {
       nativeId: nativeIdOf(row['Id'], { effect: 'read' }),
-      values: fromCrmRow(resource, row, this.#options.metrics),
+      values: this.#readerOf(resource)(row),
     };
+  }
+
+  #readerOf(resource: Resource): (row: CrmRow) => FieldValues {
+    let reader = this.#readers.get(resource.name);
+    if (reader === undefined) {
+      reader = createRowReader(resource, this.#options.metrics);
+      this.#readers.set(resource.name, reader);
+    }
+    return reader;
   }
 }
 

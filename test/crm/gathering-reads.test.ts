@@ -1,28 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, beforeEach, it } from 'node:test';
+import { it } from 'node:test';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { StoredRecord } from '../../src/resources/records.ts';
-import { aCall, type Bench, hasCode, type Replica, startBench } from './bench.ts';
+import { aCall, hasCode } from './bench.ts';
+import { newIds, startGatheringBench } from './gathering-bench.ts';
 
-let bench: Bench;
-let replica: Replica;
-before(async () => {
-  bench = await startBench({ timeoutMs: 700 });
-  // The simulated org takes its time for the first query.
-  await bench.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
-});
-beforeEach(async () => {
-  replica = bench.addReplica();
-  await replica.crm.tokens.getToken(aCall());
-});
-afterEach(async () => {
-  await bench.org.heal();
-  await bench.org.configure({ latencyMs: 0, maxPageSize: 2000 });
-});
-after(() => bench.stop());
-
-const find = (id: string) => replica.crm.records.find(quote, id, aCall());
+const bench = await startGatheringBench();
+const { find, callsDuring } = bench;
 
 /** Quotes with these External IDs, named after them. */
 async function insert(ids: readonly string[], more: object = {}): Promise<void> {
@@ -30,14 +15,6 @@ async function insert(ids: readonly string[], more: object = {}): Promise<void> 
   await bench.org.insert('Quote__c', rows);
 }
 const nameOf = (id: string) => `Quote ${id.toLowerCase()}`;
-const newIds = (count: number) => Array.from({ length: count }, () => randomUUID() as string);
-
-/** Calls that count against the quota while the work is done. */
-async function callsDuring(work: () => Promise<unknown>): Promise<number> {
-  await bench.org.resetCounters();
-  await work();
-  return (await bench.org.counters()).metered;
-}
 
 function assertNamed(record: StoredRecord | undefined, id: string): void {
   assert.equal(record?.values['id'], id.toLowerCase());
@@ -93,7 +70,7 @@ it('a read that begins after a change was answered sees it, though an earlier re
   const hold = await bench.org.fault({ kind: 'hold', stage: 'after' }, { operation: 'query' }, 1);
   const early = find(id);
   await bench.org.struck(hold);
-  await replica.crm.records.update(quote, record, { name: 'changed' }, aCall());
+  await bench.crm.records.update(quote, record, { name: 'changed' }, aCall());
   assert.equal((await find(id))?.values['name'], 'changed');
   await bench.org.release(hold);
   assertNamed(await early, id);
@@ -130,8 +107,8 @@ it('counts what it gathers', async () => {
   const ids = newIds(20);
   await bench.org.configure({ latencyMs: 30 });
   await Promise.all(ids.map(find));
-  const { values } = await replica.metrics.crmBatchSize.get();
+  const { values } = await bench.metrics.crmBatchSize.get();
   const sum = values.find(({ metricName }) => metricName === 'handoff_crm_batch_size_sum');
   assert.deepEqual([sum?.labels, sum?.value], [{ operation: 'find' }, 20]);
-  assert.equal((await replica.metrics.crmQueueDepth.get()).values[0]?.value, 0);
+  assert.equal((await bench.metrics.crmQueueDepth.get()).values[0]?.value, 0);
 });

@@ -1,47 +1,25 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../src/resources/records.ts';
-import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench } from './bench.ts';
+import { aCall, hasCode, quoteFor } from './bench.ts';
+import { newIds, startGatheringBench } from './gathering-bench.ts';
 
-let bench: Bench;
-let replica: Replica;
-before(async () => {
-  bench = await startBench({ timeoutMs: 700 });
-  // The simulated org takes its time for the first query.
-  await bench.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
-});
-beforeEach(async () => {
-  replica = bench.addReplica();
-  await replica.crm.tokens.getToken(aCall());
-});
-afterEach(async () => {
-  await bench.org.heal();
-  await bench.org.configure({ latencyMs: 0 });
-});
-after(() => bench.stop());
+const bench = await startGatheringBench();
+const { find, callsDuring } = bench;
 
-const newIds = (count: number) => Array.from({ length: count }, () => randomUUID() as string);
 const create = (id: string, values: FieldValues = {}) =>
-  replica.crm.records.create(quote, id, quoteFor(bench.memberId, { name: id, ...values }), aCall(), {
+  bench.crm.records.create(quote, id, quoteFor(bench.memberId, { name: id, ...values }), aCall(), {
     readBack: true,
   });
-const find = (id: string) => replica.crm.records.find(quote, id, aCall());
 const update = (record: StoredRecord, values: FieldValues) =>
-  replica.crm.records.update(quote, record, values, aCall(), { readBack: true });
-const remove = (record: StoredRecord) => replica.crm.records.remove(quote, record, aCall());
+  bench.crm.records.update(quote, record, values, aCall(), { readBack: true });
+const remove = (record: StoredRecord) => bench.crm.records.remove(quote, record, aCall());
 
 async function existing(count: number): Promise<StoredRecord[]> {
   return (await Promise.all(newIds(count).map((id) => create(id)))) as StoredRecord[];
-}
-
-/** Calls that count against the quota while the work is done. */
-async function callsDuring(work: () => Promise<unknown>): Promise<number> {
-  await bench.org.resetCounters();
-  await work();
-  return (await bench.org.counters()).metered;
 }
 
 /** Keeps a call of this kind under way, so that those that come meanwhile are gathered. */
@@ -89,11 +67,11 @@ describe('creations', () => {
   it('of two resources are never mixed up, and a hand-off does not pay for reading back', async () => {
     const ids = newIds(10);
     const refs = await Promise.all(
-      ids.map((id) => replica.crm.records.create(booking, id, quoteFor(bench.memberId), aCall())),
+      ids.map((id) => bench.crm.records.create(booking, id, quoteFor(bench.memberId), aCall())),
     );
     const quotes = await Promise.all(ids.map((id) => create(id)));
     for (const [index, id] of ids.entries()) {
-      const found = await replica.crm.records.find(booking, id, aCall());
+      const found = await bench.crm.records.find(booking, id, aCall());
       assert.equal(found?.nativeId, refs[index]?.nativeId);
       assert.notEqual(quotes[index]?.nativeId, found?.nativeId);
     }

@@ -5,7 +5,7 @@ import { unusable } from './composite.ts';
 import type { Outcome } from './operation.ts';
 
 /** Records as a Collections call takes them: each names its object (REST Developer Guide, sObject Collections). */
-export function toCollection(resource: Resource, records: readonly object[]): object {
+export function toCollection(resource: Resource, records: readonly (object | undefined)[]): object {
   const attributes = { type: resource.crmObject };
   return { allOrNone: false, records: records.map((record) => ({ attributes, ...record })) };
 }

@@ -30,13 +30,16 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
       effect: 'create',
       method: 'POST',
       path: `${client.dataPath}/sobjects/${resource.crmObject}`,
-      body: fieldsOf(item),
+      body: toCrmFields(resource, { ...item.values, id: item.externalId }),
       resource,
     }),
-    together: (items) => ({
+    together: (_, requests) => ({
       method: 'POST',
       path: `${client.dataPath}/composite/sobjects`,
-      body: toCollection(resource, items.map(fieldsOf)),
+      body: toCollection(
+        resource,
+        requests.map(({ body }) => body),
+      ),
     }),
     readBack(items) {
       const keys = items.filter(({ readBack }) => readBack).map(({ externalId }) => externalId);
@@ -45,8 +48,6 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
       return keys.length === 1 ? findQuery(resource, key) : findManyQuery(resource, keys);
     },
   };
-  const fieldsOf = ({ externalId, values }: Creation) => toCrmFields(resource, { ...values, id: externalId });
-
   return {
     name: 'create',
     effect: 'create',

@@ -15,7 +15,9 @@ import type { Operation, Outcome } from './operation.ts';
  *   idle       nothing is in flight: a request goes at once
  *   gathering  something is in flight: requests wait until one of these holds
  *                - they are a fair share of all that is under way: then about `callsAtOnce` calls are in flight at any
- *                  time, and those who were answered together leave together
+ *                  time
+ *                - they are most of such a share, and as many have come as were answered: callers who
+ *                  send the next request when the last one is answered leave with those whom they came with
  *                - the first of them has waited an eighth of what a call takes
  *                - nothing is in flight any more
  *   departing  a call is on its way to a token and a slot; whoever comes meanwhile still gets on. The batch is drawn
@@ -26,6 +28,8 @@ import type { Operation, Outcome } from './operation.ts';
 const callsAtOnce = 8;
 /** With few requests it pays to wait for company: each call counts against a daily quota. */
 const smallestShare = 8;
+/** Most of a share. */
+const enough = 0.75;
 /** A share of this size leaves at once: those who come a little later fill the next call. */
 const largeShare = 40;
 /** Records that the CRM takes in one Collections call. */
@@ -76,6 +80,8 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   #calls = 0;
   #inFlight = 0;
   #isDeparting = false;
+  /** Members who were answered and have not come again, if each of them comes again; of the time since it was idle. */
+  #away = 0;
   /** Since when somebody has been waiting, by `performance.now()`. */
   #waitingSince = 0;
   #latencyMs = presumedLatencyMs;
@@ -97,6 +103,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   }
 
   #add(member: Member<Item, Result>): void {
+    this.#away = Math.max(0, this.#away - 1);
     if (this.#waiting.size === 0) this.#waitingSince = performance.now();
     this.#waiting.add(member.party, member);
     this.#sweepBy(member.call.deadline);
@@ -107,11 +114,12 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   #consider(): void {
     if (this.#isDeparting || this.#waiting.size === 0) return;
     if (this.#calls === 0) {
+      this.#away = 0;
       this.#depart();
       return;
     }
     const share = this.#share();
-    if (this.#waiting.size >= share) {
+    if (this.#isShare(share)) {
       // Few go after all that has arrived in this turn of the event loop: a burst leaves together.
       if (share >= largeShare) this.#depart();
       else this.#departAfterTurn();
@@ -128,7 +136,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
     this.#isTurnOut = true;
     setImmediate(() => {
       this.#isTurnOut = false;
-      if (!this.#isDeparting && this.#waiting.size >= this.#share()) this.#depart();
+      if (!this.#isDeparting && this.#isShare(this.#share())) this.#depart();
       else this.#consider();
     });
   }
@@ -136,6 +144,11 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
   #share(): number {
     const share = Math.ceil((this.#waiting.size + this.#inFlight) / callsAtOnce);
     return Math.min(this.#mostItems, Math.max(smallestShare, share));
+  }
+
+  #isShare(share: number): boolean {
+    const { size } = this.#waiting;
+    return size >= share || (this.#away === 0 && size >= Math.max(smallestShare, enough * share));
   }
 
   #gatherMs(): number {
@@ -175,6 +188,7 @@ class GatheringLane<Item, Result> implements Lane<Item, Result> {
     members ??= this.#draw(call);
     this.#calls -= 1;
     this.#inFlight -= members.length;
+    this.#away += members.length;
     for (const [index, member] of members.entries()) {
       member.call.crmMs += call.crmMs;
       const outcome = outcomes?.[index];

@@ -36,12 +36,12 @@ export function createUpdate(options: OperationOptions): Operation<Update, Updat
       resource,
       addressesRecord: true,
     }),
-    together: (items) => ({
+    together: (items, requests) => ({
       method: 'PATCH',
       path: `${client.dataPath}/composite/sobjects`,
       body: toCollection(
         resource,
-        items.map(({ ref, values }) => ({ id: ref.nativeId, ...toCrmFields(resource, values) })),
+        items.map(({ ref }, index) => ({ id: ref.nativeId, ...requests[index]?.body })),
       ),
     }),
     readBack(items) {

@@ -12,8 +12,8 @@ import { readPage } from './rows.ts';
 export interface WriteForm<Item> {
   /** One item, as a call of its own. */
   alone(item: Item): CrmRequest;
-  /** Several items as one Collections call. */
-  together(items: readonly Item[]): Part;
+  /** Several items as one Collections call; `requests` are what each of them would be alone. */
+  together(items: readonly Item[], requests: readonly CrmRequest[]): Part;
   /** The query that reads back what the items leave behind; undefined where nobody asks for it. */
   readBack(items: readonly Item[]): string | undefined;
 }
@@ -50,7 +50,7 @@ function planOf<Item>(dataPath: string, form: WriteForm<Item>, items: readonly I
   const [first] = requests;
   if (first === undefined) throw new Error('a write without items');
   const soql = form.readBack(items);
-  const write: Part = requests.length === 1 ? first : form.together(items);
+  const write: Part = requests.length === 1 ? first : form.together(items, requests);
   const read: Part = { method: 'GET', path: `${dataPath}/query?q=${encodeURIComponent(soql ?? '')}` };
   const { operation, effect, resource } = first;
   const part = soql === undefined ? write : toComposite(dataPath, [write, read]);

@@ -7,7 +7,7 @@ import type { CrmColumn, Field, FieldKind, Resource } from '../../resources/reso
 export type CrmRow = Readonly<Record<string, unknown>>;
 
 /** The CRM's timestamps: `2012-07-12T17:49:01.000+0000`, always UTC in answers. */
-const crmTimestamp = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{3})?(?:\+0000|\+00:00|Z)$/;
+const crmTimestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{3})?(?:\+0000|\+00:00|Z)$/;
 
 /**
  * The fields as the CRM takes them in a body. A lookup goes by the other record's External ID, as an object under the
@@ -20,37 +20,50 @@ export function toCrmFields(resource: Resource, values: FieldValues): Record<str
     if (field === undefined || field.kind === 'timestamp') {
       throw new RangeError(`${resource.name} has no writable field ${name}`);
     }
-    Object.assign(
-      fields,
-      toColumn(field.crm, field.kind === 'uuid' ? (value?.toLowerCase() ?? null) : value),
-    );
+    setColumn(fields, field.crm, field.kind === 'uuid' ? (value?.toLowerCase() ?? null) : value);
   }
   return fields;
 }
 
-function toColumn(crm: CrmColumn, value: string | null): Record<string, unknown> {
-  if (crm.lookupColumn === undefined) return { [crm.path]: value };
-  if (value === null) return { [crm.lookupColumn]: null };
-  const [relationship = '', key = ''] = crm.path.split('.');
-  return { [relationship]: { [key]: value } };
+function setColumn(fields: Record<string, unknown>, crm: CrmColumn, value: string | null): void {
+  if (crm.lookupColumn === undefined) fields[crm.path] = value;
+  else if (value === null) fields[crm.lookupColumn] = null;
+  else {
+    const [relationship = '', key = ''] = crm.path.split('.');
+    fields[relationship] = { [key]: value };
+  }
 }
 
-/** The fields of a row as the API shows them; content that is not of its field's type is null, and counted. */
-export function fromCrmRow(resource: Resource, row: CrmRow, metrics: Metrics): FieldValues {
-  const values: Record<string, string | null> = {};
-  for (const [name, field] of Object.entries(resource.fields)) {
-    const content = readPath(row, field);
-    const value = content === null || content === '' ? null : readers[field.kind](content);
-    if (value === undefined) metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
-    values[name] = value ?? null;
-  }
-  return values;
+/**
+ * Makes the reader of a resource's rows: their fields as the API shows them. Content that is not of its field's type
+ * is null, and counted.
+ */
+export function createRowReader(resource: Resource, metrics: Metrics): (row: CrmRow) => FieldValues {
+  const columns = Object.entries(resource.fields).map(([name, { kind, crm }]) => ({
+    name,
+    path: crm.path.split('.'),
+    read: readers[kind],
+  }));
+  return (row) => {
+    const values: Record<string, string | null> = {};
+    for (const { name, path, read } of columns) {
+      const content = follow(row, path);
+      const value = content === null || content === '' ? null : read(content);
+      if (value === undefined) metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
+      values[name] = value ?? null;
+    }
+    return values;
+  };
 }
 
 /** The content of a field, as the CRM has it; null where it, or the record that it leads through, is not there. */
-export function readPath(row: CrmRow, field: Field): unknown {
+export function readPath(row: CrmRow, { crm }: Field): unknown {
+  return follow(row, crm.path.split('.'));
+}
+
+function follow(row: CrmRow, path: readonly string[]): unknown {
   let content: unknown = row;
-  for (const part of field.crm.path.split('.')) {
+  for (const part of path) {
     if (typeof content !== 'object' || content === null) return null;
     content = (content as CrmRow)[part];
   }
@@ -60,7 +73,8 @@ export function readPath(row: CrmRow, field: Field): unknown {
 /** The External ID of a row, as the CRM has it; empty where it has none. */
 export function readKey(resource: Resource, row: CrmRow): string {
   const field = resource.fields['id'];
-  const key = field && readPath(row, field);
+  // Its path is one column: it is the record's own.
+  const key = field && row[field.crm.path];
   return typeof key === 'string' ? key : '';
 }
 
@@ -74,9 +88,8 @@ const readers: Record<FieldKind, (content: unknown) => string | undefined> = {
 
 /** RFC 3339 in UTC with milliseconds. */
 export function readTimestamp(content: unknown): string | undefined {
-  const parts = typeof content === 'string' ? crmTimestamp.exec(content) : null;
-  if (parts === null) return undefined;
-  const moment = `${parts[1]}${parts[2] ?? '.000'}Z`;
+  if (typeof content !== 'string' || !crmTimestamp.test(content)) return undefined;
+  const moment = content[19] === '.' ? `${content.slice(0, 23)}Z` : `${content.slice(0, 19)}.000Z`;
   return Number.isNaN(Date.parse(moment)) ? undefined : moment;
 }
 

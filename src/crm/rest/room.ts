@@ -31,7 +31,7 @@ export function createRoom(options: { slots: number; metrics: Metrics }): Room {
     const sum = (byConsumer.get(consumer) ?? 0) + weight;
     if (sum === 0) byConsumer.delete(consumer);
     else byConsumer.set(consumer, sum);
-    metrics.crmQueueDepth.set(waiting);
+    metrics.crmQueueDepth.level = waiting;
   };
 
   return {

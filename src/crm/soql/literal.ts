@@ -13,8 +13,12 @@ const escapes: Record<string, string> = {
 /** What must not stand in a literal as it is: quotes, backslashes, controls, line separators, halves of surrogates. */
 const special = /[\\'"]|\p{Cc}|\p{Zl}|\p{Zp}|\p{Cs}/gu;
 
+/** What needs no look at each of its characters; identifiers are, and there are many in a query. */
+const plain = /^[A-Za-z0-9-]*$/;
+
 /** A text as a SOQL literal; whatever it holds, the literal ends where the text ends. */
 export function quoteText(text: string): string {
+  if (plain.test(text)) return `'${text}'`;
   return `'${text.replace(special, escapeCharacter)}'`;
 }
 
