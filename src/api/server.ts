@@ -15,8 +15,8 @@ import type { Ledger } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Tracing } from '../observability/tracing.ts';
-import { authenticationHooks } from './pipeline/authentication.ts';
-import { bodyHooks, readJsonBodies } from './pipeline/body.ts';
+import { authenticationSteps } from './pipeline/authentication.ts';
+import { bodySteps, readJsonBodies } from './pipeline/body.ts';
 import { deprecationHeaders } from './pipeline/deprecation.ts';
 import { formats } from './pipeline/formats.ts';
 import { fromFramework, maxBodyBytes } from './pipeline/framework-errors.ts';
@@ -26,8 +26,9 @@ import type { Limits } from './pipeline/rate-limit.ts';
 import { requestIdOf } from './pipeline/request-id.ts';
 import { observeRefused, observeRequests } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
-import { signatureHooks } from './pipeline/signature.ts';
+import { signatureSteps } from './pipeline/signature.ts';
 import { answerSocketError } from './pipeline/socket-errors.ts';
+import { inOrder, type Step } from './pipeline/step.ts';
 import type { Route } from './route.ts';
 import { judgeWithoutTls } from './tls/client-certificates.ts';
 import type { TlsDoor } from './tls/tls-door.ts';
@@ -88,12 +89,11 @@ export function createServer(options: ServerOptions): Server {
   endUnusedConnectionsOnClose(app);
   readJsonBodies(app);
   observeRequests(app, options);
-  app.addHook('onRequest', async (request, reply) => {
-    setCommonHeaders(request, reply);
-  });
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onRequest', inOrder([setCommonHeaders]));
+  app.addHook('onSend', (_request, reply, payload, done) => {
     // Also on what was asked before the stop began: a connection left open would outlive the service.
     if (options.isStopping()) reply.header('connection', 'close');
+    done(null, payload);
   });
   app.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, log));
   app.setNotFoundHandler(() => {
@@ -116,13 +116,13 @@ function secureServer(tls: TlsDoor, handler: RequestListener): RawServerDefault 
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
   const { authenticate, limits, ledger, tls, log } = options;
   const { params, query, body } = route.request;
-  const { onRequest, preValidation } = authenticationHooks(route, {
+  const { onRequest, preValidation } = authenticationSteps(route, {
     authenticate,
     certificates: tls?.certificates ?? judgeWithoutTls,
     limits,
   });
-  const ofBody = bodyHooks(route);
-  const ofSignature = signatureHooks(route, limits, log);
+  const ofBody = bodySteps(route);
+  const ofSignature = signatureSteps(route, limits, log);
   const announcement = route.deprecation && deprecationHeaders(route.deprecation);
   app.route({
     method: route.method,
@@ -134,25 +134,25 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       // Without a declared query, every query parameter is one too many.
       querystring: query ?? Type.Object({}, { additionalProperties: false }),
     },
-    onRequest: [
+    onRequest: inOrder([
       ...(announcement ? [announce(announcement)] : []),
       ...ofSignature.onRequest,
       ...ofBody.onRequest,
       ...(onRequest ? [onRequest] : []),
-    ],
-    preValidation: [
+    ]),
+    preValidation: inOrder([
       ...ofSignature.preValidation,
       ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),
       readIdempotencyKey(route),
-    ],
+    ]),
     handler: runRoute(route, ledger),
   });
 }
 
 /** First of all, so that errors tell it too. */
-function announce(headers: Record<string, string>) {
-  return async (_: FastifyRequest, reply: FastifyReply) => void reply.headers(headers);
+function announce(headers: Record<string, string>): Step {
+  return (_, reply) => void reply.headers(headers);
 }
 
 /** A known path answers OPTIONS with what it allows, and every other method with 405 and the same. */

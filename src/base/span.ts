@@ -15,17 +15,29 @@ export interface Span extends TraceContext {
 
 /** A span that nobody records: it gives the log its ids, and lets the trace of a caller go on. */
 export function startPlainSpan(parent?: TraceContext): Span {
-  return {
-    traceId: parent?.traceId ?? randomUUID().replaceAll('-', ''),
-    // The second half of a UUID: 62 random bits, and never all zero.
-    spanId: randomUUID().replaceAll('-', '').slice(16),
+  return new PlainSpan(parent);
+}
+
+class PlainSpan implements Span {
+  readonly traceId: string;
+  // The second half of a UUID: 62 random bits, and never all zero.
+  readonly spanId = randomUUID().replaceAll('-', '').slice(16);
+  readonly sampled: boolean;
+  readonly traceState: string | undefined;
+
+  constructor(parent: TraceContext | undefined) {
+    this.traceId = parent?.traceId ?? randomUUID().replaceAll('-', '');
     // Who records nothing has no say in this.
-    sampled: parent?.sampled ?? false,
-    traceState: parent?.traceState,
-    child() {
-      return startPlainSpan(this);
-    },
-    set: () => {},
-    end: () => {},
-  };
+    this.sampled = parent?.sampled ?? false;
+    this.traceState = parent?.traceState;
+  }
+
+  /** Nobody would find the child: what it calls is told of this one. */
+  child(): Span {
+    return this;
+  }
+
+  set(): void {}
+
+  end(): void {}
 }

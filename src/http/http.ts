@@ -1,11 +1,19 @@
 import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { gunzip, gunzipSync } from 'node:zlib';
 import { Agent, request } from 'undici';
 
 /** Most bytes of an answer, unpacked: 200 CRM records with details of full length, escaped, stay well below. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-const unpack = promisify(gunzip);
+/**
+ * Few packed bytes, such as those of one record, are unpacked on the spot: it takes less time than to hand them to
+ * another thread and back. While more are unpacked aside, the requests that have come are read.
+ */
+const fewPackedBytes = 2 * 1024;
+/** Unless they become more than this, which would hold everybody else up. */
+const fewPlainBytes = 256 * 1024;
+
+const unpackAside = promisify(gunzip);
 
 export interface HttpRequest {
   url: string;
@@ -79,9 +87,7 @@ async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer>
     });
     const bytes = await readAll(answer.body);
     const packed = answer.headers['content-encoding'] === 'gzip';
-    const plain = packed
-      ? await unpack(bytes, { maxOutputLength: maxAnswerBytes }).catch(notReadable)
-      : bytes;
+    const plain = packed ? (unpackFew(bytes) ?? (await unpackMany(bytes))) : bytes;
     return { status: answer.statusCode, headers: answer.headers, body: plain.toString('utf8') };
   } catch (error) {
     throw asFailure(error);
@@ -102,8 +108,23 @@ async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function notReadable(): never {
-  throw new HttpFailure('unreadable', 'the answer could not be unpacked');
+/** Undefined where it is too much to be done at once. */
+function unpackFew(bytes: Buffer): Buffer | undefined {
+  if (bytes.length > fewPackedBytes) return undefined;
+  try {
+    return gunzipSync(bytes, { maxOutputLength: fewPlainBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return undefined;
+    throw notReadable();
+  }
+}
+
+async function unpackMany(bytes: Buffer): Promise<Buffer> {
+  return unpackAside(bytes, { maxOutputLength: maxAnswerBytes }).catch(() => Promise.reject(notReadable()));
+}
+
+function notReadable(): HttpFailure {
+  return new HttpFailure('unreadable', 'the answer could not be unpacked');
 }
 
 /** Failures before the first byte is sent, by the codes of Node and undici; certificate errors have many. */

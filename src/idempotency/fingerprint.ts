@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** What makes a repeat the same request; `body` is the raw bytes as they came. */
 export interface RequestIdentity {
@@ -10,8 +10,9 @@ export interface RequestIdentity {
 
 /** SHA-256 of the request; the separator can't occur in what it separates. */
 export function fingerprint({ method, path, ifMatch, body }: RequestIdentity): Buffer {
-  return createHash('sha256')
-    .update(`${method}\0${path}\0${ifMatch ?? ''}\0`)
-    .update(body)
-    .digest();
+  return hash(
+    'sha256',
+    Buffer.concat([Buffer.from(`${method}\0${path}\0${ifMatch ?? ''}\0`), body]),
+    'buffer',
+  );
 }

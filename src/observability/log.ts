@@ -1,4 +1,6 @@
 import { pino } from 'pino';
+import { formatTimestamp } from '../base/timestamp.ts';
+import { createLineWriter } from './line-writer.ts';
 
 /** The logger's interface for all modules: facts first, then a sentence. */
 export interface Log {
@@ -15,13 +17,16 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
  * passed cannot leak. Errors are reduced to name, message and stack. `facts` stand in every line.
  */
 export function createLog(level: LogLevel, facts: object | null = null) {
-  return pino({
-    level,
-    base: facts,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-    serializers: { err: describeError },
-  });
+  return pino(
+    {
+      level,
+      base: facts,
+      timestamp: () => `,"time":"${formatTimestamp(Date.now())}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: describeError },
+    },
+    createLineWriter(),
+  );
 }
 
 /** An error as the log shows it: no own properties, since libraries hang requests and headers on them. */

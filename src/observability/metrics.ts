@@ -1,4 +1,11 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  type CounterConfiguration,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  Registry,
+} from 'prom-client';
 
 /**
  * Every metric of the service, declared in one place; labels have few values and never an id. With several workers
@@ -52,12 +59,15 @@ function partnerMetrics(registers: Registry[]) {
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers,
     }),
-    reservationOutcomes: new Counter({
-      name: 'handoff_reservation_outcomes_total',
-      help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
+    reservationOutcomes: startingAtZero(
+      { outcome: 'needs_attention' },
+      {
+        name: 'handoff_reservation_outcomes_total',
+        help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
+        labelNames: ['outcome'] as const,
+        registers,
+      },
+    ),
   };
 }
 
@@ -92,12 +102,15 @@ function accessMetrics(registers: Registry[]) {
 /** What is measured of the cache of members, and of the webhooks that drop them. */
 function memberMetrics(registers: Registry[]) {
   return {
-    webhooks: new Counter({
-      name: 'handoff_webhooks_total',
-      help: 'Webhooks by what became of them.',
-      labelNames: ['result'] as const,
-      registers,
-    }),
+    webhooks: startingAtZero(
+      { result: 'dead' },
+      {
+        name: 'handoff_webhooks_total',
+        help: 'Webhooks by what became of them.',
+        labelNames: ['result'] as const,
+        registers,
+      },
+    ),
     memberCacheHits: new Counter({
       name: 'handoff_member_cache_hits_total',
       help: 'Reads of one member that were answered from the shared cache.',
@@ -121,7 +134,7 @@ function requestMetrics(registers: Registry[]) {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
       registers,
     }),
-    httpActiveRequests: new Gauge({
+    httpActiveRequests: new LevelGauge({
       name: 'http_server_active_requests',
       help: 'Requests in flight.',
       registers,
@@ -155,12 +168,15 @@ function crmMetrics(registers: Registry[]) {
       help: 'Reads of the CRM access token that found none in the shared cache.',
       registers,
     }),
-    crmTokenAcquisitions: new Counter({
-      name: 'handoff_crm_token_acquisitions_total',
-      help: 'Requests to the token endpoint of the CRM by outcome.',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
+    crmTokenAcquisitions: startingAtZero(
+      { outcome: 'permanent' },
+      {
+        name: 'handoff_crm_token_acquisitions_total',
+        help: 'Requests to the token endpoint of the CRM by outcome.',
+        labelNames: ['outcome'] as const,
+        registers,
+      },
+    ),
     crmApiUsage: new Gauge({
       name: 'handoff_crm_api_usage',
       help: 'Calls that the org has used of its daily quota, as the CRM last told.',
@@ -210,7 +226,7 @@ function gatheringMetrics(registers: Registry[]) {
       buckets: [1, 2, 5, 10, 20, 50, 100, 200],
       registers,
     }),
-    crmQueueDepth: new Gauge({
+    crmQueueDepth: new LevelGauge({
       name: 'handoff_crm_queue_depth',
       help: 'Requests that wait for a call to the CRM; a list counts as 4.',
       registers,
@@ -236,6 +252,19 @@ function gatheringMetrics(registers: Registry[]) {
   };
 }
 
+/**
+ * A counter of which alerts watch one series for its first event. Prometheus sees no increase in a series that begins
+ * above 0, so that one is there from the start.
+ */
+function startingAtZero<L extends string>(
+  watched: Partial<Record<L, string>>,
+  configuration: CounterConfiguration<L>,
+): Counter<L> {
+  const counter = new Counter(configuration);
+  counter.inc(watched, 0);
+  return counter;
+}
+
 /** A gauge that shows, whenever it is read, the seconds since it was last told to start anew. */
 class ClockGauge extends Gauge {
   #startedAt: number | undefined;
@@ -246,6 +275,16 @@ class ClockGauge extends Gauge {
 
   override async get() {
     this.set(this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000);
+    return super.get();
+  }
+}
+
+/** A gauge for what changes far more often than it is read: whoever counts sets `level`, and it shows when asked. */
+class LevelGauge extends Gauge {
+  level = 0;
+
+  override async get() {
+    this.set(this.level);
     return super.get();
   }
 }

@@ -56,7 +56,8 @@ export async function openOtlpTracing(
   });
   const tracer = provider.getTracer('handoff-gateway', version);
   return {
-    startRequest: (name, parent, attributes) => {
+    startRequest: (parent, describe) => {
+      const { name, attributes } = describe();
       const context = parent ? trace.setSpanContext(ROOT_CONTEXT, remoteContext(parent)) : ROOT_CONTEXT;
       return asSpan(tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context), tracer);
     },

@@ -4,15 +4,20 @@ import type { Log } from './log.ts';
 
 /** Traces of the service: recorded where the standard variables ask for it, else only carried on. */
 export interface Tracing {
-  /** Begins the span of a request; `parent` is what the caller sent. */
-  startRequest(name: string, parent: TraceContext | undefined, attributes: SpanAttributes): Span;
+  /** Begins the span of a request; `parent` is what the caller sent. Only who records it asks for its description. */
+  startRequest(parent: TraceContext | undefined, describe: () => SpanDescription): Span;
   /** Sends what is recorded, for a few seconds at most. */
   stop(): Promise<void>;
 }
 
+export interface SpanDescription {
+  name: string;
+  attributes: SpanAttributes;
+}
+
 /** Nothing is recorded: ids for the log and for the systems that are called. */
 export const plainTracing: Tracing = {
-  startRequest: (_name, parent) => startPlainSpan(parent),
+  startRequest: (parent) => startPlainSpan(parent),
   stop: async () => {},
 };
 

@@ -116,10 +116,8 @@ after(() => postgres?.stop());
 test('a database that is away costs no request and loses no attempt', {
   skip: !postgres && 'no PostgreSQL',
 }, async () => {
-  const url = new URL((postgres as PostgresDatabase).url);
-  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
-  url.port = String(proxy.port);
-  const gateway = await startGateway({ DATABASE_URL: url.href });
+  const proxy = await startTcpProxy((postgres as PostgresDatabase).url);
+  const gateway = await startGateway({ DATABASE_URL: proxy.url });
   try {
     const attempts = async () => {
       const response = await gateway.request('/v1/admin/auth-attempts?result=missing', { as: gateway.admin });

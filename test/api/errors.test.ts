@@ -84,11 +84,9 @@ describe('every code that can be reached is answered as documented', {
   let stage: Stage;
 
   before(async () => {
-    const url = new URL((postgres as PostgresDatabase).url);
-    database = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
-    url.port = String(database.port);
+    database = await startTcpProxy((postgres as PostgresDatabase).url);
     gateway = await startGateway({
-      DATABASE_URL: url.href,
+      DATABASE_URL: database.url,
       CRM_TIMEOUT_MS: String(crmTimeoutMs),
       RATE_LIMIT_PER_MINUTE: String(requestsPerMinute),
     });

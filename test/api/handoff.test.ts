@@ -344,7 +344,7 @@ describe('POST /api/v1/handoff', () => {
   });
 
   test('every attempt stands in the log with consumer, endpoint, result and time', async () => {
-    const attempts = gateway.logLines.filter(({ message }) => message === 'authentication attempt');
+    const attempts = gateway.logLines.filter(({ message }) => message === 'request');
     const results = new Set(attempts.map(({ facts }) => facts.result));
     for (const result of ['accepted', 'missing', 'unknown_key', 'wrong_secret', 'permission_denied']) {
       assert.ok(results.has(result), result);

@@ -59,9 +59,7 @@ describe('mutual TLS', () => {
   }
 
   function attemptsOf(gateway: TestGateway, result: string) {
-    return gateway.logLines.filter(
-      ({ message, facts }) => message === 'authentication attempt' && facts.result === result,
-    );
+    return gateway.logLines.filter(({ message, facts }) => message === 'request' && facts.result === result);
   }
 
   describe('required', () => {

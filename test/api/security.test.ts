@@ -224,7 +224,7 @@ async function loggedAttempt(
   for (;;) {
     const line = logLines
       .slice(from)
-      .find(({ message, facts }) => message === 'authentication attempt' && facts['request_id'] === id);
+      .find(({ message, facts }) => message === 'request' && facts['request_id'] === id);
     if (line) return line.facts;
     await sleep(1);
   }

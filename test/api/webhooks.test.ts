@@ -226,10 +226,8 @@ describe('webhooks in PostgreSQL', { skip: !postgres && 'no PostgreSQL' }, () =>
   let events: Events;
 
   before(async () => {
-    const url = new URL((postgres as PostgresDatabase).url);
-    database = await startTcpProxy({ host: url.hostname, port: Number(url.port || 5432) });
-    url.host = `127.0.0.1:${database.port}`;
-    gateway = await startGateway({ DATABASE_URL: url.href, SHUTDOWN_SECONDS: '1' });
+    database = await startTcpProxy((postgres as PostgresDatabase).url);
+    gateway = await startGateway({ DATABASE_URL: database.url, SHUTDOWN_SECONDS: '1' });
     secret = await firstWebhookSecret(gateway);
     events = await openEvents((postgres as PostgresDatabase).url);
   });

@@ -68,6 +68,7 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/reservations': [
     'src/connectors/connector.ts',
     'src/connectors/crm.ts',
+    'src/connectors/dining/order.ts',
     'src/resources',
     'src/idempotency',
     'src/store/database.ts',

@@ -36,6 +36,12 @@ it('does not follow a redirect', async () => {
   assert.equal((await get()).status, 302);
 });
 
+it('unpacks much out of little', async () => {
+  const text = 'a'.repeat(2 * 1024 * 1024);
+  answer = (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(text));
+  assert.equal((await get()).body, text);
+});
+
 it('does not unpack without bound', async () => {
   const bomb = gzipSync(Buffer.alloc(65 * 1024 * 1024));
   answer = (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);

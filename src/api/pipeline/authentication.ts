@@ -1,11 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../base/problem.ts';
-import type { AttemptRecorder, AttemptResult } from '../../consumers/attempts.ts';
-import type { Authenticate } from '../../consumers/authentication.ts';
+import { formatTimestamp } from '../../base/timestamp.ts';
+import type { AttemptResult } from '../../consumers/attempts.ts';
+import type { Authenticate, Authentication } from '../../consumers/authentication.ts';
 import { allows, type Consumer } from '../../consumers/consumer.ts';
 import { isPublic, type RequiredPermission, type Route } from '../route.ts';
 import type { CertificateJudge } from '../tls/client-certificates.ts';
 import { countFailure, countRequest, type Limits } from './rate-limit.ts';
+import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -16,63 +18,59 @@ declare module 'fastify' {
   }
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
-
 export interface Gatekeepers {
   authenticate: Authenticate;
   certificates: CertificateJudge;
   limits: Limits;
 }
 
-interface AuthenticationHooks {
-  onRequest?: Hook;
-  preValidation?: Hook;
+interface AuthenticationSteps {
+  onRequest?: Step;
+  preValidation?: Step;
 }
 
 /**
- * The hooks that let a request through to a route: credentials first, then the permission that can be judged without
+ * The steps that let a request through to a route: credentials first, then the permission that can be judged without
  * the body, and after the body is read the one that can't. Once the permission is certain, the request is counted.
  */
-export function authenticationHooks(
+export function authenticationSteps(
   { permission }: Route,
   { authenticate, certificates, limits }: Gatekeepers,
-): AuthenticationHooks {
+): AuthenticationSteps {
   if (isPublic(permission)) return {};
+  const firstOf = 'anyOf' in permission ? permission.anyOf : [permission];
+  const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
+    const { result, consumerId } = authentication;
+    request.attempt = { result, consumerId, timestamp: formatTimestamp(Date.now()) };
+    if (authentication.result !== 'accepted') {
+      countFailure(limits, request.ip, reply);
+      throw invalidCredentials();
+    }
+    if (!certificates.admits(authentication.consumer, request.raw.socket)) {
+      request.attempt.result = 'certificate';
+      // A certificate belongs to its connection: with another one the client has to connect anew.
+      reply.header('connection', 'close');
+      countFailure(limits, request.ip, reply);
+      throw invalidCredentials();
+    }
+    request.consumer = authentication.consumer;
+    requireOneOf(request, firstOf);
+    if (!('byBody' in permission)) countRequest(limits, authentication.consumerId, reply);
+  };
   return {
-    onRequest: async (request, reply) => {
+    onRequest: (request, reply) => {
       const { 'x-api-key': apiKey, 'x-api-secret': apiSecret } = request.headers;
-      const authentication = await authenticate({ apiKey: single(apiKey), apiSecret: single(apiSecret) });
-      const { result, consumerId } = authentication;
-      request.attempt = { result, consumerId, timestamp: new Date().toISOString() };
-      if (authentication.result !== 'accepted') {
-        countFailure(limits, request.ip, reply);
-        throw invalidCredentials();
-      }
-      if (!certificates.admits(authentication.consumer, request.raw.socket)) {
-        request.attempt.result = 'certificate';
-        // A certificate belongs to its connection: with another one the client has to connect anew.
-        reply.header('connection', 'close');
-        countFailure(limits, request.ip, reply);
-        throw invalidCredentials();
-      }
-      request.consumer = authentication.consumer;
-      requireOneOf(request, 'anyOf' in permission ? permission.anyOf : [permission]);
-      if (!('byBody' in permission)) countRequest(limits, authentication.consumerId, reply);
+      const authentication = authenticate({ apiKey: single(apiKey), apiSecret: single(apiSecret) });
+      if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
+      return authentication.then((found) => admit(request, reply, found));
     },
     ...('byBody' in permission && {
-      preValidation: async (request: FastifyRequest, reply: FastifyReply) => {
+      preValidation: (request: FastifyRequest, reply: FastifyReply) => {
         requireOneOf(request, [permission.byBody(request.body)]);
         countRequest(limits, (request.consumer as Consumer).id, reply);
       },
     }),
   };
-}
-
-/** Records the attempt once the answer is out, off the request's path. */
-export function recordAttempt(request: FastifyRequest, endpoint: string, attempts: AttemptRecorder): void {
-  if (!request.attempt) return;
-  const { result, consumerId, timestamp } = request.attempt;
-  attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id: request.id });
 }
 
 function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): void {

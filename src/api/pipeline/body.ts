@@ -1,29 +1,36 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../../base/problem.ts';
 import type { Route } from '../route.ts';
+import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The body's bytes as they came; empty where there is none. */
-    bodyBytes: Buffer;
-    /** The same as text. */
+    /** See `bytesOf`. */
+    bodyBytes: Buffer | undefined;
+    /** The body as text. */
     bodyText: string;
   }
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 const none = Buffer.alloc(0);
+
+/** The body's bytes as they came; none where there is no body. */
+export function bytesOf({ bodyBytes }: FastifyRequest): Buffer {
+  return bodyBytes ?? none;
+}
 
 /** Reads JSON bodies, keeping their bytes and text; every other content type is refused by the framework. */
 export function readJsonBodies(app: FastifyInstance): void {
   app.decorateRequest('bodyText', '');
-  app.decorateRequest('bodyBytes', { getter: () => none });
+  app.decorateRequest('bodyBytes');
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
     { parseAs: 'buffer' },
     async (request: FastifyRequest, body: Buffer) => {
-      Object.defineProperty(request, 'bodyBytes', { value: body });
+      request.bodyBytes = body;
       return request.routeOptions.config.isSigned ? undefined : readBody(request);
     },
   );
@@ -31,26 +38,29 @@ export function readJsonBodies(app: FastifyInstance): void {
 
 /** The bytes of the body as text and as the value that it is; undefined where there is none. Throws `malformed_json`. */
 export function readBody(request: FastifyRequest): unknown {
-  const { bodyBytes } = request;
-  request.bodyText = decode(bodyBytes);
-  return bodyBytes.length === 0 ? undefined : parse(request.bodyText);
+  const bytes = bytesOf(request);
+  request.bodyText = decode(bytes);
+  return bytes.length === 0 ? undefined : parse(request.bodyText);
 }
 
 /** What is done about the body before a route's schema is checked: it is needed, may be left out, or is refused. */
-export function bodyHooks({ request: { body }, bodyOptional }: Route) {
+export function bodySteps({ request: { body }, bodyOptional }: Route): {
+  onRequest: Step[];
+  preValidation: Step;
+} {
   if (body === undefined) return { onRequest: [forgetTypeOfEmptyBody], preValidation: refuseBody };
   if (bodyOptional) return { onRequest: [forgetTypeOfEmptyBody], preValidation: emptyForNone };
   return { onRequest: [], preValidation: requireBody };
 }
 
 /** Where no body is needed, an empty one may have any content type. */
-async function forgetTypeOfEmptyBody({ headers }: FastifyRequest): Promise<void> {
+function forgetTypeOfEmptyBody({ headers }: FastifyRequest): void {
   const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
   if (isEmpty) delete headers['content-type'];
 }
 
 /** What a route can't use is refused, not ignored: whoever sends it expects something of it. */
-async function refuseBody({ body }: FastifyRequest): Promise<void> {
+function refuseBody({ body }: FastifyRequest): void {
   if (body === undefined) return;
   throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
     errors: [{ pointer: '#', message: 'is not known; leave it out' }],
@@ -58,12 +68,12 @@ async function refuseBody({ body }: FastifyRequest): Promise<void> {
 }
 
 /** A body that may be left out is then an object with none of its members. */
-async function emptyForNone(request: FastifyRequest): Promise<void> {
+function emptyForNone(request: FastifyRequest): void {
   if (request.body === undefined) request.body = {};
 }
 
 /** Throws `malformed_json` where a body is needed and there is none. */
-async function requireBody({ body }: FastifyRequest): Promise<void> {
+function requireBody({ body }: FastifyRequest): void {
   if (body === undefined) throw new Problem('malformed_json', 'The body is missing.');
 }
 

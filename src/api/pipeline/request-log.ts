@@ -5,14 +5,12 @@ import type { AttemptRecorder } from '../../consumers/attempts.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Tracing } from '../../observability/tracing.ts';
-import { recordAttempt } from './authentication.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The request in its trace; there from the first hook on. */
     span: Span | undefined;
-    /** To be called when the answer is there, whether or not anybody still wants it. */
-    workDone: (() => void) | undefined;
+    observation: Observation | undefined;
   }
 }
 
@@ -33,82 +31,111 @@ const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', '
  */
 export function observeRequests(app: FastifyInstance, observers: Observers): void {
   app.decorateRequest('span');
-  app.decorateRequest('workDone');
-  app.addHook('onRequest', async (request, reply) => void follow(request, reply, observers));
-  app.addHook('onSend', async (request) => request.workDone?.());
+  app.decorateRequest('observation');
+  app.addHook('onRequest', (request, reply, done) => {
+    request.observation = new Observation(request, reply, observers);
+    done();
+  });
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    request.observation?.workDone();
+    done(null, payload);
+  });
 }
 
 /** A request that the framework refuses before any hook: its path is none. */
 export function observeRefused(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
-  void follow(request, reply, observers);
-  request.workDone?.();
+  new Observation(request, reply, observers).workDone();
 }
 
-/** Begins at once; what is awaited is the end of the request. */
-async function follow(request: FastifyRequest, reply: FastifyReply, observers: Observers): Promise<void> {
-  const { metrics, tracing } = observers;
-  const startedAt = performance.now();
-  const span = startSpan(request, tracing);
-  request.span = span;
-  metrics.httpActiveRequests.inc();
-  const work = new Promise<void>((resolve) => {
-    request.workDone = resolve;
-  });
-  const connection = new Promise<void>((resolve) => void reply.raw.once('close', resolve));
-  await Promise.all([work, connection]);
-  metrics.httpActiveRequests.dec();
-  observe({ request, reply, span, ms: performance.now() - startedAt }, observers);
-}
+/** Follows one request to its end. */
+class Observation {
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  readonly #observers: Observers;
+  readonly #span: Span;
+  readonly #startedAt = performance.now();
+  #isWorkDone = false;
+  #isClosed = false;
 
-interface Done {
-  request: FastifyRequest;
-  reply: FastifyReply;
-  span: Span;
-  /** From the request's headers to the end of its answer. */
-  ms: number;
-}
+  constructor(request: FastifyRequest, reply: FastifyReply, observers: Observers) {
+    this.#request = request;
+    this.#reply = reply;
+    this.#observers = observers;
+    this.#span = startSpan(request, observers.tracing);
+    request.span = this.#span;
+    observers.metrics.httpActiveRequests.level += 1;
+    reply.raw.once('close', () => {
+      this.#isClosed = true;
+      if (this.#isWorkDone) this.#end();
+    });
+  }
 
-function observe({ request, reply, span, ms }: Done, { log, metrics, attempts }: Observers): void {
-  // The pattern, never the path itself: a path holds identifiers, and a metric must have few labels.
-  const route = request.routeOptions.url;
-  const { statusCode: status } = reply;
-  recordAttempt(request, `${request.method} ${route}`, attempts);
-  metrics.httpRequestDuration.observe(
-    {
-      http_request_method: methodOf(request),
-      http_route: route ?? 'none',
-      http_response_status_code: status,
-    },
-    ms / 1000,
-  );
-  endSpan(span, request, reply);
-  log.info(
-    {
-      request_id: request.id,
-      trace_id: span.traceId,
-      span_id: span.spanId,
-      consumer_id: request.consumer?.id,
-      method: request.method,
-      route,
-      status,
-      duration_ms: round(ms),
-      crm_ms: request.call && round(request.call.crmMs),
-      ...(!reply.raw.writableFinished && { hung_up: true }),
-    },
-    'request',
-  );
+  /** The answer is there, whether or not anybody still wants it. */
+  workDone(): void {
+    if (this.#isWorkDone) return;
+    this.#isWorkDone = true;
+    if (this.#isClosed) this.#end();
+  }
+
+  #end(): void {
+    const { metrics, attempts } = this.#observers;
+    const ms = performance.now() - this.#startedAt;
+    metrics.httpActiveRequests.level -= 1;
+    metrics.httpRequestDuration.observe(
+      {
+        http_request_method: methodOf(this.#request),
+        http_route: this.#request.routeOptions.url ?? 'none',
+        http_response_status_code: this.#reply.statusCode,
+      },
+      ms / 1000,
+    );
+    endSpan(this.#span, this.#request, this.#reply);
+    // The pattern, never the path itself: a path holds identifiers.
+    const endpoint = `${this.#request.method} ${this.#request.routeOptions.url ?? 'none'}`;
+    const { attempt } = this.#request;
+    if (attempt !== undefined) {
+      const { result, consumerId, timestamp } = attempt;
+      const request_id = this.#request.id;
+      attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id });
+    }
+    this.#log(ms, endpoint);
+  }
+
+  #log(ms: number, endpoint: string): void {
+    const { id, attempt, call } = this.#request;
+    this.#observers.log.info(
+      {
+        request_id: id,
+        trace_id: this.#span.traceId,
+        span_id: this.#span.spanId,
+        endpoint,
+        consumer_id: attempt?.consumerId,
+        result: attempt?.result,
+        timestamp: attempt?.timestamp,
+        status: this.#reply.statusCode,
+        duration_ms: round(ms),
+        crm_ms: call && round(call.crmMs),
+        hung_up: this.#reply.raw.writableFinished ? undefined : true,
+      },
+      'request',
+    );
+  }
 }
 
 /** Named by OpenTelemetry's conventions for HTTP servers, but without path and query: they hold identifiers. */
 function startSpan(request: FastifyRequest, tracing: Tracing): Span {
-  const { url: route } = request.routeOptions;
-  const method = methodOf(request);
-  const name = route === undefined ? method : `${method} ${route}`;
-  return tracing.startRequest(name, readTraceContext(request.headers), {
-    'http.request.method': method,
-    'url.scheme': request.protocol,
-    ...(route !== undefined && { 'http.route': route }),
-    'handoff.request_id': request.id,
+  return tracing.startRequest(readTraceContext(request.headers), () => {
+    const { url: route } = request.routeOptions;
+    const method = methodOf(request);
+    return {
+      name: route === undefined ? method : `${method} ${route}`,
+      attributes: {
+        'http.request.method': method,
+        'url.scheme': request.protocol,
+        ...(route !== undefined && { 'http.route': route }),
+        'handoff.request_id': request.id,
+      },
+    };
   });
 }
 

@@ -6,8 +6,10 @@ import { fingerprint } from '../../idempotency/fingerprint.ts';
 import { parseIdempotencyKey } from '../../idempotency/key.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../../idempotency/ledger.ts';
 import type { Answer, Route } from '../route.ts';
+import { bytesOf } from './body.ts';
 import { withLedgerSpans } from './ledger-spans.ts';
 import { isFinal, problemAnswer, toProblem } from './problem-answer.ts';
+import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -18,8 +20,8 @@ declare module 'fastify' {
 }
 
 /** Checks the Idempotency-Key header before the body's schema is. Throws `idempotency_key_missing` or `…_invalid`. */
-export function readIdempotencyKey(route: Route) {
-  return async (request: FastifyRequest) => {
+export function readIdempotencyKey(route: Route): Step {
+  return (request) => {
     if (route.idempotencyKey === 'ignored') return;
     const header = request.headers['idempotency-key'];
     if (typeof header === 'string') request.idempotencyKey = parseIdempotencyKey(header);
@@ -29,9 +31,21 @@ export function readIdempotencyKey(route: Route) {
 
 const jsonType = 'application/json; charset=utf-8';
 
-/** Carries out the route's work, under the request's key where there is one, and sends the answer. */
+/**
+ * Carries out the route's work, under the request's key where there is one, and sends the answer. The framework is told
+ * by `send`, not by a promise: what it hangs on a promise costs more than the sending.
+ */
 export function runRoute(route: Route, ledger: Ledger) {
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  const answer = answerOf(route, ledger);
+  return (request: FastifyRequest, reply: FastifyReply): void => {
+    answer(request)
+      .then((found) => void send(reply, found))
+      .catch((error: unknown) => void reply.send(error));
+  };
+}
+
+function answerOf(route: Route, ledger: Ledger) {
+  return async (request: FastifyRequest): Promise<Answer> => {
     const call = startCall(request.id, request.consumer?.id, undefined, request.span);
     call.isWrite = route.method !== 'GET';
     request.call = call;
@@ -51,7 +65,7 @@ export function runRoute(route: Route, ledger: Ledger) {
     const admit = route.admit && (() => route.admit?.(call));
     if (idempotencyKey === undefined || !consumer) {
       admit?.();
-      return send(reply, await handle(undefined));
+      return handle(undefined);
     }
 
     const { answer, replayed } = await withLedgerSpans(ledger, call.span).run(
@@ -63,15 +77,14 @@ export function runRoute(route: Route, ledger: Ledger) {
           method: request.method,
           path: request.url,
           ifMatch: request.headers['if-match'],
-          body: request.bodyBytes,
+          body: bytesOf(request),
         }),
         externalId: randomUUID(),
       },
       (claim) => settle(() => handle(claim), request.id),
       admit,
     );
-    if (replayed) reply.header('idempotent-replayed', 'true');
-    return send(reply, answer);
+    return replayed ? { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } } : answer;
   };
 }
 

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../base/problem.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Route } from '../route.ts';
-import { readBody } from './body.ts';
+import { bytesOf, readBody } from './body.ts';
 import { bodyTooLarge, maxBodyBytes as usualBodyBytes } from './framework-errors.ts';
 import { countFailure, countRequest, type Limits } from './rate-limit.ts';
 
@@ -14,10 +14,10 @@ declare module 'fastify' {
 }
 
 /**
- * The hooks of a route whose requests are signed: the size first, and nothing of the body is looked at before its
+ * The steps of a route whose requests are signed: the size first, and nothing of the body is looked at before its
  * signature. Failures count as failed authentications do.
  */
-export function signatureHooks(
+export function signatureSteps(
   { signature, maxBodyBytes = usualBodyBytes }: Route,
   limits: Limits,
   log: Log,
@@ -27,14 +27,14 @@ export function signatureHooks(
   return {
     options,
     onRequest: [
-      async ({ headers }: FastifyRequest) => {
+      ({ headers }: FastifyRequest) => {
         // The framework would look at the content type before.
         if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
       },
     ],
     preValidation: [
-      async (request: FastifyRequest, reply: FastifyReply) => {
-        const refusal = signature.refusalOf(request.headers, request.bodyBytes);
+      (request: FastifyRequest, reply: FastifyReply) => {
+        const refusal = signature.refusalOf(request.headers, bytesOf(request));
         if (refusal !== undefined) {
           log.info({ request_id: request.id, reason: refusal }, 'a signature was refused');
           countFailure(limits, request.ip, reply);
