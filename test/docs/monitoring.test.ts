@@ -64,6 +64,17 @@ describe('the alert rules', () => {
     assert.deepEqual(faultsOf(expressions), []);
   });
 
+  test('see the first event of a series that they watch: it is there before, at 0', async () => {
+    const { registry } = createMetrics();
+    const watched = alerts.flatMap(({ text }) => [...text.matchAll(/increase\((\w+)\{(\w+)="([^"]+)"\}/g)]);
+    assert.ok(watched.length >= 3);
+    for (const [, name = '', label = '', value] of watched) {
+      const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
+      const series = values.find(({ labels }) => (labels as Record<string, unknown>)[label] === value);
+      assert.equal(series?.value, 0, `${name}{${label}="${value}"}`);
+    }
+  });
+
   test('are explained in the page for operators, each under its name, and nothing else is', () => {
     const headings = [...readPage('docs/operations.md').matchAll(/^### (Handoff\w+)$/gm)].map(
       ([, name]) => name,
