@@ -21,7 +21,10 @@ const preparedKeys = new WeakMap<KeyObject, PreparedKey>();
 const presented = Buffer.alloc(hashBytes);
 const expected = Buffer.alloc(hashBytes);
 
-/** The 32 bytes for this secret, as text of one character a byte (Node calls that binary). Throws `RangeError` for what is too long to be one. */
+/**
+ * The 32 bytes for this secret, as text of one character a byte (Node calls that binary). Throws `RangeError` for what
+ * is too long to be a secret.
+ */
 export function hashSecret(apiSecret: string, pepper: KeyObject): string {
   if (apiSecret.length > maxCredentialLength)
     throw new RangeError('the text is too long to be an API secret');

@@ -16,8 +16,8 @@ import type { Operation, Outcome } from './operation.ts';
  *   gathering  something is in flight: requests wait until one of these holds
  *                - they are a fair share of all that is under way: then about `callsAtOnce` calls are in flight at any
  *                  time
- *                - they are most of such a share, and as many have come as were answered: callers who
- *                  send the next request when the last one is answered leave with those whom they came with
+ *                - they are most of such a share, and as many have come as were answered: callers who send the next
+ *                  request when the last one is answered leave with those whom they came with
  *                - the first of them has waited an eighth of what a call takes
  *                - nothing is in flight any more
  *   departing  a call is on its way to a token and a slot; whoever comes meanwhile still gets on. The batch is drawn
