@@ -54,11 +54,15 @@ export type Server = FastifyInstance;
 const requestTimeout = 30_000;
 const keepAliveTimeout = 72_000;
 
+/** Most requests have no body: without this Node makes each of them a stream that ends, which costs a read a twentieth. */
+const serverOptions = { optimizeEmptyRequests: true };
+
 /** The HTTP face: all routes, and the same order of checks before each of them. Opens no port. */
 export function createServer(options: ServerOptions): Server {
   const { routes, log, tls } = options;
   const app = Fastify({
     logger: false,
+    http: serverOptions,
     genReqId: requestIdOf,
     bodyLimit: maxBodyBytes,
     // The whole request must arrive within this time; answers may take longer.
@@ -109,7 +113,7 @@ export function createServer(options: ServerOptions): Server {
 
 /** A server of our own making gets none of the framework's settings. */
 function secureServer(tls: TlsDoor, handler: RequestListener): RawServerDefault {
-  return Object.assign(tls.createServer(handler), { requestTimeout, keepAliveTimeout });
+  return tls.createServer({ ...serverOptions, requestTimeout, keepAliveTimeout }, handler);
 }
 
 /** Credentials, permission, key, schema, idempotency: the hooks run in this order, whatever the route. */

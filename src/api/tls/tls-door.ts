@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerOptions } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -19,7 +19,7 @@ const ticketKeyBytes = 48;
 export interface TlsDoor {
   readonly certificates: CertificateJudge;
   /** The server of the port; it takes over changed files without dropping connections. */
-  createServer(handler: RequestListener): Server;
+  createServer(options: ServerOptions, handler: RequestListener): Server;
   /** Stops watching the files. */
   stop(): void;
 }
@@ -56,10 +56,11 @@ class Door implements TlsDoor {
     this.#unwatch = watchFiles(files, () => void this.#reload());
   }
 
-  createServer(handler: RequestListener): Server {
+  createServer(options: ServerOptions, handler: RequestListener): Server {
     const { clients } = this.#options.settings;
     const server = createServer(
       {
+        ...options,
         ...this.#material.context,
         handshakeTimeout: handshakeTimeoutMs,
         requestCert: clients !== undefined,
