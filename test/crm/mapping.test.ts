@@ -26,6 +26,15 @@ const row = {
 };
 
 describe('from the CRM', () => {
+  it('counts unreadable contents of every field from 0, so that an alert sees the first', async () => {
+    const { values } = await metrics.crmUnreadableFields.get();
+    const fields = Object.keys(quote.fields);
+    assert.deepEqual(
+      values,
+      fields.map((field) => ({ labels: { resource: quote.name, field }, value: 0 })),
+    );
+  });
+
   it('shows a record in the API’s words', () => {
     assert.deepEqual(readQuote(row), {
       id: '6f0b2a3c-1111-4222-8333-444455556666',

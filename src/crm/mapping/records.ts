@@ -44,6 +44,9 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
     path: crm.path.split('.'),
     read: readers[kind],
   }));
+  // From 0, so that an alert sees the first.
+  for (const { name } of columns)
+    metrics.crmUnreadableFields.inc({ resource: resource.name, field: name }, 0);
   return (row) => {
     const values: Record<string, string | null> = {};
     for (const { name, path, read } of columns) {
