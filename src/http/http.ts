@@ -60,6 +60,7 @@ export function createHttp(timeoutMs: number): Http {
     // HTTP/1.1 alone: how their edges, the CRM's above all, share one HTTP/2 connection between calls is not documented.
     allowH2: false,
     pipelining: 1,
+    maxResponseSize: maxAnswerBytes,
     // Where the host names no time of its own: short, since a change on a connection that the host is closing is lost.
     keepAliveTimeout: 10_000,
   });
@@ -85,10 +86,9 @@ async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer>
       body: options.body ?? null,
       signal: controller.signal,
     });
-    const bytes = await readAll(answer.body);
     const packed = answer.headers['content-encoding'] === 'gzip';
-    const plain = packed ? (unpackFew(bytes) ?? (await unpackMany(bytes))) : bytes;
-    return { status: answer.statusCode, headers: answer.headers, body: plain.toString('utf8') };
+    const body = packed ? await unpack(await answer.body.bytes()) : await answer.body.text();
+    return { status: answer.statusCode, headers: answer.headers, body };
   } catch (error) {
     throw asFailure(error);
   } finally {
@@ -96,20 +96,13 @@ async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer>
   }
 }
 
-async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > maxAnswerBytes)
-      throw new HttpFailure('unreadable', `the answer has more than ${maxAnswerBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+async function unpack(bytes: Uint8Array): Promise<string> {
+  const plain = unpackFew(bytes) ?? (await unpackMany(bytes));
+  return plain.toString('utf8');
 }
 
 /** Undefined where it is too much to be done at once. */
-function unpackFew(bytes: Buffer): Buffer | undefined {
+function unpackFew(bytes: Uint8Array): Buffer | undefined {
   if (bytes.length > fewPackedBytes) return undefined;
   try {
     return gunzipSync(bytes, { maxOutputLength: fewPlainBytes });
@@ -119,7 +112,7 @@ function unpackFew(bytes: Buffer): Buffer | undefined {
   }
 }
 
-async function unpackMany(bytes: Buffer): Promise<Buffer> {
+async function unpackMany(bytes: Uint8Array): Promise<Buffer> {
   return unpackAside(bytes, { maxOutputLength: maxAnswerBytes }).catch(() => Promise.reject(notReadable()));
 }
 
@@ -135,6 +128,8 @@ function asFailure(error: unknown): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (beforeSending.test(code)) return new HttpFailure('unreachable', code);
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE')
+    return new HttpFailure('unreadable', `the answer has more than ${maxAnswerBytes} bytes`);
   if (code.endsWith('_TIMEOUT')) return new HttpFailure('timeout', code);
   return new HttpFailure('lost', code || 'the connection was lost');
 }

@@ -48,6 +48,14 @@ it('does not unpack without bound', async () => {
   await assert.rejects(get(), { name: 'HttpFailure', kind: 'unreadable' });
 });
 
+it('does not read without bound', async () => {
+  answer = (_, response) => {
+    response.on('error', () => {});
+    response.writeHead(200).end(Buffer.alloc(65 * 1024 * 1024));
+  };
+  await assert.rejects(get(), { kind: 'unreadable', message: /more than 67108864 bytes/ });
+});
+
 it('takes broken gzip for no answer', async () => {
   answer = (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('not packed');
   await assert.rejects(get(), { name: 'HttpFailure', kind: 'unreadable' });
