@@ -80,18 +80,19 @@ class Observation {
   #end(): void {
     const { metrics, attempts } = this.#observers;
     const ms = performance.now() - this.#startedAt;
+    // The pattern, never the path itself: a path holds identifiers. The framework makes the options anew when asked.
+    const route = this.#request.routeOptions.url ?? 'none';
     metrics.httpActiveRequests.level -= 1;
     metrics.httpRequestDuration.observe(
       {
         http_request_method: methodOf(this.#request),
-        http_route: this.#request.routeOptions.url ?? 'none',
+        http_route: route,
         http_response_status_code: this.#reply.statusCode,
       },
       ms / 1000,
     );
     endSpan(this.#span, this.#request, this.#reply);
-    // The pattern, never the path itself: a path holds identifiers.
-    const endpoint = `${this.#request.method} ${this.#request.routeOptions.url ?? 'none'}`;
+    const endpoint = `${this.#request.method} ${route}`;
     const { attempt } = this.#request;
     if (attempt !== undefined) {
       const { result, consumerId, timestamp } = attempt;
