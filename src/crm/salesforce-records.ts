@@ -12,6 +12,7 @@ import type {
 } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import { nativeIdOf } from './gathering/composite.ts';
+import type { OperationOptions } from './gathering/finds.ts';
 import { createLanes, type Lanes } from './gathering/lanes.ts';
 import { createRecordOrder } from './gathering/record-order.ts';
 import { readPage } from './gathering/rows.ts';
@@ -32,6 +33,9 @@ export interface SalesforceRecordsOptions {
   metrics: Metrics;
 }
 
+/** What leads to the records of one resource, and how their rows are read. */
+type Way = Lanes & Pick<OperationOptions, 'toRecord'>;
+
 /** The records of the CRM's objects. Requests that come while others are under way are gathered into one call. */
 export function createSalesforceRecords(options: SalesforceRecordsOptions): Records {
   return new SalesforceRecords(options);
@@ -39,8 +43,8 @@ export function createSalesforceRecords(options: SalesforceRecordsOptions): Reco
 
 class SalesforceRecords implements Records {
   readonly #options: SalesforceRecordsOptions;
-  readonly #lanes = new Map<string, Lanes>();
-  readonly #readers = new Map<string, (row: CrmRow) => FieldValues>();
+  /** By the name of the resource; made with the first request for it. */
+  readonly #ways = new Map<string, Way>();
   readonly #order = createRecordOrder();
 
   constructor(options: SalesforceRecordsOptions) {
@@ -73,7 +77,7 @@ class SalesforceRecords implements Records {
     const key = externalId.toLowerCase();
     try {
       const creation = { externalId: key, values, readBack: readBack === true };
-      const created = await this.#lanesOf(resource).creates.submit(creation, call);
+      const created = await this.#wayTo(resource).creates.submit(creation, call);
       if (!readBack) return created;
       return created.record ?? (await this.find(resource, key, call).catch(unsure));
     } catch (error) {
@@ -87,7 +91,7 @@ class SalesforceRecords implements Records {
   async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
     try {
-      return await this.#lanesOf(resource).finds.submit(externalId.toLowerCase(), call);
+      return await this.#wayTo(resource).finds.submit(externalId.toLowerCase(), call);
     } catch (error) {
       throw asProblem(error, resource);
     }
@@ -144,7 +148,7 @@ class SalesforceRecords implements Records {
     call: Call,
     { readBack }: Partial<ReadBack> = {},
   ): Promise<StoredRecord | undefined | void> {
-    const { updates } = this.#lanesOf(resource);
+    const { updates } = this.#wayTo(resource);
     try {
       const update = { ref, values, readBack: readBack === true };
       const { record } = await this.#order.run(ref.nativeId, call, () => updates.submit(update, call));
@@ -156,7 +160,7 @@ class SalesforceRecords implements Records {
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
-    const { deletes } = this.#lanesOf(resource);
+    const { deletes } = this.#wayTo(resource);
     try {
       await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
     } catch (error) {
@@ -164,17 +168,14 @@ class SalesforceRecords implements Records {
     }
   }
 
-  #lanesOf(resource: Resource): Lanes {
-    let lanes = this.#lanes.get(resource.name);
-    if (lanes === undefined) {
-      lanes = createLanes({
-        ...this.#options,
-        resource,
-        toRecord: (row) => this.#toRecord(resource, row),
-      });
-      this.#lanes.set(resource.name, lanes);
+  #wayTo(resource: Resource): Way {
+    let way = this.#ways.get(resource.name);
+    if (way === undefined) {
+      const toRecord = createRecordReader(resource, this.#options.metrics);
+      way = { ...createLanes({ ...this.#options, resource, toRecord }), toRecord };
+      this.#ways.set(resource.name, way);
     }
-    return lanes;
+    return way;
   }
 
   /** GET, since the CRM documents no other form; the URL stays far below its 16,384 bytes (values are bounded). */
@@ -191,29 +192,20 @@ class SalesforceRecords implements Records {
    * that ended the page before must not come again.
    */
   #toPage(resource: Resource, rows: CrmRow[], query: ListQuery): StoredRecord[] {
-    const records = rows.map((row) => this.#toRecord(resource, row));
+    const records = rows.map(this.#wayTo(resource).toRecord);
     return records.filter(
       (record) => record !== undefined && record.values['id'] !== query.after?.id,
     ) as StoredRecord[];
   }
+}
 
-  /** Undefined for a record that the API does not have: one without a UUID as External ID. */
-  #toRecord(resource: Resource, row: CrmRow): StoredRecord | undefined {
+/** The reader answers undefined for a record that the API does not have: one without a UUID as External ID. */
+function createRecordReader(resource: Resource, metrics: Metrics): Way['toRecord'] {
+  const readRow = createRowReader(resource, metrics);
+  return (row) => {
     if (!isUuid(readKey(resource, row))) return undefined;
-    return {
-      nativeId: nativeIdOf(row['Id'], { effect: 'read' }),
-      values: this.#readerOf(resource)(row),
-    };
-  }
-
-  #readerOf(resource: Resource): (row: CrmRow) => FieldValues {
-    let reader = this.#readers.get(resource.name);
-    if (reader === undefined) {
-      reader = createRowReader(resource, this.#options.metrics);
-      this.#readers.set(resource.name, reader);
-    }
-    return reader;
-  }
+    return { nativeId: nativeIdOf(row['Id'], { effect: 'read' }), values: readRow(row) };
+  };
 }
 
 /** Where nobody can look, the record may be there all the same: the caller must not take it for not written. */
