@@ -6,7 +6,7 @@
  * Prints JSON. Both directories live in one process and are asked in turn.
  */
 import { activeCredential } from '../src/consumers/consumer-store.ts';
-import { createConsumers } from '../src/consumers/create-consumers.ts';
+import { createConsumers } from '../src/consumers/consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../src/consumers/credentials.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
@@ -15,7 +15,8 @@ import { difference, ratio, type Spread, spreadOf, spreadOfPairs } from './sprea
 
 export interface AuthenticationResult {
   rows: ({ consumers: number; 'µs each': Spread } & Record<string, unknown>)[];
-  manyOverFew: Spread;
+  /** Microseconds of one check that accepts, with many consumers. */
+  accepted: Spread;
 }
 
 const few = 10;
@@ -132,5 +133,5 @@ const rows = Object.keys(cases).flatMap((name) =>
     'µs more': spreadOfPairs(of(consumers, name), of(few, name), difference),
   })),
 );
-const manyOverFew = spreadOfPairs(of(many, 'accepted'), of(few, 'accepted'), ratio);
-console.log(JSON.stringify({ rows, manyOverFew } satisfies AuthenticationResult));
+const accepted = spreadOf(of(many, 'accepted'));
+console.log(JSON.stringify({ rows, accepted } satisfies AuthenticationResult));

@@ -1,8 +1,9 @@
-import { fillOrg, meteredCalls, setPace } from './org-control.ts';
+import { callsEach, measureCalls } from './calls.ts';
+import { fillOrg, setPace } from './org-control.ts';
 import type { Part } from './part.ts';
 import { directRead, directWrite, gatewayRead, gatewayWrite } from './requests.ts';
-import { interleave, loadCells, type Measured, measure, rates } from './rounds.ts';
-import { ratio, type Spread, spreadOf, spreadOfPairs } from './spread.ts';
+import { interleave, loadCells, rates } from './rounds.ts';
+import { ratio, spreadOfPairs } from './spread.ts';
 
 /** What the figures to reach are about. */
 const figureClients = 512;
@@ -12,18 +13,14 @@ const latencyMs = 150;
 /** More than are ever asked for at once, so that hardly any two reads are for the same record. */
 const quotes = 5000;
 
-/** Reads and keyed writes against a slow and narrow CRM: what gathering of calls is worth. */
+/** Reads and keyed writes against a slow and narrow CRM: what batching is worth. */
 export const bulk: Part = async ({ stage, rounds, seconds, clients }) => {
   const org = await stage.startOrg();
   const { memberId, quoteIds } = await fillOrg(org, quotes);
   const gateway = await stage.startGateway({ crm: org, env: await stage.newDatabase() });
   await setPace(org, { latencyMs, maxConcurrent: directConnections });
-  const run = (url: string, count: number, next: (n: number) => string) => async () => {
-    const before = await meteredCalls(org);
-    const load = { urls: [url], clients: count, seconds, next };
-    const measured = await measure(load, { gateway: gateway.program, CRM: org.program });
-    return { ...measured, callsEach: ((await meteredCalls(org)) - before) / measured.answers };
-  };
+  const run = (url: string, count: number, next: (n: number) => string) => () =>
+    measureCalls({ urls: [url], clients: count, seconds, next }, { gateway, org });
   const results = await interleave(rounds, {
     'direct reads': run(org.url, directConnections, await directRead(org, quoteIds)),
     reads: run(gateway.url, clients, gatewayRead(gateway, quoteIds)),
@@ -46,20 +43,9 @@ export const bulk: Part = async ({ stage, rounds, seconds, clients }) => {
   const figures = {
     readsOverDirect: over('reads', 'direct reads'),
     writesOverDirect: over('keyed writes', 'direct writes'),
-    callsPerRead: callsEach(results['reads']),
-    callsPerWrite: callsEach(results['keyed writes']),
   };
   return {
     tables: [{ title: `A slow CRM, ${clients} clients`, notes, rows }],
     figures: clients === figureClients ? figures : {},
   };
 };
-
-interface WithCalls extends Measured {
-  /** Metered CRM calls an answer. */
-  callsEach: number;
-}
-
-function callsEach(results: WithCalls[]): Spread {
-  return spreadOf(results.map((result) => result.callsEach));
-}

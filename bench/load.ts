@@ -17,7 +17,7 @@ export interface LoadResult {
    * that happen to fall into a shorter time say little.
    */
   rate: number;
-  /** Milliseconds from sending to the end of the answer, of all answers of the 200s. */
+  /** Milliseconds to the end of the answer, of all answers of the 200s: since the request was sent, or was due. */
   p50: number;
   p99: number;
   /** All answers of the 200s. */
@@ -68,19 +68,27 @@ export async function load({ urls, clients, seconds, next }: Load): Promise<Load
       socket.on('close', () => reject(new Error('a connection ended before its answer')));
       send();
     });
+  try {
+    await withPatience(Promise.all(sockets.map(client)), seconds);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+  const rate = samples.length / ((performance.now() - start) / 1000);
+  return { rate, ...percentiles(samples), answers: samples.length, failures };
+}
+
+/** Throws where the work is not done so long after the `seconds` of the load. */
+export async function withPatience(work: Promise<unknown>, seconds = 0): Promise<void> {
   const patience = new AbortController();
   const late = delay(seconds * 1000 + patienceMs, undefined, { signal: patience.signal }).then(() => {
     throw new Error(`not all requests were answered ${patienceMs / 1000} s after the last of them`);
   });
   try {
-    await Promise.race([Promise.all(sockets.map(client)), late]);
+    await Promise.race([work, late]);
   } finally {
     late.catch(() => {});
     patience.abort();
-    for (const socket of sockets) socket.destroy();
   }
-  const rate = samples.length / ((performance.now() - start) / 1000);
-  return { rate, ...percentiles(samples), answers: samples.length, failures };
 }
 
 /** A request as bytes in Latin-1; for bodies in ASCII. */
@@ -95,7 +103,8 @@ export function httpRequest(
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
 }
 
-function open(url = ''): Promise<Socket> {
+/** A new connection. Throws where there is none to be had. */
+export function open(url = ''): Promise<Socket> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
@@ -107,7 +116,7 @@ function open(url = ''): Promise<Socket> {
   });
 }
 
-function percentiles(samples: number[]): { p50: number; p99: number } {
+export function percentiles(samples: number[]): { p50: number; p99: number } {
   const sorted = Float64Array.from(samples).sort();
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   return { p50: at(0.5), p99: at(0.99) };

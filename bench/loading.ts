@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { makeFolder } from '../src/base/durable-file.ts';
 import { consumerSecretName } from '../src/consumers/consumer.ts';
 import { newConsumer } from '../src/consumers/consumer-store.ts';
-import { createConsumers } from '../src/consumers/create-consumers.ts';
+import { createConsumers } from '../src/consumers/consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../src/consumers/credentials.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { arrivals } from './arrivals.ts';
 import { bulk } from './bulk.ts';
 import { authentication, loading } from './consumers.ts';
 import { describeEnvironment } from './environment.ts';
@@ -15,6 +16,7 @@ import { startUp } from './start-up.ts';
 
 const parts: Record<string, Part> = {
   bulk,
+  arrivals,
   proxy,
   idle,
   authentication,

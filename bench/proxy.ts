@@ -63,7 +63,6 @@ export const proxy: Part = async ({ stage, rounds, seconds, offline }) => {
   return {
     tables: [{ title: 'Beside other proxies', notes, rows }],
     figures: present({
-      readsOverNginx: over('nginx'),
       readsOverFastify: over('@fastify/http-proxy'),
       readsOverExpress: over('express-gateway with key-auth'),
     }),

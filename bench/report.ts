@@ -40,7 +40,7 @@ function toLine(cells: string[], widths: number[]): string {
   return `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`;
 }
 
-function formatCell(cell: Cell): string {
+export function formatCell(cell: Cell): string {
   if (cell === undefined) return '-';
   if (typeof cell === 'string') return cell;
   if (typeof cell === 'number') return formatNumber(cell);

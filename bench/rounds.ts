@@ -1,5 +1,6 @@
 import { cpus } from 'node:os';
 import { type Load, type LoadResult, load } from './load.ts';
+import { type OpenLoad, openLoad } from './open-load.ts';
 import type { Program } from './processes.ts';
 import type { Cell } from './report.ts';
 import { type Spread, spreadOf } from './spread.ts';
@@ -13,14 +14,17 @@ export interface Measured extends LoadResult {
 }
 
 /** Puts the load on and watches the programs, by the names that a reader knows them by. */
-export async function measure(request: Load, programs: Record<string, Program>): Promise<Measured> {
+export async function measure(
+  request: Load | OpenLoad,
+  programs: Record<string, Program>,
+): Promise<Measured> {
   const spent = () => ({
     ...Object.fromEntries(Object.entries(programs).map(([name, program]) => [name, program.cpuSeconds()])),
     'load generator': ownCpuSeconds(),
   });
   const before: Record<string, number> = spent();
   const machineBefore = machineSeconds();
-  const result = await load(request);
+  const result = 'clients' in request ? await load(request) : await openLoad(request);
   const machineAfter = machineSeconds();
   const cpu: Record<string, number> = {};
   for (const [name, after] of Object.entries(spent())) {

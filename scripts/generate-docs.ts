@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { TSchema } from 'typebox';
 import { problemCodes } from '../src/api/openapi/problem-responses.ts';
 import { allRoutes, type Services } from '../src/api/routes.ts';
-import { type ProblemCode, problems } from '../src/base/problem.ts';
+import { type ProblemCode, problems } from '../src/base/problems.ts';
 import { type Setting, settingsTable } from '../src/settings/table.ts';
 
 /*
@@ -24,7 +24,7 @@ function settingsPage(): string {
     code(key),
     code(row.env),
     valuesOf(row.schema),
-    row.fallback === undefined ? 'not set' : code(showValue(row.fallback)),
+    showDefault(row.fallback),
     row.doc,
   ]);
   return page('Settings', settingsIntroduction, [
@@ -33,18 +33,29 @@ function settingsPage(): string {
   ]);
 }
 
-function showValue(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+/** One that follows from other settings is told with the meaning. */
+function showDefault(fallback: unknown): string {
+  if (typeof fallback === 'function') return 'see meaning';
+  if (fallback === undefined) return 'not set';
+  return code(typeof fallback === 'string' ? fallback : JSON.stringify(fallback));
 }
 
 /** The schema of a setting in words. */
 function valuesOf(schema: TSchema): string {
-  const { type, enum: choices, pattern } = schema as { type?: string; enum?: unknown[]; pattern?: string };
+  const {
+    type,
+    enum: choices,
+    description,
+  } = schema as {
+    type?: string;
+    enum?: unknown[];
+    description?: string;
+  };
   if (choices !== undefined) return choices.map((choice) => code(String(choice))).join(', ');
   if (type === 'integer') return `whole number${rangeOf(schema)}`;
   if (type === 'number') return `number${rangeOf(schema)}`;
   if (type === 'array') return 'list of texts; in the variable with commas between them';
-  return pattern === undefined ? 'text' : `text like ${code(pattern)}`;
+  return description ?? 'text';
 }
 
 function rangeOf(schema: TSchema): string {
@@ -62,7 +73,7 @@ function rangeOf(schema: TSchema): string {
 const settingsIntroduction = `
 Each setting has a key for the configuration file and an environment variable that overrides it. The file is
 \`handoff.config.json\` in the working directory, or the one that \`--config FILE\` names; it need not exist. A key with a
-dot is a member of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. An empty variable counts as not set.
+dot is a field of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. An empty variable counts as not set.
 
 A setting that is unknown, wrong or missing keeps the service from starting. The message names all of them at once.
 `;
@@ -104,20 +115,22 @@ function errorsPage(): string {
     });
   const header = ['code', 'status', 'title', 'what to do'];
   const reserved = codes.filter((name) => !used.has(name));
+  const explained = 'No operation of this version answers with these. Their meaning will not change:';
   return page('Errors', errorsIntroduction, [
     table(header, rows(codes.filter((name) => used.has(name)))),
-    `## Reserved codes\n\nNo operation of this version answers with these. Their meaning will not change:`,
-    `${reserved.map(code).join(', ')}.`,
+    ...(reserved.length === 0
+      ? []
+      : [`## Reserved codes\n\n${explained}\n\n${reserved.map(code).join(', ')}.`]),
   ]);
 }
 
 const errorsIntroduction = `
-Every error is a problem document (RFC 9457) with the content type \`application/problem+json\`. Programs go by \`code\`;
+Every error is a problem document (RFC 9457) with the content type \`application/problem+json\`. Programs decide by \`code\`;
 a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to this one answer: both are for people.
 
 \`\`\`json
 {
-  "type": "urn:handoff-gateway:problem:permission_denied",
+  "type": "/v1/problems/permission_denied",
   "title": "The credentials lack a permission",
   "status": 403,
   "detail": "These credentials lack the permission bookings:write.",
@@ -127,9 +140,9 @@ a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to 
 }
 \`\`\`
 
-| member | when | meaning |
+| field | when | meaning |
 | --- | --- | --- |
-| \`type\`, \`title\`, \`status\`, \`detail\`, \`code\` | always | see above; \`type\` follows from \`code\` |
+| \`type\`, \`title\`, \`status\`, \`detail\`, \`code\` | always | see above; \`type\` is the path of a page that explains \`code\` |
 | \`request_id\` | always | the \`X-Request-Id\` of the request: the operator finds the request in the log by it |
 | \`errors\` | something in the request is at fault | up to 20 places, each with \`message\` and one of \`pointer\` (JSON Pointer into the body), \`parameter\` (path or query), \`header\` |
 | \`required\` | 403 | the permission that is missing |
@@ -137,7 +150,8 @@ a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to 
 | \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
 
 What is no HTTP request is answered with \`invalid_request\` and the status that HTTP has for it: 408 when the request
-did not arrive within 30 seconds, 431 when its headers are too large, 400 otherwise.
+did not arrive in [its time](operations.md#what-clients-may-take), 431 when request line and headers are over 16 KiB, 400
+otherwise.
 `;
 
 function page(title: string, introduction: string, parts: string[]): string {

@@ -6,7 +6,7 @@ import { version } from '../src/version.ts';
 
 /*
  * Writes docs/openapi.json from the routes. With --released also docs/openapi.released.json, against which later
- * changes are checked; that is for a release only: node scripts/generate-openapi.ts --released
+ * changes are checked; that is for a release only (docs/versioning.md): npm run openapi -- --released
  */
 
 const current = 'docs/openapi.json';

@@ -7,7 +7,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const pauseMs = 100;
 
 /**
- * @typedef {{ version?: string, dev?: boolean, devOptional?: boolean, optional?: boolean, link?: boolean }} Entry
+ * @typedef {{ version?: string, dev?: boolean, devOptional?: boolean, optional?: boolean, link?: boolean,
+ *   optionalDependencies?: Record<string, string> }} Entry
  * @typedef {Record<string, Entry>} Entries
  */
 
@@ -76,7 +77,8 @@ function missingPackages(production) {
 }
 
 /**
- * Paths of the wanted packages that are not installed in that version, or whose folder is gone.
+ * Paths of the wanted packages that are not installed in that version, or whose folder is gone. The project's own
+ * optional dependencies are what the embedded mode needs: they are missed everywhere but in production.
  *
  * @param {Entries} wanted
  * @param {Entries} installed
@@ -84,12 +86,17 @@ function missingPackages(production) {
  * @param {boolean} production whether development dependencies do not count
  */
 export function comparePackages(wanted, installed, isGone, production) {
+  const { optionalDependencies = {} } = wanted[''] ?? {};
+  const isEmbedded = process.env['NODE_ENV'] !== 'production';
+  const ofEmbedded = new Set(
+    Object.keys(isEmbedded ? optionalDependencies : {}).map((name) => `node_modules/${name}`),
+  );
   return Object.entries(wanted)
     .filter(([path, entry]) => {
       if (path === '' || (production && (entry.dev || entry.devOptional))) return false;
       const found = installed[path];
-      // Of optional packages only those for this kind of machine are installed.
-      if (found === undefined) return !entry.optional;
+      // Of other optional packages only those for this kind of machine are installed.
+      if (found === undefined) return !entry.optional || ofEmbedded.has(path);
       return found.version !== entry.version || isGone(path);
     })
     .map(([path]) => path);

@@ -1,44 +1,44 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createOperationsServer } from './api/operations-server.ts';
 import { createCursorCodec } from './api/pipeline/cursor.ts';
 import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
-import { openTlsDoor, type TlsDoor } from './api/tls/tls-door.ts';
-import { lockDataDir } from './base/data-dir-lock.ts';
+import { openTlsServer, type TlsServer } from './api/tls/tls-server.ts';
+import { type Audit, createAudit } from './audit/audit.ts';
+import { lockDataDir } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
-import { type Connectors, healthOf } from './connectors/registry.ts';
-import { type Audit, createAudit } from './consumers/audit.ts';
-import { type Consumers, createConsumers } from './consumers/create-consumers.ts';
+import { type Connectors, healthOf } from './connectors/connectors.ts';
+import { type Consumers, createConsumers } from './consumers/consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
-import { createRateLimits } from './consumers/rate-limits.ts';
+import { checkForLoss, guardAgainstLoss } from './consumers/loss-guard.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { hashConnection } from './crm/token/access-token.ts';
-import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulated-org.ts';
-import type { SimulatedPartner } from './embedded/simulated-partner.ts';
+import { type SimulatedOrg, type SimulatedPartner, startSimulatedOrg } from './embedded/simulators.ts';
+import { unreadAnswerMs } from './http/connections.ts';
 import { createLedger } from './idempotency/ledger.ts';
-import { cachedMembers } from './member-cache/cached-members.ts';
-import { createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
+import { cachedMembers, createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
+import { createOperationsServer } from './observability/operations-server.ts';
 import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
 import { connectPartners } from './partners.ts';
+import { createRateLimits } from './rate-limits/rate-limits.ts';
 import type { Reservations } from './reservations/reservations.ts';
-import { openSecretsManager } from './secrets/open-secrets-manager.ts';
+import { openSecretsManager } from './secrets/secrets.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
-import type { CrmAddress, Settings } from './settings/settings.ts';
+import type { CrmSettings, Settings, TlsSettings } from './settings/table.ts';
 import { startJobs } from './start-jobs.ts';
 import type { Database } from './store/database.ts';
 import { createDatabaseLocks } from './store/database-locks.ts';
-import { isAway } from './store/is-away.ts';
+import { isUnavailable } from './store/failures.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
-import { createWebhooks, type Webhooks } from './webhooks/create-webhooks.ts';
 import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
+import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
 /** The whole service, wired up. */
 export interface App {
@@ -57,7 +57,7 @@ export interface Started {
   diningPartner: SimulatedPartner | undefined;
 }
 
-/** What the process around the app does in its place. */
+/** What the process around the app does instead of it. */
 export interface Surroundings {
   /**
    * One of several processes: their parent has locked the data directory and answers at the metrics port for all of
@@ -148,10 +148,10 @@ async function lockOwnDataDir({ settings, opened }: Context): Promise<void> {
   opened.defer(() => lock.release());
 }
 
-/** First, so that a wrong file is told at once. */
-async function openTls({ settings, log, metrics, opened }: Context): Promise<TlsDoor | undefined> {
-  if (settings.tls === undefined) return undefined;
-  const tls = await openTlsDoor({ settings: settings.tls, log, metrics });
+/** First, so that an unusable file is reported at once. */
+async function openTls({ settings, log, metrics, opened }: Context): Promise<TlsServer | undefined> {
+  if (settings.tls.certFile === undefined) return undefined;
+  const tls = await openTlsServer({ settings: settings.tls as TlsSettings, log, metrics });
   opened.defer(() => tls.stop());
   return tls;
 }
@@ -172,8 +172,7 @@ async function openOperationsPort(context: Context, isReady: () => boolean): Pro
 }
 
 async function openSecrets({ settings, log, opened }: Context): Promise<SecretsManager> {
-  const { secretsManager: kind, secretsDir: dir } = settings;
-  const secrets = await openSecretsManager({ kind, dir, env: process.env, log });
+  const secrets = guardAgainstLoss(await openSecretsManager(settings, log));
   opened.defer(() => secrets.close());
   return secrets;
 }
@@ -194,7 +193,7 @@ async function openDatabase({ settings, log, opened, stopping }: Context): Promi
   opened.defer(() => database.close());
   await waitUntilAvailable(() => migrate(database), {
     what: 'the database',
-    isPassing: isAway,
+    isPassing: isUnavailable,
     signal: stopping,
     log,
   });
@@ -225,9 +224,10 @@ async function loadConsumers(
   const load = async () => {
     const isFirstStartHelped = secrets.kind === 'file' && !settings.production;
     if (isFirstStartHelped) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
+    else await checkForLoss(secrets, audit.knowsOthersThan, 'To start again, run "handoff consumer create".');
     await consumers.start();
   };
-  const isPassing = (error: unknown) => error instanceof SecretsUnavailable;
+  const isPassing = (error: unknown) => error instanceof SecretsUnavailable || isUnavailable(error);
   await waitUntilAvailable(load, { what: 'the secrets manager', isPassing, signal: stopping, log });
   return consumers;
 }
@@ -236,18 +236,10 @@ async function connectCrm(
   { settings, log, metrics, opened }: Context,
   { secrets, cache, database }: Pick<Parts, 'secrets' | 'cache' | 'database'>,
 ): Promise<{ crm: Crm; org: SimulatedOrg | undefined }> {
-  const { crmPrivateKeySecret: privateKeySecret, dataDir } = settings;
-  const org = settings.crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
-  if (org) opened.defer(() => org.close());
+  const org = await startSimulatedOrg(settings, secrets, opened);
   const crm = createCrm({
-    ...((settings.crm ?? org?.address) as CrmAddress),
+    ...({ ...settings.crm, ...org?.settings } as CrmSettings),
     environment: settings.environment,
-    privateKeySecret,
-    apiVersion: settings.crmApiVersion,
-    tokenLifetimeSeconds: settings.crmTokenLifetimeSeconds,
-    timeoutMs: settings.crmTimeoutMs,
-    maxConcurrency: settings.crmMaxConcurrency,
-    quotaReserve: settings.crmQuotaReserve,
     secrets,
     cache,
     spareLocks: createDatabaseLocks(database),
@@ -262,7 +254,7 @@ async function connectCrm(
 /** The members of this org in the cache that others may share. */
 function createMembers({ settings, metrics }: Context, cache: SharedCache, org?: SimulatedOrg): MemberCache {
   const { environment, memberCacheSeconds: seconds } = settings;
-  const connection = hashConnection((settings.crm ?? org?.address) as CrmAddress);
+  const connection = hashConnection({ ...settings.crm, ...org?.settings } as CrmSettings);
   return createMemberCache({ cache, scope: `${environment}:${connection.slice(0, 16)}`, seconds, metrics });
 }
 
@@ -329,13 +321,12 @@ interface ServerParts {
   cache: SharedCache;
   consumers: Consumers;
   routes: readonly Route[];
-  tls: TlsDoor | undefined;
+  tls: TlsServer | undefined;
 }
 
 function buildServer(context: Context, { database, cache, consumers, routes, tls }: ServerParts): Server {
   const { settings, log, metrics, tracing, opened, stopping } = context;
-  const { rateLimitPerMinute: perMinute, rateLimitFailedPerMinute: failedPerMinute } = settings;
-  const limits = createRateLimits({ perMinute, failedPerMinute, cache, metrics });
+  const limits = createRateLimits({ ...settings.rateLimit, cache, metrics });
   opened.defer(() => limits.stop());
   const server = createServer({
     routes,
@@ -352,6 +343,7 @@ function buildServer(context: Context, { database, cache, consumers, routes, tls
     metrics,
     tracing,
     trustProxies: settings.trustProxies,
+    connections: { max: settings.maxConnections, unreadMs: unreadAnswerMs },
     tls,
     isStopping: () => stopping.aborted,
   });
@@ -360,13 +352,13 @@ function buildServer(context: Context, { database, cache, consumers, routes, tls
   return server;
 }
 
-/** Opens the API port; the framework does not know that the server is a secure one. */
+/** Opens the API port. The framework gives the URL as http, also for a TLS server. */
 async function listen(server: Server, { host, port, tls }: Settings): Promise<string> {
   const url = await server.listen({ host, port });
-  return tls ? url.replace(/^http:/, 'https:') : url;
+  return tls.certFile ? url.replace(/^http:/, 'https:') : url;
 }
 
-/** A probe of something that says nothing of itself but that it answers. */
+/** A probe of a system that only answers or does not. */
 function connected(check: () => Promise<void>) {
   return async () => {
     await check();

@@ -1,13 +1,12 @@
-import { reservationAnswers } from './api/v1/reservations/shared.ts';
-import { type Connectors, openConnectors } from './connectors/registry.ts';
+import { reservationAnswers } from './api/v1/reservations/schemas.ts';
+import { type Connectors, openConnectors } from './connectors/connectors.ts';
 import type { Crm } from './crm/crm.ts';
-import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulated-partner.ts';
+import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulators.ts';
 import type { Log } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
-import { startRecovery } from './reservations/recovery.ts';
-import { createReservations, type Reservations } from './reservations/reservations.ts';
+import { createReservations, type Reservations, startRecovery } from './reservations/reservations.ts';
 import type { SecretsManager } from './secrets/secrets-manager.ts';
-import type { Settings } from './settings/settings.ts';
+import type { DiningSettings, Settings } from './settings/table.ts';
 import type { Database } from './store/database.ts';
 
 /** What the composition root has by then. */
@@ -33,17 +32,15 @@ export interface Partners {
 /** The systems that reservations span, and the reservations. Production takes no simulated partner. */
 export async function connectPartners(parts: Parts): Promise<Partners> {
   const { settings, log, metrics, opened, secrets, crm } = parts;
-  const { dataDir, diningPasswordSecret: passwordSecret, secretsRefreshSeconds, production } = settings;
-  const isSimulated = settings.dining === undefined && !production;
-  const diningPartner = isSimulated
-    ? await startSimulatedPartner({ secrets, passwordSecret, dataDir })
-    : undefined;
-  if (diningPartner) opened.defer(() => diningPartner.close());
-  const address = settings.dining ?? diningPartner?.address;
+  const { dining, secretsRefreshSeconds } = settings;
+  const diningPartner = await startSimulatedPartner(settings, secrets, opened);
   const connectors = openConnectors({
-    // It shares its looks itself, and learns from every call.
+    // It coalesces its probes itself, and every call counts as one.
     crm: { records: crm.records, checkHealth: async () => ({ ...(await crm.health.check()) }) },
-    dining: address && { ...address, passwordSecret },
+    dining:
+      dining.baseUrl || diningPartner
+        ? ({ ...dining, ...diningPartner?.settings } as DiningSettings)
+        : undefined,
     secrets,
     secretsRefreshSeconds,
     log,
@@ -54,13 +51,12 @@ export async function connectPartners(parts: Parts): Promise<Partners> {
 }
 
 function startReservations(
-  { settings, log, metrics, opened, database, crm: { records } }: Parts,
+  { log, metrics, opened, database, crm: { records } }: Parts,
   { crm, dining }: Connectors,
 ): Reservations | null {
   if (!dining) return null;
-  const { idempotencyRetentionHours: retentionHours } = settings;
   const options = { database, log, metrics, records, crm, dining, answers: reservationAnswers };
-  const reservations = createReservations({ ...options, retentionHours });
+  const reservations = createReservations(options);
   opened.use(startRecovery(reservations, log));
   return reservations;
 }

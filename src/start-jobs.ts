@@ -1,16 +1,16 @@
-import { createSettle } from './api/pipeline/settle.ts';
+import { createReconcile } from './api/pipeline/run-route.ts';
 import type { Route } from './api/route.ts';
+import type { Audit } from './audit/audit.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
-import type { Audit } from './consumers/audit.ts';
 import type { Crm } from './crm/crm.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
 import type { Log } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
-import type { Reservations } from './reservations/reservations.ts';
-import type { Settings } from './settings/settings.ts';
+import { PlansTable } from './reservations/plans-table.ts';
+import type { Settings } from './settings/table.ts';
 import type { Database } from './store/database.ts';
-import type { Webhooks } from './webhooks/create-webhooks.ts';
+import type { Webhooks } from './webhooks/webhooks.ts';
 
 /** What the composition root has by then. */
 interface Parts {
@@ -23,17 +23,26 @@ interface Parts {
   database: Database;
   audit: Audit;
   crm: Crm;
-  reservations: Reservations | null;
   webhooks: Webhooks;
   routes: readonly Route[];
 }
 
-/** Every job of the service. They start beside it: nobody who calls it waits for them. */
+/** Starts every job of the service, without making it wait. */
 export function startJobs(parts: Parts): void {
-  const { settings, log, metrics, opened, stopping, database, audit, crm, reservations, webhooks, routes } =
-    parts;
-  const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
-  const housekeeping = createHousekeeping({ database, log, retentionHours, settle: createSettle(routes) });
+  const { settings, log, metrics, opened, stopping, database, audit, crm, webhooks, routes } = parts;
+  const {
+    idempotencyRetentionHours: retentionHours,
+    auditRetentionDays,
+    reservationRetentionDays,
+  } = settings;
+  // Also without a dining partner: there may have been one.
+  const plans = new PlansTable(database);
+  const housekeeping = createHousekeeping({
+    database,
+    log,
+    retentionHours,
+    reconcile: createReconcile(routes),
+  });
   const jobs = createJobQueue({
     database,
     log,
@@ -45,14 +54,18 @@ export function startJobs(parts: Parts): void {
       {
         name: 'clear-refused-reservations',
         cron: '47 * * * *',
-        run: async () => reservations?.clear(),
+        run: () => plans.clearRefused(retentionHours),
+      },
+      {
+        name: 'erase-old-reservations',
+        cron: '27 * * * *',
+        run: async () => void (await plans.eraseOlderThan(reservationRetentionDays)),
       },
       {
         name: 'clear-authentication-attempts',
         cron: '17 * * * *',
         run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
       },
-      { name: 'process-webhooks', cron: '* * * * *', run: webhooks.processDue },
       { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
     ],
   });

@@ -9,7 +9,7 @@ export interface FaultBase {
   times?: number;
   /** From 0 to 1; 1 when absent. */
   probability?: number;
-  /** Start of the row of random numbers behind `probability`; chosen anew for each fault when absent. */
+  /** Start of the row of random numbers behind `probability`; a new one for each fault when absent. */
   seed?: number;
 }
 
@@ -83,7 +83,7 @@ function struck<Input extends FaultBase>(fault: Armed<Input>): StruckFault<Input
     hold: () =>
       new Promise((resolve) => {
         fault.holds.add(resolve);
-        // Counted once the call is really held: whoever waited for the hit may then kill or release it.
+        // Counted once the call is really held: a test that waited for the hit may then kill or release it.
         hit(fault);
       }),
   };

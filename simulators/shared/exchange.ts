@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { constants, gzip, gzipSync } from 'node:zlib';
+import { constants, createGzip, gzip, gzipSync } from 'node:zlib';
 
 /** One HTTP request, its body read and unpacked. */
 export interface HttpCall {
@@ -14,7 +16,8 @@ export interface HttpCall {
 export interface HttpAnswer {
   status: number;
   headers: Record<string, string>;
-  body?: string;
+  /** A text, or its parts, made as they are sent. */
+  body?: string | Iterable<string>;
 }
 
 const COMPRESS_ABOVE = 1024;
@@ -41,13 +44,34 @@ export function jsonAnswer(status: number, body: unknown, headers: Record<string
   return { status, headers: { ...type, ...headers }, body: JSON.stringify(body) };
 }
 
-async function pack(request: IncomingMessage, answer: HttpAnswer): Promise<[Buffer, Record<string, string>]> {
-  const plain = Buffer.from(answer.body ?? '');
-  const accepted = request.headers['accept-encoding'] ?? '';
-  if (plain.length < COMPRESS_ABOVE || !/\bgzip\b/.test(accepted)) return [plain, {}];
-  const options = { level: constants.Z_BEST_SPEED };
-  const packed = plain.length > ASIDE_ABOVE ? await gzipAsync(plain, options) : gzipSync(plain, options);
-  return [packed, { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' }];
+const PACKING = { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' };
+const PACKING_OPTIONS = { level: constants.Z_BEST_SPEED };
+
+function takesGzip(request: IncomingMessage): boolean {
+  return /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
+}
+
+async function pack(request: IncomingMessage, body: string): Promise<[Buffer, Record<string, string>]> {
+  const plain = Buffer.from(body);
+  if (plain.length < COMPRESS_ABOVE || !takesGzip(request)) return [plain, {}];
+  const aside = plain.length > ASIDE_ABOVE;
+  const packed = aside ? await gzipAsync(plain, PACKING_OPTIONS) : gzipSync(plain, PACKING_OPTIONS);
+  return [packed, PACKING];
+}
+
+/** Sends parts as fast as the caller takes them: a large answer is never in memory as a whole. */
+async function stream(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: HttpAnswer,
+  parts: Iterable<string>,
+): Promise<void> {
+  const packs = takesGzip(request);
+  response.writeHead(answer.status, { ...answer.headers, ...(packs && PACKING) });
+  const source = Readable.from(parts, { objectMode: true, highWaterMark: 1 });
+  const sent = packs ? pipeline(source, createGzip(PACKING_OPTIONS), response) : pipeline(source, response);
+  // The caller may have enough before the end.
+  await sent.catch(() => undefined);
 }
 
 /** Sends an answer unless the caller has gone meanwhile. */
@@ -56,9 +80,15 @@ export async function sendAnswer(
   response: ServerResponse,
   answer: HttpAnswer,
 ): Promise<void> {
-  const [body, packing] = await pack(request, answer);
   if (response.destroyed || response.headersSent) return;
-  const length = answer.status === 204 ? {} : { 'Content-Length': String(body.length) };
+  const { body = '' } = answer;
+  if (typeof body !== 'string') {
+    await stream(request, response, answer, body);
+    return;
+  }
+  const [bytes, packing] = await pack(request, body);
+  if (response.destroyed || response.headersSent) return;
+  const length = answer.status === 204 ? {} : { 'Content-Length': String(bytes.length) };
   response.writeHead(answer.status, { ...answer.headers, ...packing, ...length });
-  response.end(request.method === 'HEAD' || answer.status === 204 ? undefined : body);
+  response.end(request.method === 'HEAD' || answer.status === 204 ? undefined : bytes);
 }

@@ -16,7 +16,7 @@ const KEEP_ALIVE_MS = 120_000;
 export function createSimulatorServer(name: string, options: ServerOptions, serve: Serve): Server {
   return createServer({ keepAliveTimeout: KEEP_ALIVE_MS, ...options }, (request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // A caller that goes away mid-body, or a wait ended by closing, leaves nobody to answer.
+      // After a caller hung up mid-body, or a wait was ended by closing, there is no one to answer.
       const isAbort = error instanceof Error && error.name === 'AbortError';
       if (!request.destroyed && !response.headersSent && !isAbort) reportBug(name, error);
       response.destroy();

@@ -3,11 +3,12 @@ import { Type } from 'typebox';
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import { confirm, type HandoffConfirmation, handOff } from '../handoff/handoff.ts';
-import { readDetails } from '../resources/details.ts';
+import { readDetails } from '../resources/field-values.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
-import { type Answer, defineRoute, json, type RequiredPermission, type Route } from './route.ts';
+import { defineRoute, json, type RequiredPermission, type Route, type RouteAnswer } from './route.ts';
+import { crmProblems } from './v1/records/context.ts';
 
 const targets = { quote, booking };
 const { fields } = quote;
@@ -39,8 +40,6 @@ const confirmation = Type.Object(
   { additionalProperties: false, title: 'HandoffConfirmation' },
 );
 
-const crmProblems = ['crm_error', 'crm_unavailable', 'crm_quota_exhausted', 'crm_timeout'] as const;
-
 /** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
 export function handoffRoute({ records }: { records: Records }): Route {
   return defineRoute({
@@ -69,7 +68,7 @@ export function handoffRoute({ records }: { records: Records }): Route {
       },
     },
     problems: ['member_not_found', 'details_too_large', 'crm_rejected', ...crmProblems],
-    settle: (externalId, call) => settle(records, externalId, call),
+    reconcile: (externalId, call) => reconcile(records, externalId, call),
     prepare: (_body, bodyText) => readDetails(bodyText, ['result', 'details'], fields.details),
     admit: (call) => records.admit(call),
     async handle({ body, prepared: details, call, claim }) {
@@ -92,12 +91,12 @@ export function handoffRoute({ records }: { records: Records }): Route {
   });
 }
 
-function confirmationOf({ collection }: Resource, confirmed: HandoffConfirmation): Answer {
+function confirmationOf({ collection }: Resource, confirmed: HandoffConfirmation): RouteAnswer {
   return json(201, confirmed, { location: `/v1/${collection}/${confirmed.external_id}` });
 }
 
 /** The confirmation of a hand-off that was interrupted, if its record exists. */
-async function settle(records: Records, externalId: string, call: Call): Promise<Answer | undefined> {
+async function reconcile(records: Records, externalId: string, call: Call): Promise<RouteAnswer | undefined> {
   for (const resource of Object.values(targets)) {
     const record = await records.find(resource, externalId, call);
     if (record) return confirmationOf(resource, confirm(resource, record, externalId));
@@ -106,8 +105,8 @@ async function settle(records: Records, externalId: string, call: Call): Promise
 }
 
 /**
- * The CRM's refusal in terms of the hand-off: some fields of the record stand below `result` in its body, and the
- * caller must be able to look a record up of which nobody knows whether it was made.
+ * The CRM's refusal in terms of the hand-off: some fields of the record are below `result` in its body. The External ID
+ * lets the caller look the record up where the outcome is unknown.
  */
 function explain(error: unknown, externalId: string): never {
   if (!(error instanceof Problem)) throw error;

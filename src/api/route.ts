@@ -1,10 +1,23 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Static, TSchema } from 'typebox';
 import type { Call } from '../base/call.ts';
-import type { ProblemCode } from '../base/problem.ts';
+import type { ProblemCode } from '../base/problems.ts';
 import type { PermissionAction, PermissionResource } from '../consumers/consumer.ts';
 import type { Claim } from '../idempotency/ledger.ts';
-import type { Tag } from './openapi/tags.ts';
+
+/** The groups of operations, in the order of the documentation. */
+export const tags = {
+  'Hand-off': 'The chosen search result becomes a quote or a booking in the CRM, in one call.',
+  members: 'Members are contacts of the CRM; they can be read and not changed.',
+  quotes: 'Quotes of the CRM, known by their External ID.',
+  bookings: 'Bookings of the CRM, known by their External ID.',
+  reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
+  Webhooks: 'What others tell the service, signed.',
+  Administration: 'Consumers and their credentials, and who tried to authenticate.',
+  Operations: 'Health of the service and its documentation, without credentials.',
+} as const;
+
+export type Tag = keyof typeof tags;
 
 export interface RequiredPermission {
   resource: PermissionResource;
@@ -41,17 +54,20 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   /** The body as it came. */
   bodyText: string;
   call: Call;
-  /** Present when the request runs under an Idempotency-Key. */
+  /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;
 }
 
 export type KeyRule = 'required' | 'optional' | 'ignored';
 
-export interface Answer {
+/** What a handler answers. */
+export interface RouteAnswer {
   status: number;
   headers?: Record<string, string>;
   /** JSON, unless `headers` names another content type. */
-  body?: string;
+  body?: string | Buffer;
+  /** Called when the answer has left, or the caller has hung up. */
+  whenSent?: () => void;
   /** The claim of the key was completed with it already. */
   isStored?: true;
 }
@@ -67,23 +83,23 @@ export interface DocumentedAnswer {
   otherMedia?: readonly string[];
 }
 
-/** The announced end of a route; all three stand in its answers and in the documentation. */
+/** The announced end of a route; all three are in its answers and in the documentation. */
 export interface Deprecation {
   /** Since when, RFC 3339. */
   since: string;
-  /** From when on it may be gone, RFC 3339; not before `since`. */
+  /** When it may be removed, RFC 3339; not before `since`. */
   sunset: string;
   /** Address of a page that says what to do instead. */
   link: string;
 }
 
-/** What lets requests in that carry a signature over the bytes of their body, in place of credentials. */
+/** Lets in requests with a signature over the bytes of their body, in place of credentials. */
 export interface SignatureCheck {
-  /** Why a request is refused, in a word for the log; undefined where its signature is right. Throws `Problem`. */
+  /** Why a request is refused, in a word for the log; undefined where its signature is valid. Throws `Problem`. */
   refusalOf(headers: IncomingHttpHeaders, bytes: Buffer): string | undefined;
-  /** As whom requests with a right signature are counted. */
+  /** The name under which requests with a valid signature are counted. */
   sender: string;
-  /** What the refused are told to do. */
+  /** Detail of the refusal: what the caller should do. */
   advice: string;
 }
 
@@ -96,14 +112,16 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
-  /** Checked before anything of the body is looked at. */
+  /** Checked before the body is parsed. */
   signature?: SignatureCheck;
   /** Bytes of the body at most, where it is less than usual. */
   maxBodyBytes?: number;
   deprecation?: Deprecation;
   /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';
-  /** Whether an Idempotency-Key is needed, honoured when sent, or of no meaning here. */
+  /** Name of the record that it changes, whatever its state where there is no If-Match. */
+  overwrites?(params: Part<S, 'params'>): string;
+  /** Whether an Idempotency-Key is needed, honoured when sent, or ignored. */
   idempotencyKey: K;
   request: S;
   /** The body may be left out; the handler then gets an empty object. */
@@ -113,24 +131,24 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** Codes that it can answer with, beyond those that follow from permission, body and key. */
   problems: readonly ProblemCode[];
   /**
-   * Reads and checks what the schema can't, such as text that must pass unchanged. It runs before the key is claimed:
-   * what it refuses touches nothing. Throws `Problem`.
+   * Reads and checks what the schema can't, such as text that must pass unchanged. Runs before the key is claimed, so a
+   * refusal stores nothing. Throws `Problem`.
    */
   prepare?(body: Part<S, 'body'>, bodyText: string): P;
-  /** Throws `Problem` where the work could not be done now; asked before the key is claimed. */
+  /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
   admit?(call: Call): void;
-  handle(input: Input<S, K, P>): Promise<Answer>;
+  handle(input: Input<S, K, P>): Promise<RouteAnswer>;
   /**
-   * The answer of a creation that was never finished, if its record exists; for the job that clears the ledger.
-   * Routes whose unfinished requests leave nothing to look for have none.
+   * The answer of an interrupted creation, if its record exists; for the job that clears the ledger. Left out where an
+   * interrupted request leaves no record.
    */
-  settle?(externalId: string, call: Call): Promise<Answer | undefined>;
+  reconcile?(externalId: string, call: Call): Promise<RouteAnswer | undefined>;
 }
 
 /** A route whose schemas are no longer in its type, so that all of them fit one list. */
 export type Route = RouteDefinition<RequestSchemas, KeyRule, unknown>;
 
-/** Checks a route's handler against its schemas, and forgets them for the list. */
+/** Checks a route's handler against its schemas, and drops their types so that all routes fit one list. */
 export function defineRoute<const S extends RequestSchemas, const K extends KeyRule, P = undefined>(
   route: RouteDefinition<S, K, P>,
 ): Route {
@@ -138,10 +156,24 @@ export function defineRoute<const S extends RequestSchemas, const K extends KeyR
 }
 
 /** A JSON answer. */
-export function json(status: number, value: unknown, headers: Record<string, string> = {}): Answer {
+export function json(status: number, value: unknown, headers: Record<string, string> = {}): RouteAnswer {
   return { status, body: JSON.stringify(value), headers };
 }
 
 export function isPublic(permission: Permission): permission is { none: string } {
   return 'none' in permission;
+}
+
+/**
+ * The headers that announce the end of a route: Deprecation (RFC 9745), Sunset (RFC 8594) and links to what they mean.
+ * Throws where a moment is no date, or where the end comes before the announcement, which RFC 9745 forbids.
+ */
+export function deprecationHeaders({ since, sunset, link }: Deprecation): Record<string, string> {
+  const [from, end] = [new Date(since), new Date(sunset)];
+  if (!(from <= end)) throw new Error(`a deprecation from ${since} to ${sunset} is not in order`);
+  return {
+    deprecation: `@${Math.floor(from.getTime() / 1000)}`,
+    sunset: end.toUTCString(),
+    link: `<${link}>; rel="deprecation"; type="text/html", <${link}>; rel="sunset"; type="text/html"`,
+  };
 }

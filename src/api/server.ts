@@ -1,37 +1,37 @@
-import { METHODS, type RequestListener } from 'node:http';
+import { createServer as createPlainServer, METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import Fastify, {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type RawServerDefault,
-} from 'fastify';
+import { parse } from 'node:querystring';
+import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
+import type { AttemptRecorder } from '../audit/attempt.ts';
 import { Problem } from '../base/problem.ts';
-import type { AttemptRecorder } from '../consumers/attempts.ts';
 import type { Authenticate } from '../consumers/authentication.ts';
+import {
+  type ConnectionEnd,
+  type ConnectionLimits,
+  limitConnections,
+  pacedAnswers,
+} from '../http/connections.ts';
 import type { Ledger } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Tracing } from '../observability/tracing.ts';
-import { authenticationSteps } from './pipeline/authentication.ts';
-import { bodySteps, readJsonBodies } from './pipeline/body.ts';
-import { deprecationHeaders } from './pipeline/deprecation.ts';
+import { followConnections } from './connections/lingering-close.ts';
+import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
+import { authenticationSteps, countUnauthenticated } from './pipeline/authentication.ts';
+import { bodySteps, leavesMuchUnread, readJsonBodies } from './pipeline/body.ts';
+import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formats } from './pipeline/formats.ts';
-import { fromFramework, maxBodyBytes } from './pipeline/framework-errors.ts';
-import { problemAnswer, toProblem } from './pipeline/problem-answer.ts';
-import { parseQuery } from './pipeline/query.ts';
+import { maxBodyBytes } from './pipeline/framework-errors.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
-import { requestIdOf } from './pipeline/request-id.ts';
-import { observeRefused, observeRequests } from './pipeline/request-log.ts';
-import { readIdempotencyKey, runRoute, send } from './pipeline/run-route.ts';
+import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
+import { readIdempotencyKey, runRoute } from './pipeline/run-route.ts';
 import { signatureSteps } from './pipeline/signature.ts';
-import { answerSocketError } from './pipeline/socket-errors.ts';
+import { answerSocketErrors } from './pipeline/socket-errors.ts';
 import { inOrder, type Step } from './pipeline/step.ts';
-import type { Route } from './route.ts';
-import { judgeWithoutTls } from './tls/client-certificates.ts';
-import type { TlsDoor } from './tls/tls-door.ts';
+import { deprecationHeaders, isPublic, type Route } from './route.ts';
+import { checkWithoutTls } from './tls/client-certificates.ts';
+import type { TlsServer } from './tls/tls-server.ts';
 
 export interface ServerOptions {
   routes: readonly Route[];
@@ -43,37 +43,51 @@ export interface ServerOptions {
   metrics: Metrics;
   tracing: Tracing;
   trustProxies: readonly string[];
+  connections: ConnectionLimits;
   /** Undefined: the port speaks plain HTTP. */
-  tls: TlsDoor | undefined;
-  /** A stop has begun: answers tell clients to open no further requests on their connections. */
+  tls: TlsServer | undefined;
+  /** A stop has begun: answers ask clients to send no further requests on their connections. */
   isStopping: () => boolean;
+  arrivalTimes?: ArrivalTimes;
 }
 
 export type Server = FastifyInstance;
 
-const requestTimeout = 30_000;
+/** How long a request may take to arrive, in milliseconds. */
+export interface ArrivalTimes {
+  /** Request line and headers, from the first byte on. */
+  headMs: number;
+  /** The body, from when the service begins to read it. */
+  bodyMs: number;
+  /** All of it, from the first byte on, also what was answered before it had come whole. */
+  requestMs: number;
+  /** How often Node checks for heads and requests that take too long. */
+  checkMs: number;
+}
+
+const usualArrivalTimes: ArrivalTimes = { headMs: 15_000, bodyMs: 30_000, requestMs: 60_000, checkMs: 1000 };
 const keepAliveTimeout = 72_000;
+/** Bytes of request line and headers at most; beyond that the answer is 431. */
+const maxHeaderSize = 16_384;
 
-/** Most requests have no body: without this Node makes each of them a stream that ends, which costs a read a twentieth. */
-const serverOptions = { optimizeEmptyRequests: true };
+const wholeNumber = /^(0|[1-9]\d{0,8})$/;
+/** Query parameters that are numbers. Text that is no plain whole number stays text, and its schema refuses it. */
+const numbers = ['limit'];
 
-/** The HTTP face: all routes, and the same order of checks before each of them. Opens no port. */
+/** The HTTP server: all routes, and the same order of checks before each of them. Opens no port. */
 export function createServer(options: ServerOptions): Server {
-  const { routes, log, tls } = options;
+  const { routes, log, arrivalTimes = usualArrivalTimes } = options;
   const app = Fastify({
     logger: false,
-    http: serverOptions,
     genReqId: requestIdOf,
     bodyLimit: maxBodyBytes,
-    // The whole request must arrive within this time; answers may take longer.
-    requestTimeout,
-    keepAliveTimeout,
-    ...(tls && { serverFactory: (handler: RequestListener) => secureServer(tls, handler) }),
+    serverFactory: (handler: RequestListener) => openServer(options, handler),
     // Requests that arrive on open connections while stopping are still answered.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     trustProxy: options.trustProxies.length > 0 ? [...options.trustProxies] : false,
-    routerOptions: { maxParamLength: 200, querystringParser: parseQuery },
+    // The router would answer by itself to a parameter that is too long: its schema checks it instead.
+    routerOptions: { maxParamLength: maxHeaderSize, querystringParser: parseQuery },
     ajv: {
       customOptions: {
         allErrors: true,
@@ -83,46 +97,77 @@ export function createServer(options: ServerOptions): Server {
         formats,
       },
     },
-    clientErrorHandler: answerSocketError,
+    clientErrorHandler: (error, socket) => answerSocketError(error, socket),
     frameworkErrors: (error, request, reply) => {
       observeRefused(request, reply, options);
-      answerError(error, request, reply, log);
+      // No hook runs for it, and its body is not read.
+      reply.header('connection', 'close');
+      answerError(error, request, reply);
     },
   });
+  const connections = followConnections(app.server, connectionEvent(options));
+  const answerSocketError = answerSocketErrors(connections);
+  const answerError = answerErrors(countUnauthenticated(options), log);
   for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey']) app.decorateRequest(name);
-  endUnusedConnectionsOnClose(app);
-  readJsonBodies(app);
+  app.decorateRequest('isCounted', false);
+  app.addHook('preClose', () => connections.stop());
+  if (options.tls) endUnusedConnectionsOnClose(app);
+  readJsonBodies(app, connections, arrivalTimes.bodyMs);
   observeRequests(app, options);
-  app.addHook('onRequest', inOrder([setCommonHeaders]));
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    // Also on what was asked before the stop began: a connection left open would outlive the service.
-    if (options.isStopping()) reply.header('connection', 'close');
-    done(null, payload);
-  });
-  app.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply, log));
-  app.setNotFoundHandler(() => {
-    throw new Problem('not_found', 'There is nothing at this path.');
-  });
+  app.addHook('onRequest', inOrder([setCommonHeaders, refuseUnknownPaths, requireHost]));
+  closeConnections(app, options);
+  app.setErrorHandler(answerError);
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
   }
   for (const route of routes) register(app, route, options);
-  answerOtherMethods(app, routes);
+  answerOtherMethods(app, routes, options);
   return app;
 }
 
-/** A server of our own making gets none of the framework's settings. */
-function secureServer(tls: TlsDoor, handler: RequestListener): RawServerDefault {
-  return tls.createServer({ ...serverOptions, requestTimeout, keepAliveTimeout }, handler);
+/** The settings of Node's server, with or without TLS. */
+function settingsOf({ headMs, requestMs, checkMs }: ArrivalTimes) {
+  return {
+    maxHeaderSize,
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: checkMs,
+    keepAliveTimeout,
+    // Node would answer a request without a Host header by itself, past limits and log.
+    requireHostHeader: false,
+  };
 }
 
-/** Credentials, permission, key, schema, idempotency: the hooks run in this order, whatever the route. */
+/** The framework passes none of its settings to a server that it did not make. */
+function openServer(options: ServerOptions, handler: RequestListener): RawServerDefault {
+  const { tls, connections, arrivalTimes = usualArrivalTimes } = options;
+  const settings = { ...settingsOf(arrivalTimes), ...pacedAnswers };
+  const server = tls ? tls.createServer(settings, handler) : createPlainServer(settings, handler);
+  limitConnections(server, connectionEvent(options), connections, reportConnections(options, connections));
+  return server;
+}
+
+/** The one that brings a connection on which HTTP is spoken. */
+function connectionEvent({ tls }: ServerOptions): 'connection' | 'secureConnection' {
+  return tls ? 'secureConnection' : 'connection';
+}
+
+/** Sets `Connection: close` on the last answer of a connection. */
+function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    // Also for requests from before the stop: a connection left open would outlive the service.
+    if (isStopping() || leavesMuchUnread(request.raw)) reply.header('connection', 'close');
+    done(null, payload);
+  });
+}
+
+/** Credentials, permission, key, schema, idempotency: the hooks run in this order for every route. */
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
   const { authenticate, limits, ledger, tls, log } = options;
   const { params, query, body } = route.request;
   const { onRequest, preValidation } = authenticationSteps(route, {
     authenticate,
-    certificates: tls?.certificates ?? judgeWithoutTls,
+    certificates: tls?.certificates ?? checkWithoutTls,
     limits,
   });
   const ofBody = bodySteps(route);
@@ -135,11 +180,12 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     schema: {
       ...(params && { params }),
       ...(body && { body }),
-      // Without a declared query, every query parameter is one too many.
+      // Without a declared query, every query parameter is refused.
       querystring: query ?? Type.Object({}, { additionalProperties: false }),
     },
     onRequest: inOrder([
       ...(announcement ? [announce(announcement)] : []),
+      ...openSteps(route, options),
       ...ofSignature.onRequest,
       ...ofBody.onRequest,
       ...(onRequest ? [onRequest] : []),
@@ -149,25 +195,36 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),
       readIdempotencyKey(route),
+      boundFaults(route),
     ]),
     handler: runRoute(route, ledger),
   });
 }
 
-/** First of all, so that errors tell it too. */
+/** A public route also answers unauthenticated callers; elsewhere they get problems only, which are counted there. */
+function openSteps({ permission, signature }: Route, options: ServerOptions): Step[] {
+  return isPublic(permission) && signature === undefined ? [countUnauthenticated(options)] : [];
+}
+
+/** First, so that errors have the headers too. */
 function announce(headers: Record<string, string>): Step {
   return (_, reply) => void reply.headers(headers);
 }
 
-/** A known path answers OPTIONS with what it allows, and every other method with 405 and the same. */
-function answerOtherMethods(app: FastifyInstance, routes: readonly Route[]): void {
+/** A known path answers OPTIONS with the methods that it allows, and any other method with 405 and the same. */
+function answerOtherMethods(app: FastifyInstance, routes: readonly Route[], options: ServerOptions): void {
   for (const [url, methods] of groupByPath(routes)) {
     const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort();
     const others = app.supportedMethods.filter((method) => !allow.includes(method));
     app.route({
       method: 'OPTIONS',
       url,
-      handler: (_, reply) => reply.code(204).header('allow', allow.join(', ')).send(),
+      onRequest: [
+        inOrder([countUnauthenticated(options)]),
+        // Answered here: a handler would run after the body is read.
+        (_, reply) => void reply.code(204).header('allow', allow.join(', ')).send(),
+      ],
+      handler: async () => undefined,
     });
     app.route({
       method: others,
@@ -187,8 +244,8 @@ function groupByPath(routes: readonly Route[]): Map<string, string[]> {
 }
 
 /**
- * Connections on which nothing was ever asked count as busy for Node, and would hold up a stop until they time out;
- * balancers and browsers open some ahead of need.
+ * Connections whose handshake has not begun would hold up a stop until they time out; balancers and browsers open some
+ * ahead of need.
  */
 function endUnusedConnectionsOnClose(app: FastifyInstance): void {
   const open = new Set<Socket>();
@@ -201,24 +258,44 @@ function endUnusedConnectionsOnClose(app: FastifyInstance): void {
   });
 }
 
-function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id);
-  reply.header('x-content-type-options', 'nosniff');
-  reply.header('cache-control', 'no-store');
+/** Before the body is read. The other methods of a known path are refused by routes of their own. */
+function refuseUnknownPaths({ is404 }: FastifyRequest): void {
+  if (is404) throw new Problem('not_found', 'There is nothing at this path.');
 }
 
-function answerError(
-  error: FastifyError,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  log: Log,
-): FastifyReply {
-  const problem = fromFramework(error, request.routeOptions.bodyLimit) ?? toProblem(error);
-  if (problem.status >= 500) {
-    const { code, facts } = problem;
-    const trace_id = request.span?.traceId;
-    log.error({ request_id: request.id, trace_id, code, err: facts.cause ?? problem }, 'the request failed');
+/** RFC 9112 section 3.2. */
+function requireHost({ raw }: FastifyRequest): void {
+  if (raw.headers.host !== undefined || raw.httpVersion !== '1.1') return;
+  throw new Problem('invalid_request', 'The Host header is missing.', {
+    errors: [{ header: 'Host', message: 'is missing' }],
+  });
+}
+
+/** Counts refused connections, and logs at most once a minute that there are some: unauthenticated callers could fill the log. */
+function reportConnections(
+  { log, metrics }: { log: Log; metrics: Pick<Metrics, 'connectionsEnded'> },
+  { max }: ConnectionLimits,
+): (why: ConnectionEnd) => void {
+  let refused = 0;
+  let quietUntil = 0;
+  return (why) => {
+    metrics.connectionsEnded.inc({ reason: why });
+    if (why !== 'limit') return;
+    refused += 1;
+    const now = performance.now();
+    if (now < quietUntil) return;
+    log.warn({ refused, max_connections: max }, 'connections are refused: as many as allowed are open');
+    refused = 0;
+    quietUntil = now + 60_000;
+  };
+}
+
+/** Parses a query string: repeated parameters become lists, which no schema accepts. */
+function parseQuery(text: string): Record<string, unknown> {
+  const query: Record<string, unknown> = parse(text, '&', '=', { maxKeys: 50 });
+  for (const name of numbers) {
+    const value = query[name];
+    if (typeof value === 'string' && wholeNumber.test(value)) query[name] = Number(value);
   }
-  setCommonHeaders(request, reply);
-  return send(reply, problemAnswer(problem, request.id, request.idempotencyKey !== undefined));
+  return query;
 }

@@ -1,16 +1,17 @@
+import { now } from './clock.ts';
 import { type Span, startPlainSpan } from './span.ts';
 
-/** What travels with one request through every layer. */
+/** The context of one request, passed through every layer. */
 export interface Call {
   /** Id of the request, for logs. */
   requestId: string;
   /** Where the work stands in its trace; calls to other systems are its children and carry its `traceHeaders`. */
   span: Span;
-  /** Milliseconds of `performance.now()` by which all work must be over; no call starts that could end later. */
+  /** Milliseconds of `now()` in clock.ts by which all work must be over; no call starts that could end later. */
   deadline: number;
   /** Consumer on whose behalf the work is done; undefined for the service's own work. */
   consumerId?: string | undefined;
-  /** The work changes something, though it may begin with reading: what is kept for writes is there for it. */
+  /** The work changes something, though it may begin with reading: it may use what is reserved for writes. */
   isWrite?: boolean;
   /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
   crmMs: number;
@@ -26,10 +27,10 @@ export function startCall(
   budgetMs = requestBudgetMs,
   span: Span = startPlainSpan(),
 ): Call {
-  return { requestId, span, consumerId, deadline: performance.now() + budgetMs, crmMs: 0 };
+  return { requestId, span, consumerId, deadline: now() + budgetMs, crmMs: 0 };
 }
 
 /** Milliseconds left until the deadline; 0 when it has passed. */
 export function remainingMs(call: Call): number {
-  return Math.max(0, call.deadline - performance.now());
+  return Math.max(0, call.deadline - now());
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { processStart } from './process-identity.ts';
+import { makeFolder } from './durable-file.ts';
 
 const holderSchema = Type.Object({
   pid: Type.Integer({ minimum: 1 }),
@@ -13,13 +14,13 @@ const holderSchema = Type.Object({
   nonce: Type.String(),
 });
 
-/** What a lock file says about the process that holds the lock. */
+/** The content of a lock file: the process that holds the lock. */
 export type LockHolder = Type.Static<typeof holderSchema>;
 
 const holders = Compile(holderSchema);
 
 export interface LockDescription {
-  /** What the holder does, e.g. `handoff serve`; others are told. */
+  /** What the holder does, e.g. `handoff serve`; shown to others. */
   purpose: string;
   /** What the lock protects, for messages; the lock file's own path if left out. */
   subject?: string;
@@ -50,6 +51,15 @@ const pollMs = 10;
  */
 export async function tryAcquireFileLock(path: string, describe: LockDescription): Promise<FileLock> {
   return acquireFileLock(path, describe, 0);
+}
+
+/**
+ * Locks the data directory for this process and its workers. Throws `FileLockHeld`, which names the holder. `purpose`:
+ * what this process does, shown to others.
+ */
+export async function lockDataDir(dataDir: string, purpose: string): Promise<FileLock> {
+  await makeFolder(dataDir);
+  return tryAcquireFileLock(join(dataDir, 'in-use'), { purpose, subject: dataDir });
 }
 
 /** As `tryAcquireFileLock`, but waits up to `waitMs` milliseconds for the holder to release it. */
@@ -83,7 +93,7 @@ export async function acquireFileLock(
 
 /**
  * A link is as exclusive as O_EXCL and shows the file with its content or not at all: a process killed between
- * creating and writing would leave an empty lock that names nobody.
+ * creating and writing would leave an empty lock without a holder.
  */
 async function claim(path: string, holder: LockHolder): Promise<boolean> {
   const draft = `${path}.${holder.nonce}`;
@@ -142,4 +152,41 @@ async function removeStale(path: string): Promise<void> {
 async function release(path: string, nonce: string): Promise<void> {
   const found = await readLock(path);
   if (found?.nonce === nonce) await rm(path, { force: true });
+}
+
+/**
+ * When a process started, as Linux counts it: the boot and the clock ticks since then (proc(5), fields 3 and 22 of
+ * /proc/<pid>/stat). With the process id it identifies one process: ids are reused, in a container nearly always. Null
+ * where the system does not have it, undefined where the process has ended.
+ */
+async function processStart(pid: number): Promise<string | null | undefined> {
+  if (!exists(pid)) return undefined;
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
+    // The name of the program is in parentheses and may hold anything, parentheses too.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // A killed process keeps its id until its parent waits for it, but does nothing any more.
+    if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
+    return `${await bootId()}/${fields[19] ?? ''}`;
+  } catch {
+    return exists(pid) ? null : undefined;
+  }
+}
+
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it exists and belongs to another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+async function bootId(): Promise<string> {
+  try {
+    return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1')).trim();
+  } catch {
+    return '';
+  }
 }

@@ -1,5 +1,5 @@
 /*
- * JSON as text: finding one member and removing white space without parsing numbers, so that a value passes through
+ * JSON as text: finding one field and removing white space without parsing numbers, so that a value passes through
  * digit for digit. All functions take text that JSON.parse has accepted; for other text the result has no meaning.
  */
 
@@ -15,56 +15,99 @@ export interface CompactJson {
 
 /**
  * The value that JSON.parse would give for `path` below a top-level object, as compact text; undefined where there
- * is none. Of several members with one name the last counts, as JSON.parse has it.
+ * is none. Of several fields with one name the last counts, as JSON.parse has it.
  */
-export function compactMember(json: string, path: readonly string[]): CompactJson | undefined {
-  let start = skipWhiteSpace(json, 0);
+export function compactField(json: string, path: readonly string[]): CompactJson | undefined {
+  let start = startOfValue(json);
   for (const name of path) {
-    const found = json[start] === '{' ? lastMember(json, start, name) : undefined;
+    const found = json[start] === '{' ? lastField(json, start, name) : undefined;
     if (found === undefined) return undefined;
     start = found;
   }
-  return compact(json, start, endOfValue(json, start));
+  return compact(json, start);
 }
 
-/** Index of the value of the last member called `name` in the object that starts at `start`. */
-function lastMember(json: string, start: number, name: string): number | undefined {
-  let found: number | undefined;
+/** Index of the value that the text is. */
+export function startOfValue(json: string): number {
+  return skipWhiteSpace(json, 0);
+}
+
+/**
+ * Calls `visit` with the name and the index of the value of each field of the object that starts at `start`, until it
+ * returns false.
+ */
+export function eachField(
+  json: string,
+  start: number,
+  visit: (name: string, value: number) => boolean,
+): void {
   let at = skipWhiteSpace(json, start + 1);
   while (json.charCodeAt(at) === quote) {
     const keyEnd = endOfString(json, at);
     const value = skipWhiteSpace(json, skipWhiteSpace(json, keyEnd) + 1);
-    // Parsed, since a key may be written with escapes.
-    if (JSON.parse(json.slice(at, keyEnd)) === name) found = value;
+    if (!visit(nameAt(json, at, keyEnd), value)) return;
     at = skipWhiteSpace(json, endOfValue(json, value));
     if (json.charCodeAt(at) === comma) at = skipWhiteSpace(json, at + 1);
   }
+}
+
+/** Calls `visit` with the index of each of the first `most` items of the array that starts at `start`. */
+export function eachItem(json: string, start: number, most: number, visit: (item: number) => void): void {
+  let at = skipWhiteSpace(json, start + 1);
+  for (let left = most; left > 0 && !closes(json.charCodeAt(at)); left--) {
+    visit(at);
+    at = skipWhiteSpace(json, endOfValue(json, at));
+    if (json.charCodeAt(at) === comma) at = skipWhiteSpace(json, at + 1);
+  }
+}
+
+/** Parsed only where it is written with escapes. */
+function nameAt(json: string, start: number, end: number): string {
+  const name = json.slice(start + 1, end - 1);
+  return name.includes('\\') ? (JSON.parse(json.slice(start, end)) as string) : name;
+}
+
+/** Index of the value of the last field called `name` in the object that starts at `start`. */
+function lastField(json: string, start: number, name: string): number | undefined {
+  let found: number | undefined;
+  eachField(json, start, (field, value) => {
+    if (field === name) found = value;
+    return true;
+  });
   return found;
 }
 
-function compact(json: string, start: number, end: number): CompactJson {
-  let text = '';
-  let runStart = start;
+/** Copied unit by unit: text may be white space after every other character, and a piece for each would be slow. */
+function compact(json: string, start: number): CompactJson {
+  if (!opens(json.charCodeAt(start))) return { text: json.slice(start, endOfValue(json, start)), depth: 0 };
+  const units = new Uint16Array(json.length - start);
+  let length = 0;
+  let widest = 0;
   let depth = 0;
   let deepest = 0;
   let at = start;
-  while (at < end) {
+  do {
     const code = json.charCodeAt(at);
-    if (code === quote) {
-      at = endOfString(json, at);
-      continue;
-    }
     if (isWhiteSpace(code)) {
-      text += json.slice(runStart, at);
-      at = skipWhiteSpace(json, at);
-      runStart = at;
+      at++;
       continue;
     }
     if (opens(code)) deepest = Math.max(deepest, ++depth);
     else if (closes(code)) depth--;
-    at++;
-  }
-  return { text: text + json.slice(runStart, end), depth: deepest };
+    const next = code === quote ? endOfString(json, at) : at + 1;
+    for (; at < next; at++) {
+      const unit = json.charCodeAt(at);
+      units[length++] = unit;
+      widest |= unit;
+    }
+  } while (depth > 0);
+  return { text: textOf(units.subarray(0, length), widest), depth: deepest };
+}
+
+/** As one byte a unit where that holds them all. */
+function textOf(units: Uint16Array, widest: number): string {
+  if (widest < 256) return Buffer.from(units).toString('latin1');
+  return Buffer.from(units.buffer, units.byteOffset, units.byteLength).toString('utf16le');
 }
 
 function endOfValue(json: string, start: number): number {

@@ -1,6 +1,6 @@
-/** Locks that processes take from each other, in a store that they share. Methods throw while the store is away. */
+/** Locks that processes take from each other, in a store that they share. Methods throw while the store is unavailable. */
 export interface Locks {
-  /** Takes the lock for at most `ttlMs`, or returns undefined at once when somebody has it. */
+  /** Takes the lock for at most `ttlMs`, or returns undefined at once when it is held. */
   acquireLock(key: string, ttlMs: number): Promise<Lock | undefined>;
 }
 
@@ -9,6 +9,6 @@ export interface Lock {
   readonly fence: number;
   /** Whether this holder still has it. */
   isHeld(): Promise<boolean>;
-  /** Gives it back if it is still ours; never takes it from a later holder. */
+  /** Releases it if this holder still has it; never takes it from a later one. */
   release(): Promise<void>;
 }

@@ -13,7 +13,7 @@ export interface Span extends TraceContext {
   end(failure?: string): void;
 }
 
-/** A span that nobody records: it gives the log its ids, and lets the trace of a caller go on. */
+/** A span that is not recorded: it gives the log its ids and passes the trace of a caller on. */
 export function startPlainSpan(parent?: TraceContext): Span {
   return new PlainSpan(parent);
 }
@@ -27,12 +27,12 @@ class PlainSpan implements Span {
 
   constructor(parent: TraceContext | undefined) {
     this.traceId = parent?.traceId ?? randomUUID().replaceAll('-', '');
-    // Who records nothing has no say in this.
+    // The caller decides: this span is not recorded.
     this.sampled = parent?.sampled ?? false;
     this.traceState = parent?.traceState;
   }
 
-  /** Nobody would find the child: what it calls is told of this one. */
+  /** A child would not be recorded either, so called systems get this one as parent. */
   child(): Span {
     return this;
   }

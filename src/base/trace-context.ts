@@ -2,23 +2,23 @@
 export interface TraceContext {
   /** 32 hexadecimal digits, lower case, not all zero. */
   readonly traceId: string;
-  /** Of the span that is the parent of what is asked for; 16 hexadecimal digits, not all zero. */
+  /** Of the parent span; 16 hexadecimal digits, not all zero. */
   readonly spanId: string;
   /** Whether the spans of this trace are kept. */
   readonly sampled: boolean;
-  /** What other vendors put into `tracestate`; passed on as it came. */
+  /** What other vendors put into `tracestate`; passed on unchanged. */
   readonly traceState: string | undefined;
 }
 
-/** Version 00 has exactly these members; later ones may append more. */
+/** Version 00 has exactly these fields; later ones may append more. */
 const traceParent = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
 const zeros = /^0+$/;
 
 /** Longest `tracestate` that is passed on: the least that the standard asks for. */
 const maxTraceStateLength = 512;
-const maxTraceStateMembers = 32;
+const maxTraceStateEntries = 32;
 /** `key=value`, where the key may name its tenant: W3C Trace Context level 2, section 3.3.1.3. */
-const traceStateMember =
+const traceStateEntry =
   /^(?:[a-z\d][a-z\d_*/-]{0,255}|[a-z\d][a-z\d_*/-]{0,240}@[a-z][a-z\d_*/-]{0,13})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
 /**
@@ -38,7 +38,7 @@ export function readTraceContext(
   return { traceId, spanId, sampled, traceState: readTraceState(tracestate) };
 }
 
-/** The headers that tell the system that is called where its work belongs. */
+/** The headers that pass the trace on to a called system. */
 export function traceHeaders({ traceId, spanId, sampled, traceState }: TraceContext): Record<string, string> {
   const traceparent = `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
   return traceState === undefined ? { traceparent } : { traceparent, tracestate: traceState };
@@ -47,15 +47,15 @@ export function traceHeaders({ traceId, spanId, sampled, traceState }: TraceCont
 function readTraceState(header: string | string[] | undefined): string | undefined {
   const text = Array.isArray(header) ? header.join() : header;
   if (text === undefined || text.length > maxTraceStateLength) return undefined;
-  const members = text
+  const entries = text
     .split(',')
-    .map((member) => member.trim())
-    .filter((member) => member !== '');
-  const keys = new Set(members.map((member) => member.slice(0, member.indexOf('='))));
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+  const keys = new Set(entries.map((entry) => entry.slice(0, entry.indexOf('='))));
   const isValid =
-    members.length > 0 &&
-    members.length <= maxTraceStateMembers &&
-    keys.size === members.length &&
-    members.every((member) => traceStateMember.test(member));
-  return isValid ? members.join() : undefined;
+    entries.length > 0 &&
+    entries.length <= maxTraceStateEntries &&
+    keys.size === entries.length &&
+    entries.every((entry) => traceStateEntry.test(entry));
+  return isValid ? entries.join() : undefined;
 }

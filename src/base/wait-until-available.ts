@@ -4,7 +4,7 @@ const firstPauseMs = 250;
 const longestPauseMs = 5000;
 
 interface WaitOptions {
-  /** For the log: what is waited for. */
+  /** For the log: the system that the wait is for. */
   what: string;
   /** Whether an error is a passing one; any other ends the wait. */
   isPassing: (error: unknown) => boolean;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { now as clock } from '../base/clock.ts';
 import type { Lock } from '../base/lock.ts';
 import type { SharedCache } from './shared-cache.ts';
 
@@ -11,7 +12,7 @@ interface Entry {
 }
 
 interface Listener {
-  tell(message: string): void;
+  onMessage(message: string): void;
 }
 
 /**
@@ -19,7 +20,7 @@ interface Listener {
  * with Redis do. `now` is a clock in milliseconds.
  */
 export function createMemoryCache(options: { now?: () => number } = {}): SharedCache {
-  return new MemoryCache(options.now ?? (() => performance.now()));
+  return new MemoryCache(options.now ?? clock);
 }
 
 class MemoryCache implements SharedCache {
@@ -27,7 +28,7 @@ class MemoryCache implements SharedCache {
   readonly #now: () => number;
   /** In the order of writing, which is the order of forgetting. */
   readonly #entries = new Map<string, Entry>();
-  /** Apart from the values, so that a flood of values never evicts a lock that somebody relies on. */
+  /** Apart from the values, so that a flood of values never evicts a lock that is held. */
   readonly #locks = new Map<string, Entry>();
   readonly #listeners = new Map<string, Set<Listener>>();
   #fence = 0;
@@ -61,6 +62,16 @@ class MemoryCache implements SharedCache {
     this.#entries.delete(key);
   }
 
+  async deleteMatching(beginning: string, end: string): Promise<number> {
+    const least = beginning.length + end.length;
+    const matching = [...this.#entries.keys()].filter(
+      (key) => key.length >= least && key.startsWith(beginning) && key.endsWith(end),
+    );
+    const alive = matching.filter((key) => this.#live(this.#entries, key) !== undefined);
+    for (const key of matching) this.#entries.delete(key);
+    return alive.length;
+  }
+
   async deleteIfEqual(key: string, value: string): Promise<boolean> {
     if (this.#live(this.#entries, key)?.value !== value) return false;
     return this.#entries.delete(key);
@@ -90,13 +101,13 @@ class MemoryCache implements SharedCache {
     for (const listener of [...(this.#listeners.get(channel) ?? [])]) {
       // Later and each on its own, as from a server: the publisher never runs, or fails with, its listeners.
       setImmediate(() => {
-        if (this.#listeners.get(channel)?.has(listener)) listener.tell(message);
+        if (this.#listeners.get(channel)?.has(listener)) listener.onMessage(message);
       });
     }
   }
 
-  subscribe(channel: string, tell: (message: string) => void): () => void {
-    const listener: Listener = { tell };
+  subscribe(channel: string, onMessage: (message: string) => void): () => void {
+    const listener: Listener = { onMessage };
     const all = this.#listeners.get(channel) ?? new Set();
     this.#listeners.set(channel, all.add(listener));
     return () => {

@@ -1,16 +1,16 @@
 import type { Redis } from 'ioredis';
 import type { Log } from '../observability/log.ts';
 
-/** How often a quiet connection is tried: one whose peer vanished would stay silent for ever. */
+/** How often a quiet connection is checked: one whose peer vanished would stay silent for ever. */
 const heartbeatMs = 10_000;
 
 export interface RedisSubscriber {
-  subscribe(channel: string, tell: (message: string) => void, onReconnect?: () => void): () => void;
+  subscribe(channel: string, onMessage: (message: string) => void, onReconnect?: () => void): () => void;
   close(): void;
 }
 
 interface Listener {
-  tell: (message: string) => void;
+  onMessage: (message: string) => void;
   onReconnect: (() => void) | undefined;
 }
 
@@ -24,7 +24,7 @@ export function createRedisSubscriber(redis: Redis, log: Log): RedisSubscriber {
   const join = (channel: string) => {
     if (redis.status !== 'ready') return;
     redis.subscribe(channel).then(
-      () => tellAll(channels.get(channel), (listener) => listener.onReconnect?.(), log),
+      () => callAll(channels.get(channel), (listener) => listener.onReconnect?.(), log),
       // A connection that can't subscribe is of no use: the next one joins all channels again.
       () => redis.status === 'ready' && redis.disconnect(true),
     );
@@ -34,7 +34,7 @@ export function createRedisSubscriber(redis: Redis, log: Log): RedisSubscriber {
     for (const channel of channels.keys()) join(channel);
   });
   redis.on('message', (channel: string, message: string) => {
-    tellAll(channels.get(channel), (listener) => listener.tell(message), log);
+    callAll(channels.get(channel), (listener) => listener.onMessage(message), log);
   });
   const heartbeat = setInterval(() => {
     // Without an answer the socket's timeout closes the connection; ours is only to ask.
@@ -50,8 +50,8 @@ export function createRedisSubscriber(redis: Redis, log: Log): RedisSubscriber {
   };
 
   return {
-    subscribe(channel, tell, onReconnect) {
-      const listener = { tell, onReconnect };
+    subscribe(channel, onMessage, onReconnect) {
+      const listener = { onMessage, onReconnect };
       const listeners = channels.get(channel);
       channels.set(channel, (listeners ?? new Set()).add(listener));
       if (listeners === undefined) join(channel);
@@ -65,11 +65,11 @@ export function createRedisSubscriber(redis: Redis, log: Log): RedisSubscriber {
   };
 }
 
-/** One listener's failure is its own: the others are told all the same. */
-function tellAll(listeners: Set<Listener> | undefined, tell: (listener: Listener) => void, log: Log): void {
+/** A listener that fails does not keep the others from being called. */
+function callAll(listeners: Set<Listener> | undefined, call: (listener: Listener) => void, log: Log): void {
   for (const listener of [...(listeners ?? [])]) {
     try {
-      tell(listener);
+      call(listener);
     } catch (err) {
       log.error({ err }, 'A listener to announcements failed');
     }

@@ -5,7 +5,7 @@ import type { Log } from '../observability/log.ts';
 import { createRedisSubscriber, type RedisSubscriber } from './redis-subscriber.ts';
 import { CacheUnavailable, type SharedCache } from './shared-cache.ts';
 
-/** A Redis that is slower than this counts as away: requests wait for it on their way. */
+/** A Redis that is slower than this counts as unavailable: requests wait for it. */
 const commandTimeoutMs = 1000;
 
 /** A fence must outlive every holder that could still carry a smaller one; locks live seconds. */
@@ -71,7 +71,7 @@ class RedisCache implements SharedCache {
   }
 
   async get(key: string): Promise<string | undefined> {
-    return (await this.#run((redis) => redis.get(key))) ?? undefined;
+    return (await this.#run((redis) => redis.get(key).catch(noValueOfOtherKind))) ?? undefined;
   }
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
@@ -94,6 +94,19 @@ class RedisCache implements SharedCache {
 
   async delete(key: string): Promise<void> {
     await this.#run((redis) => redis.del(key));
+  }
+
+  async deleteMatching(beginning: string, end: string): Promise<number> {
+    let deleted = 0;
+    let cursor = '0';
+    do {
+      const [next, keys] = await this.#run((redis) =>
+        redis.scan(cursor, 'MATCH', `${beginning}*${end}`, 'COUNT', 1000),
+      );
+      if (keys.length > 0) deleted += await this.#run((redis) => redis.del(...keys));
+      cursor = next;
+    } while (cursor !== '0');
+    return deleted;
   }
 
   async deleteIfEqual(key: string, value: string): Promise<boolean> {
@@ -140,7 +153,7 @@ class RedisCache implements SharedCache {
 
   /** A Cluster's node takes some keys and refuses others, a Sentinel all of them, and both answer a ping. */
   async #checkMode(log: Log): Promise<void> {
-    // Who may not ask for it may use the server all the same.
+    // A user that may not ask for it may use the server all the same.
     const info = await this.#commands.info('server').catch(() => '');
     const mode = /^redis_mode:(\w+)/m.exec(info)?.[1] ?? 'standalone';
     this.#refusal =
@@ -154,10 +167,16 @@ class RedisCache implements SharedCache {
     try {
       return await command(this.#commands);
     } catch (error) {
-      // Only the sentence goes on: the error itself carries the command, and with it tokens or the password.
+      // Only the message goes on: the error itself holds the command, and with it tokens or the password.
       throw new CacheUnavailable(`Redis: ${error instanceof Error ? error.message : 'no answer'}`);
     }
   }
+}
+
+/** A list, a hash or the like, which only another program can have put there, is no value: the next `set` replaces it. */
+function noValueOfOtherKind(error: Error): null {
+  if (error.message.startsWith('WRONGTYPE')) return null;
+  throw error;
 }
 
 /** One line when the connection is lost and one when it is back, not one for every attempt. */

@@ -1,8 +1,8 @@
 import type { Locks } from '../base/lock.ts';
 
 /**
- * The port to the cache that all replicas share. Nothing in it is needed for ever: whoever uses it must get along
- * without it, so every method may throw `CacheUnavailable`.
+ * The port to the cache that all replicas share. Nothing in it is needed for ever, and every caller must get along
+ * without it: every method may throw `CacheUnavailable`.
  */
 export interface SharedCache extends Locks {
   readonly kind: 'memory' | 'redis';
@@ -10,18 +10,20 @@ export interface SharedCache extends Locks {
   /** Keeps the value for `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
   /**
-   * Keeps the value only where the key still holds `expected`, or holds nothing where that is undefined; tells whether
-   * it does. One step: nobody's change comes between looking and writing.
+   * Keeps the value only where the key still holds `expected`, or holds nothing where that is undefined; returns whether
+   * it did. One step: no change comes between reading and writing.
    */
   setIfEqual(key: string, expected: string | undefined, value: string, ttlMs: number): Promise<boolean>;
   delete(key: string): Promise<void>;
-  /** Deletes the key only while it still holds this value: a newer value of somebody else stays. */
+  /** Deletes all keys with this beginning and this end, none of which may hold `*`, `?`, `[` or `\\`; returns how many. */
+  deleteMatching(beginning: string, end: string): Promise<number>;
+  /** Deletes the key only while it still holds this value: a newer value stays. */
   deleteIfEqual(key: string, value: string): Promise<boolean>;
   /** Adds to a counter that vanishes `ttlMs` after it was made; returns the sum. */
   increment(key: string, by: number, ttlMs: number): Promise<number>;
-  /** Tells all subscribers on all replicas, this one included; nobody is told twice, an absent one is not told. */
+  /** Sends to all subscribers on all replicas, this one included: once each, and not to those without a connection. */
   publish(channel: string, message: string): Promise<void>;
-  /** Returns the way to stop. `onReconnect` is called when announcements may have been missed. */
+  /** Returns a function that ends it. `onReconnect` is called when announcements may have been missed. */
   subscribe(channel: string, listener: (message: string) => void, onReconnect?: () => void): () => void;
   checkHealth(): Promise<void>;
   close(): Promise<void>;

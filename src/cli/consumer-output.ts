@@ -1,6 +1,9 @@
 import type { Rotation } from '../consumers/administration.ts';
 import type { Permission } from '../consumers/consumer.ts';
 import type { ConsumerView } from '../consumers/consumer-view.ts';
+import { table } from './command.ts';
+
+const secretOnce = ['', 'The secret is not stored and cannot be shown again.'];
 
 /** A new consumer as a person reads it. */
 export function showCreated(created: {
@@ -16,8 +19,7 @@ export function showCreated(created: {
     `permissions  ${showPermissions(created.permissions)}`,
     `API key      ${created.apiKey}`,
     `API secret   ${created.apiSecret}`,
-    '',
-    'The secret is not stored and cannot be shown again.',
+    ...secretOnce,
   ].join('\n');
 }
 
@@ -27,8 +29,7 @@ export function showRotation({ id, apiKey, apiSecret, previous }: Rotation): str
     `id           ${id}`,
     `API key      ${apiKey}`,
     `API secret   ${apiSecret}`,
-    '',
-    'The secret is not stored and cannot be shown again.',
+    ...secretOnce,
     ...(previous ? [`The old key ${previous.apiKey} is valid until ${previous.expiresAt}.`] : []),
   ].join('\n');
 }
@@ -43,7 +44,8 @@ export function showConsumer(view: ConsumerView): string {
     `rotated      ${view.rotatedAt ?? 'never'}`,
     `certificates ${view.certificateFingerprints.join(', ') || 'none required'}`,
     ...view.credentials.map(({ apiKey, state, expiresAt }) => {
-      return `API key      ${apiKey} (${state}${expiresAt === null ? '' : `, until ${expiresAt}`})`;
+      const until = expiresAt === null ? '' : `, ${state === 'expired' ? 'since' : 'until'} ${expiresAt}`;
+      return `API key      ${apiKey} (${state}${until})`;
     }),
   ].join('\n');
 }
@@ -56,9 +58,7 @@ export function showConsumers(views: ConsumerView[]): string {
     name,
     showPermissions(permissions),
   ]);
-  const all = [['id', 'created', 'name', 'permissions'], ...rows];
-  const widths = [0, 1, 2].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')).join('\n');
+  return table([['id', 'created', 'name', 'permissions'], ...rows]);
 }
 
 function showPermissions(permissions: Permission[]): string {

@@ -1,44 +1,47 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FileLockHeld, tryAcquireFileLock } from '../base/file-lock.ts';
+import { FileLockHeld, lockDataDir } from '../base/file-lock.ts';
 import { checkDiningPartner } from '../connectors/dining/dining-check.ts';
 import { consumersFolder } from '../consumers/consumer.ts';
-import { createConsumers } from '../consumers/create-consumers.ts';
+import { createConsumers } from '../consumers/consumers.ts';
 import { type CrmCheck, createCrmCheck } from '../crm/crm-check.ts';
-import { startSimulatedOrg } from '../embedded/simulated-org.ts';
+import { type SimulatedOrg, startSimulatedOrg } from '../embedded/simulators.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { member } from '../resources/members.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
-import { openSecretsManager } from '../secrets/open-secrets-manager.ts';
+import { openSecretsManager } from '../secrets/secrets.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
-import { type CrmAddress, loadSettings, type Settings } from '../settings/settings.ts';
-import type { Database } from '../store/database.ts';
+import { loadSettings } from '../settings/settings.ts';
+import type { CrmSettings, DiningSettings, Settings } from '../settings/table.ts';
 import { compareSchema } from '../store/migrate.ts';
 import { parseWebhookSecrets, webhookSecretName } from '../webhooks/secrets.ts';
-import { connectRedis } from './connect-redis.ts';
+import { connectRedis, openDatabase } from './stores.ts';
 
-/** One part of the service, looked at. */
+/** The check of one part of the service. */
 export interface Check {
   name: string;
   /** Checks that must have succeeded before. */
   needs: readonly string[];
-  /** Says what it found. Throws what is wrong, and `NothingToCheck`. */
-  run(patient: Patient): Promise<string>;
+  /** Resolves to what it found. Throws what is wrong, and `NothingToCheck`. */
+  run(context: DoctorContext): Promise<string>;
 }
 
-/** There is nothing to look at yet, or somebody else has it. */
+/** The part does not exist yet, or another process uses it. */
 export class NothingToCheck extends Error {}
+
+/** What a lock says about this process. */
+const purpose = 'handoff doctor';
 
 type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
 
-/** What earlier checks have opened or found out, for later ones. */
-export interface Patient {
+/** What earlier checks opened or found, for later ones. */
+export interface DoctorContext {
   configFile: string | undefined;
   opened: AsyncDisposableStack;
   settings?: Settings;
   secrets?: SecretsManager;
-  /** The data folder is ours while we look. */
+  /** This process holds the lock of the data folder. */
   isLocked?: boolean;
   crm?: CrmCheck;
   assertion?: string;
@@ -59,24 +62,24 @@ export const checks: readonly Check[] = [
   { name: 'dining partner', needs: ['secrets manager'], run: checkDining },
 ];
 
-async function checkSettings(patient: Patient): Promise<string> {
-  const settings = loadSettings(process.env, patient.configFile);
-  patient.settings = settings;
+async function checkSettings(context: DoctorContext): Promise<string> {
+  const settings = loadSettings(process.env, context.configFile);
+  context.settings = settings;
   return `environment ${settings.environment}`;
 }
 
-async function checkSecrets(patient: Patient): Promise<string> {
-  const { secretsManager: kind, secretsDir: dir } = settingsOf(patient);
-  const secrets = await openSecretsManager({ kind, dir, env: process.env, log: createLog('silent') });
-  patient.opened.defer(() => secrets.close());
+async function checkSecrets(context: DoctorContext): Promise<string> {
+  const settings = settingsOf(context);
+  const secrets = await openSecretsManager(settings, createLog('silent'));
+  context.opened.defer(() => secrets.close());
   await secrets.checkHealth();
-  patient.secrets = secrets;
-  return kind === 'file' ? `files in ${dir}` : kind;
+  context.secrets = secrets;
+  return settings.secretsManager === 'file' ? `files in ${settings.secretsDir}` : settings.secretsManager;
 }
 
-/** Without a consumer the keys are not looked at: reading would make them, and that is left to the service. */
-async function checkConsumers(patient: Patient): Promise<string> {
-  const secrets = secretsOf(patient);
+/** Without a consumer the keys are not read: that would make them, which is left to the service. */
+async function checkConsumers(context: DoctorContext): Promise<string> {
+  const secrets = secretsOf(context);
   const { length } = await secrets.list(consumersFolder);
   if (length === 0) return 'no consumers yet: make one with `handoff consumer create`, or by a first start';
   const log = createLog('silent');
@@ -88,8 +91,8 @@ async function checkConsumers(patient: Patient): Promise<string> {
 }
 
 /** Several are valid at once while senders change from one to the next. */
-async function checkWebhookSecrets(patient: Patient): Promise<string> {
-  const found = await secretsOf(patient).read(webhookSecretName);
+async function checkWebhookSecrets(context: DoctorContext): Promise<string> {
+  const found = await secretsOf(context).read(webhookSecretName);
   const { secrets, faults } = parseWebhookSecrets(found?.value ?? '');
   if (faults.length > 0) {
     throw new Error([`${webhookSecretName} has lines that are left out:`, ...faults].join('\n'));
@@ -101,12 +104,14 @@ async function checkWebhookSecrets(patient: Patient): Promise<string> {
   return `none yet, so every webhook is refused: ${hint}`;
 }
 
-async function checkDatabase(patient: Patient): Promise<string> {
-  const { databaseUrl, dataDir } = settingsOf(patient);
-  const database = databaseUrl
-    ? (await import('../store/postgres.ts')).openPostgres({ url: databaseUrl, log: createLog('silent') })
-    : await openEmbedded(patient, join(dataDir, 'database'));
-  patient.opened.defer(() => database.close());
+async function checkDatabase(context: DoctorContext): Promise<string> {
+  const settings = settingsOf(context);
+  const { databaseUrl, dataDir } = settings;
+  if (!databaseUrl && !existsSync(join(dataDir, 'database'))) {
+    throw new NothingToCheck('embedded; the first start makes it');
+  }
+  const database = await unlessInUse(openDatabase(settings, context.opened, purpose));
+  context.isLocked = !databaseUrl;
   const { applied, known, missing, foreign } = await compareSchema(database);
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
   if (foreign !== undefined) {
@@ -116,115 +121,100 @@ async function checkDatabase(patient: Patient): Promise<string> {
   return `${what}, schema version ${applied} of ${known}: the service brings it up to date when it starts`;
 }
 
-async function openEmbedded(patient: Patient, folder: string): Promise<Database> {
-  if (!existsSync(folder)) throw new NothingToCheck('embedded; the first start makes it');
-  await lockDataDir(patient);
-  return (await import('../store/pglite.ts')).openPglite(folder);
-}
-
-async function checkCache(patient: Patient): Promise<string> {
-  const { redisUrl } = settingsOf(patient);
+async function checkCache(context: DoctorContext): Promise<string> {
+  const { redisUrl } = settingsOf(context);
   if (redisUrl === undefined) return 'in the process';
-  const cache = await connectRedis(redisUrl);
-  patient.opened.defer(() => cache.close());
+  const cache = await connectRedis(redisUrl, context.opened);
   await cache.checkHealth().catch(({ message }: Error) => {
     throw new Error(`Redis does not answer: check redisUrl and the way there (${message}).`);
   });
   return 'Redis';
 }
 
-async function checkPrivateKey(patient: Patient): Promise<string> {
-  const settings = settingsOf(patient);
-  const secrets = secretsOf(patient);
-  const address = settings.crm ?? (await startOrg(patient));
+async function checkPrivateKey(context: DoctorContext): Promise<string> {
+  const settings = settingsOf(context);
+  const secrets = secretsOf(context);
+  const org = await startOrg(context);
   const crm = createCrmCheck({
-    ...address,
+    ...({ ...settings.crm, ...org?.settings } as CrmSettings),
     environment: settings.environment,
-    privateKeySecret: settings.crmPrivateKeySecret,
-    apiVersion: settings.crmApiVersion,
-    tokenLifetimeSeconds: settings.crmTokenLifetimeSeconds,
-    timeoutMs: settings.crmTimeoutMs,
-    maxConcurrency: 1,
-    quotaReserve: 0,
     secrets,
     metrics: createMetrics(),
   });
-  patient.opened.defer(() => crm.close());
-  patient.crm = crm;
-  patient.assertion = await crm.sign();
-  return `${settings.crmPrivateKeySecret}${settings.crm ? '' : ', of the simulated org'}`;
+  context.opened.defer(() => crm.close());
+  context.crm = crm;
+  context.assertion = await crm.sign();
+  return `${settings.crm.privateKeySecret}${org ? ', of the simulated org' : ''}`;
 }
 
-/** The simulated org runs inside the service: where no service runs, it is started for as long as we look. */
-async function startOrg(patient: Patient): Promise<CrmAddress> {
-  const { dataDir, crmPrivateKeySecret: privateKeySecret } = settingsOf(patient);
-  const secrets = secretsOf(patient);
-  if ((await secrets.read(privateKeySecret)) === undefined) {
+/** The simulated org runs inside the service. Where no service runs, it is started for the time of the checks. */
+async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefined> {
+  const settings = settingsOf(context);
+  if (settings.crm.loginUrl) return undefined;
+  const secrets = secretsOf(context);
+  if ((await secrets.read(settings.crm.privateKeySecret)) === undefined) {
     throw new NothingToCheck('crm.* is not set: a simulated org is used, and the first start makes it');
   }
-  await lockDataDir(patient);
-  const org = await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
-  patient.opened.defer(() => org.close());
-  return org.address;
+  if (!context.isLocked) {
+    const lock = await unlessInUse(lockDataDir(settings.dataDir, purpose));
+    context.opened.defer(() => lock.release());
+    context.isLocked = true;
+  }
+  return startSimulatedOrg(settings, secrets, context.opened);
 }
 
-/** A running service is not disturbed: what is in its data folder is then left alone. */
-async function lockDataDir(patient: Patient): Promise<void> {
-  if (patient.isLocked) return;
-  const { dataDir } = settingsOf(patient);
-  const description = { purpose: 'handoff doctor', subject: dataDir };
-  const lock = await tryAcquireFileLock(join(dataDir, 'in-use'), description).catch((error: unknown) => {
+/** A running service is not disturbed: its data folder is left alone then. */
+function unlessInUse<T>(opening: Promise<T>): Promise<T> {
+  return opening.catch((error: unknown) => {
     if (!(error instanceof FileLockHeld)) throw error;
     throw new NothingToCheck(`embedded; ${error.message}: see its GET /v1/healthz, or stop it first`);
   });
-  patient.opened.defer(() => lock.release());
-  patient.isLocked = true;
 }
 
-async function checkToken(patient: Patient): Promise<string> {
-  const crm = crmOf(patient);
-  patient.token = await crm.signIn(patient.assertion as string);
-  return `for ${patient.token.instanceUrl}`;
+async function checkToken(context: DoctorContext): Promise<string> {
+  const crm = crmOf(context);
+  context.token = await crm.signIn(context.assertion as string);
+  return `for ${context.token.instanceUrl}`;
 }
 
-async function checkCall(patient: Patient): Promise<string> {
-  const user = await crmOf(patient).whoAmI(patient.token as CrmToken);
+async function checkCall(context: DoctorContext): Promise<string> {
+  const user = await crmOf(context).whoAmI(context.token as CrmToken);
   if (user === undefined) throw new Error('The CRM does not say who we are: give the app the scope id.');
   return `we are ${user.Name}`;
 }
 
-async function checkFields(patient: Patient): Promise<string> {
+async function checkFields(context: DoctorContext): Promise<string> {
   const resources = [member, quote, booking];
   const faults: string[] = [];
   for (const resource of resources) {
-    const found = await crmOf(patient)
-      .faultsOf(resource, patient.token as CrmToken)
+    const found = await crmOf(context)
+      .faultsOf(resource, context.token as CrmToken)
       .catch((error: Error) => [`${resource.crmObject}: ${error.message}`]);
     faults.push(...found);
   }
   if (faults.length === 0) return resources.map(({ crmObject }) => crmObject).join(', ');
-  const mend = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
-  throw new Error([...faults, mend].join('\n'));
+  const advice = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
+  throw new Error([...faults, advice].join('\n'));
 }
 
-async function checkDining(patient: Patient): Promise<string> {
-  const { dining, diningPasswordSecret: passwordSecret, production } = settingsOf(patient);
-  if (dining === undefined) {
+async function checkDining(context: DoctorContext): Promise<string> {
+  const { dining, production } = settingsOf(context);
+  if (dining.baseUrl === undefined) {
     const instead = production ? 'there are no reservations' : 'a simulated partner runs inside the service';
     throw new NothingToCheck(`dining.* is not set: ${instead}`);
   }
-  const secrets = secretsOf(patient);
-  return checkDiningPartner({ ...dining, passwordSecret, secrets, metrics: createMetrics() });
+  const secrets = secretsOf(context);
+  return checkDiningPartner({ ...(dining as DiningSettings), secrets, metrics: createMetrics() });
 }
 
-function settingsOf({ settings }: Patient): Settings {
+function settingsOf({ settings }: DoctorContext): Settings {
   return settings as Settings;
 }
 
-function secretsOf({ secrets }: Patient): SecretsManager {
+function secretsOf({ secrets }: DoctorContext): SecretsManager {
   return secrets as SecretsManager;
 }
 
-function crmOf({ crm }: Patient): CrmCheck {
+function crmOf({ crm }: DoctorContext): CrmCheck {
   return crm as CrmCheck;
 }

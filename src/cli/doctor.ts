@@ -1,10 +1,10 @@
-import { type Check, checks, NothingToCheck, type Patient } from './doctor-checks.ts';
+import { type Check, checks, type DoctorContext, NothingToCheck } from './doctor-checks.ts';
 
 /** How a check ended. */
 export interface Finding {
   name: string;
   state: 'ok' | 'failed' | 'skipped';
-  /** What was found, or what to mend; one line a fault. */
+  /** What was found, or what to fix; one line a fault. */
   detail: string;
 }
 
@@ -12,9 +12,9 @@ export interface Finding {
 export async function runDoctor(configFile: string | undefined, asJson: true | undefined): Promise<void> {
   const findings: Finding[] = [];
   await using opened = new AsyncDisposableStack();
-  const patient: Patient = { configFile, opened };
+  const context: DoctorContext = { configFile, opened };
   for (const check of checks) {
-    const finding = await examine(check, patient, findings);
+    const finding = await examine(check, context, findings);
     findings.push(finding);
     if (!asJson) process.stdout.write(`${show(finding)}\n`);
   }
@@ -23,15 +23,15 @@ export async function runDoctor(configFile: string | undefined, asJson: true | u
   if (!ok) process.exitCode = 1;
 }
 
-async function examine(check: Check, patient: Patient, earlier: readonly Finding[]): Promise<Finding> {
+async function examine(check: Check, context: DoctorContext, earlier: readonly Finding[]): Promise<Finding> {
   const { name } = check;
   const missing = earlier.find((finding) => check.needs.includes(finding.name) && finding.state !== 'ok');
   if (missing) return { name, state: 'skipped', detail: `needs: ${missing.name}` };
   try {
-    return { name, state: 'ok', detail: await check.run(patient) };
+    return { name, state: 'ok', detail: await check.run(context) };
   } catch (error) {
     const state = error instanceof NothingToCheck ? 'skipped' : 'failed';
-    return { name, state, detail: withoutPasswords(messageOf(error), patient) };
+    return { name, state, detail: withoutPasswords(messageOf(error), context) };
   }
 }
 
@@ -41,8 +41,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Errors of drivers are others' words: a password of a connection URL that one repeats is taken out. */
-function withoutPasswords(text: string, { settings }: Patient): string {
+/** The message of a driver may repeat a connection URL: its password is taken out. */
+function withoutPasswords(text: string, { settings }: DoctorContext): string {
   const passwords = [settings?.databaseUrl, settings?.redisUrl].flatMap((url) => {
     const password = URL.parse(url ?? '')?.password;
     return password ? [url as string, password, decodeURIComponent(password)] : [];

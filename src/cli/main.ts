@@ -1,3 +1,3 @@
-import { runCommandLine } from './run.ts';
+import { runCommandLine } from './cli.ts';
 
 await runCommandLine(process.argv.slice(2));

@@ -1,14 +1,10 @@
 import type { Command } from 'commander';
 import { type Plan, type ReservationStatus, reservationStatuses } from '../reservations/plan.ts';
 import { PlansTable } from '../reservations/plans-table.ts';
-import { loadSettings } from '../settings/settings.ts';
-import { badInput, print } from './consumer-command.ts';
-import { openDatabase } from './open-database.ts';
+import { type ConfigFile, checkChoice, print, runCommand, withDatabase } from './command.ts';
 
 /** Reservations that one list shows at most. */
 const listedAtOnce = 1000;
-
-type ConfigFile = () => string | undefined;
 
 /** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
 interface ListedReservation {
@@ -34,25 +30,22 @@ export function registerReservationCommands(program: Command, configFile: Config
     .description(`list reservations, newest first, ${listedAtOnce} at most`)
     .option('--status <status>', `only those with this status: ${reservationStatuses.join(', ')}`)
     .option('--json', 'print JSON')
-    .action(async (options: { status?: string; json?: true }, command: Command) => {
-      const status = reservationStatuses.find((one) => one === options.status);
-      if (options.status !== undefined && status === undefined) {
-        const message = `--status ${JSON.stringify(options.status)} is not one of ${reservationStatuses.join(', ')}.`;
-        command.error(`error: ${message}`, { exitCode: badInput });
-      }
-      print(options.json, await list(configFile(), status), show);
-    });
+    .action((options: { status?: string; json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        const status = checkChoice('--status', reservationStatuses, options.status);
+        print(options.json, await list(configFile, status), show);
+      }),
+    );
 }
 
 async function list(
-  configFile: string | undefined,
+  configFile: ConfigFile,
   status: ReservationStatus | undefined,
 ): Promise<ListedReservation[]> {
-  await using opened = new AsyncDisposableStack();
-  const settings = loadSettings(process.env, configFile);
-  const database = await openDatabase(settings, opened, 'handoff reservation');
-  const plans = await new PlansTable(database).list(status, listedAtOnce).catch((error: unknown) => {
-    // What happened is for whoever runs the command.
+  const plans = await withDatabase(configFile, 'handoff reservation', (database) =>
+    new PlansTable(database).list(status, listedAtOnce),
+  ).catch((error: unknown) => {
+    // The API hides the cause; the caller of a command needs it.
     throw error instanceof Error && error.cause !== undefined ? error.cause : error;
   });
   return plans.map(toListed);

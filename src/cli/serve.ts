@@ -1,9 +1,9 @@
 import { createApp } from '../app.ts';
 import { banner } from '../embedded/banner.ts';
 import { createLog } from '../observability/log.ts';
-import { loadSettings, type Settings } from '../settings/settings.ts';
-import { closeAndExit, onSignals } from './signals.ts';
-import { explainTakenPort } from './taken-port.ts';
+import { loadSettings } from '../settings/settings.ts';
+import type { Settings } from '../settings/table.ts';
+import { closeAndExit, explainTakenPort, onSignals } from './process.ts';
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with

@@ -1,8 +1,9 @@
 import type { Call } from '../base/call.ts';
 import type { ConnectionState } from '../observability/health.ts';
+import type { FieldValues } from '../resources/records.ts';
 
 /**
- * One of the systems that a unified resource spans, seen as a place where its part can be made, read and undone.
+ * One of the systems that a unified resource spans: its part of the resource can be created, read and cancelled there.
  * Every connector passes the same conformance suite, and its health appears in `/v1/healthz` under its name.
  */
 export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {
@@ -10,13 +11,13 @@ export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {
   readonly name: string;
   /**
    * Makes the part exactly once for each token, however often it is called with the same token and order. Throws
-   * `Problem`: a final refusal (422) means that there is no part and will be none; with `outcomeUnknown` nobody knows
+   * `Problem`: a final refusal (422) means that there is no part and will be none; with `outcomeUnknown` it is not known
    * whether there is one; with any other, this attempt made none.
    */
-  create(order: Order, attempt: Attempt, call: Call): Promise<Part>;
+  create(order: Order, attempt: CreateAttempt, call: Call): Promise<Part>;
   /**
    * The part as it is now, or undefined where there is none. Throws `Problem` where it can't be known. `order` is what
-   * it was made by: some systems find a part by that only.
+   * it was made from: some systems can find a part only by that.
    */
   retrieve(reference: string, order: Order, call: Call): Promise<Part | undefined>;
   /**
@@ -24,27 +25,75 @@ export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {
    * refuses and the part stands as it was.
    */
   cancel(reference: string, call: Call): Promise<void>;
-  /** Whether the system answers us; shared by all callers, so that asking often costs nothing. */
+  /** Whether the system answers; all callers share a recent result, so that frequent checks cost nothing. */
   checkHealth(): Promise<ConnectionState>;
 }
 
-export interface Attempt {
+export interface CreateAttempt {
   /** A UUID, stored before the first attempt and the same in all further ones. */
   token: string;
-  /** An earlier attempt with this token may have come through: its part is looked for, and refusals that it could have caused itself are not taken for final. */
+  /** An earlier attempt with this token may have made the part: it is looked for, and a refusal that it could have caused
+   * itself is not final. */
   repeated: boolean;
   /**
-   * Whether the part is known to belong to another order. Where a system can only tell by likeness which part an earlier
-   * attempt has made, this keeps two orders of one guest from sharing a part.
+   * Whether the part is known to belong to another order. Where a system finds the part of an earlier attempt by
+   * likeness only, this keeps two orders of one guest from sharing a part.
    */
   isOthers(reference: string): Promise<boolean>;
 }
 
 export interface ConnectorPart {
-  /** What the system knows the part by. */
+  /** The system's id of the part. */
   reference: string;
   status: PartStatus;
 }
 
 /** `pending`: the system decides later. `failed`: it decided against. */
 export type PartStatus = 'pending' | 'confirmed' | 'cancelled' | 'failed';
+
+/** The booking that a unified resource has in the CRM, as it is to be; `status` is one of a connector's. */
+export type BookingOrder = FieldValues & { status: PartStatus };
+
+export interface BookingPart extends ConnectorPart {
+  /** The status in the CRM, which may be any text. */
+  crmStatus: string | null;
+}
+
+export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
+  /**
+   * Writes the booking's state; omitted details stay as they are. `ifGone`: whether a booking that was deleted in the CRM
+   * is made again. Safe to repeat. Throws `Problem`.
+   */
+  write(
+    reference: string,
+    order: BookingOrder,
+    options: { ifGone: 'make' | 'leave' },
+    call: Call,
+  ): Promise<void>;
+}
+
+/** A table as it is asked for; plans of reservations are stored with it. */
+export interface TableOrder {
+  /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
+  memberId: string;
+  merchantId: string;
+  serviceId: string;
+  /** RFC 3339 UTC with milliseconds, whole seconds. */
+  startAt: string;
+  /** 1 to 50 guests. */
+  partySize: number;
+  durationMinutes: number;
+  guest: TableGuest;
+  /** Shown to the restaurant. */
+  note?: string;
+}
+
+/** The person for whom the table is booked. */
+export interface TableGuest {
+  /** 40 characters at most, as the family name. */
+  givenName: string;
+  familyName: string;
+  email: string;
+  /** With `+` and country code. */
+  phone: string;
+}

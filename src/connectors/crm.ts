@@ -2,29 +2,8 @@ import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import type { ConnectionState } from '../observability/health.ts';
 import { booking } from '../resources/quotes-and-bookings.ts';
-import type { FieldValues, Records, StoredRecord } from '../resources/records.ts';
-import type { Connector, ConnectorPart, PartStatus } from './connector.ts';
-
-/** The booking that a unified resource has in the CRM, as it is to be; `status` is one of a connector's. */
-export type BookingOrder = FieldValues & { status: PartStatus };
-
-export interface BookingPart extends ConnectorPart {
-  /** Whatever the CRM says. */
-  crmStatus: string | null;
-}
-
-export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
-  /**
-   * Writes how the booking stands. Where somebody has deleted it, it is made again, unless `ifGone` says to leave it
-   * so. Any number of repeats comes to the same. Throws `Problem`.
-   */
-  write(
-    reference: string,
-    order: BookingOrder,
-    options: { ifGone: 'make' | 'leave' },
-    call: Call,
-  ): Promise<void>;
-}
+import type { Records, StoredRecord } from '../resources/records.ts';
+import type { BookingOrder, BookingPart, CrmConnector, PartStatus } from './connector.ts';
 
 export interface CrmConnectorOptions {
   records: Records;
@@ -54,8 +33,8 @@ export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions
         if (ifGone === 'make') await make(reference, order, call);
         return;
       }
-      const { status, details = null } = order;
-      await records.update(booking, record, { status, details }, call);
+      const { status, details } = order;
+      await records.update(booking, record, { status, ...(details !== undefined && { details }) }, call);
     },
     async cancel(reference, call) {
       const record = await records.find(booking, reference, call);
@@ -68,7 +47,7 @@ export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions
   };
 }
 
-/** People may give a booking a status of their own: it is there, and that is what counts. */
+/** Users of the CRM may give a booking a status of their own: a booking that exists counts as confirmed. */
 function toPart(reference: string, { values }: StoredRecord): BookingPart {
   const crmStatus = values['status'] ?? null;
   const known: PartStatus[] = ['pending', 'confirmed', 'cancelled', 'failed'];

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../base/problem.ts';
 import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
-import type { Announce } from './announcements.ts';
-import { BrokenConsumer, type Consumer } from './consumer.ts';
+import { BrokenConsumer, type Consumer, normaliseFingerprints } from './consumer.ts';
 import {
   activeCredential,
   type ConsumerStore,
@@ -11,12 +10,11 @@ import {
 } from './consumer-store.ts';
 import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
-import { normaliseFingerprints } from './fingerprints.ts';
 import type { Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
 import { rotateCredentials } from './rotation.ts';
 
-/** How often a change is tried again after somebody else was faster. */
+/** How often a change is tried again after another process was faster. */
 const maxTries = 50;
 const longestPauseMs = 50;
 
@@ -34,17 +32,17 @@ export interface Rotation extends CredentialPair {
   previous: { apiKey: string; expiresAt: string } | null;
 }
 
-/** A look at the record just before it is changed; throws what forbids the change. */
+/** Checks the record just before it is changed; throws what forbids the change. */
 export type Precondition = (consumer: Consumer) => void;
 
 /**
- * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, taken over by
- * this process at once and announced to the others. Throws `Problem`: `not_found` for an id that is unknown or none,
+ * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, applied by this
+ * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
  * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time.
  */
 export interface ConsumerAdministration {
   create(wanted: NewConsumer): Promise<CreatedConsumer>;
-  /** As it stands in the secrets manager; as it is loaded while that is away. */
+  /** As the secrets manager has it; as it is loaded while that is unavailable. */
   find(id: string): Promise<Consumer>;
   change(id: string, change: ConsumerChange, precondition?: Precondition): Promise<Consumer>;
   /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
@@ -57,7 +55,8 @@ export interface AdministrationOptions {
   store: ConsumerStore;
   directory: ConsumerDirectory;
   keys: Keys;
-  announce: Announce;
+  /** Notifies the other replicas of a change; never fails. */
+  announce: (id: string) => Promise<void>;
   graceWindowHours: number;
   /** Milliseconds since 1970. */
   clock: () => number;
@@ -66,10 +65,10 @@ export interface AdministrationOptions {
 export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
   const { store, directory, keys, announce, clock } = options;
 
-  /** Reads, changes and writes until nobody else was faster in between. */
+  /** Reads, changes and writes, again where another process wrote in between. */
   async function update(id: string, change: (consumer: Consumer) => Consumer): Promise<Consumer> {
-    const saved = await untilUndisturbed(async () => {
-      const { consumer, version } = (await findIn(store, id)) ?? notFound();
+    const saved = await retryOnConflict(async () => {
+      const { consumer, version } = (await findIn(store, id)) ?? consumerNotFound();
       const changed = change(consumer);
       return { consumer: changed, version: await writing(() => store.save(changed, version)) };
     });
@@ -86,13 +85,13 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       return created;
     },
     find: async (id) => {
-      const found = await inProblems(() => findIn(store, id)).catch((error: unknown) => {
+      const found = await asProblems(() => findIn(store, id)).catch((error: unknown) => {
         const loaded = directory.consumer(id);
         if (loaded && error instanceof Problem && error.code === 'secrets_unavailable')
           return { consumer: loaded };
         throw error;
       });
-      return found?.consumer ?? notFound();
+      return found?.consumer ?? consumerNotFound();
     },
     change: (id, change, precondition) => {
       const checked = checkChange(change);
@@ -102,9 +101,9 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       });
     },
     rotate: async (id, graceWindowHours = options.graceWindowHours) => {
-      if (!isConsumerId(id)) notFound();
+      if (!isConsumerId(id)) consumerNotFound();
       const pair = makeCredentialPair(id);
-      const { pepper } = await inProblems(() => keys.load());
+      const { pepper } = await asProblems(() => keys.load());
       let before: string | undefined;
       const rotated = await update(id, (consumer) => {
         before = consumer.credentials.find(({ state }) => state === 'active')?.apiKey;
@@ -115,9 +114,9 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       return { id, ...pair, rotatedAt: rotated.rotatedAt as string, previous: previousOf(rotated, before) };
     },
     revoke: async (id, precondition) => {
-      await untilUndisturbed(async () => {
-        if (precondition) precondition((await findIn(store, id))?.consumer ?? notFound());
-        if (!isConsumerId(id) || !(await writing(() => store.remove(id)))) notFound();
+      await retryOnConflict(async () => {
+        if (precondition) precondition((await findIn(store, id))?.consumer ?? consumerNotFound());
+        if (!isConsumerId(id) || !(await writing(() => store.remove(id)))) consumerNotFound();
       });
       directory.remove(id);
       await announce(id);
@@ -125,7 +124,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
   };
 }
 
-/** An id that is none names no secret: nothing is read for it. */
+/** A malformed id names no secret: nothing is read for it. */
 async function findIn(store: ConsumerStore, id: string) {
   return isConsumerId(id) ? store.find(id) : undefined;
 }
@@ -145,21 +144,21 @@ function previousOf({ credentials }: Consumer, apiKey: string | undefined): Rota
   return pair ? { apiKey: pair.apiKey, expiresAt: pair.expiresAt as string } : null;
 }
 
-async function untilUndisturbed<T>(work: () => Promise<T>): Promise<T> {
+async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await inProblems(work);
+      return await asProblems(work);
     } catch (error) {
       if (!(error instanceof VersionConflict)) throw error;
       if (tries === maxTries) throw tooBusy(error);
-      // Different pauses, so that two who disturbed each other do not do so again.
+      // Random pauses, so that two processes do not conflict again.
       await sleep(Math.random() * longestPauseMs);
     }
   }
 }
 
-/** What may go wrong below, in the words of the API; `VersionConflict` is left to whoever tries again. */
-async function inProblems<T>(work: () => Promise<T>): Promise<T> {
+/** Errors of the secrets manager as problems; `VersionConflict` passes, for the caller to try again. */
+async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
@@ -173,14 +172,14 @@ async function inProblems<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The same for a write, which may have been carried out although no answer came. */
+/** The same for a write, which may have been executed although no answer came. */
 async function writing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
     if (!(cause instanceof SecretsUnavailable)) throw cause;
     throw secretsUnavailable(
-      ' Whether the change took effect is not known; look before you repeat it.',
+      ' Whether the change took effect is not known; read the consumer before you repeat it.',
       cause,
     );
   }
@@ -192,12 +191,12 @@ function secretsUnavailable(more: string, cause: unknown): Problem {
 }
 
 function tooBusy(cause: unknown): Problem {
-  return new Problem('conflict', 'Others change this consumer all the time; try again.', {
+  return new Problem('conflict', 'This consumer is being changed by others; try again.', {
     retryAfter: 1,
     cause,
   });
 }
 
-function notFound(): never {
+function consumerNotFound(): never {
   throw new Problem('not_found', 'There is no consumer with this id.');
 }

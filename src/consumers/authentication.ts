@@ -1,9 +1,8 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
-import { maxCredentialLength } from './credentials.ts';
+import { hashSecret, isSameHash, maxCredentialLength } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Accepted, IndexEntry, Refused } from './directory-index.ts';
 import type { Keys } from './keys.ts';
-import { hashSecret, isSameHash } from './secret-hash.ts';
 
 /** What a caller presents; undefined or empty: the header was not sent. */
 export interface PresentedCredentials {
@@ -14,8 +13,8 @@ export interface PresentedCredentials {
 export type Authentication = Accepted | Refused;
 
 /**
- * Says who the caller is, at once for every key that is loaded; the promise is for an unknown key that is worth one
- * read of the secrets manager. Never fails.
+ * Identifies the caller, synchronously for every loaded key. A promise is returned only for an unknown key that is worth
+ * one read of the secrets manager. Never fails.
  */
 export type Authenticate = (presented: PresentedCredentials) => Authentication | Promise<Authentication>;
 
@@ -24,7 +23,7 @@ const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
 
 /** What an unknown key is checked against, so that it takes as long as a wrong secret. */
 const dummyPepper = createSecretKey(randomBytes(32));
-const dummyHash = randomBytes(32).toString('latin1');
+const dummyHash = randomBytes(32);
 
 export interface AuthenticationOptions {
   directory: ConsumerDirectory;
@@ -42,14 +41,14 @@ export function createAuthentication({ directory, keys, clock }: AuthenticationO
     isSecretRight(undefined, apiSecret, keys);
     return directory.findGone(apiKey) ?? unknownKey;
   };
-  /** The one who is asked for may have been made at another replica a moment ago. */
+  /** Another replica may have made the consumer a moment ago. */
   const lookUp = (apiKey: string, apiSecret: string): Authentication | Promise<Authentication> =>
     directory.lookUp(apiKey)?.then(() => {
       const entry = directory.find(apiKey);
       return entry === undefined ? refuse(apiKey, apiSecret) : check(entry, apiSecret);
     }) ?? refuse(apiKey, apiSecret);
-  /** All but a known key with a secret. */
-  const others = (entry: IndexEntry | undefined, { apiKey, apiSecret }: PresentedCredentials) => {
+  /** All cases but a known key with a secret. */
+  const authenticateOther = (entry: IndexEntry | undefined, { apiKey, apiSecret }: PresentedCredentials) => {
     if (!apiKey) return missing;
     if (!isPresentable(apiKey)) return unknownKey;
     const known = entry?.refusedFor('wrong_secret') ?? directory.findGone(apiKey);
@@ -61,7 +60,7 @@ export function createAuthentication({ directory, keys, clock }: AuthenticationO
     const { apiKey, apiSecret } = presented;
     const entry = isPresentable(apiKey) ? directory.find(apiKey) : undefined;
     if (entry !== undefined && isPresentable(apiSecret)) return check(entry, apiSecret);
-    return others(entry, presented);
+    return authenticateOther(entry, presented);
   };
 }
 

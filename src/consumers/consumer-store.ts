@@ -5,15 +5,15 @@ import {
   type Consumer,
   consumerSecretName,
   consumersFolder,
+  normaliseFingerprints,
   type Permission,
   parseConsumer,
   type StoredCredential,
 } from './consumer.ts';
-import { type CredentialPair, makeConsumerId, makeCredentialPair } from './credentials.ts';
-import { normaliseFingerprints } from './fingerprints.ts';
+import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { KeySet, Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
-import { hashSecret } from './secret-hash.ts';
+import { createRevocationNotes } from './revocations.ts';
 
 export interface NewConsumer {
   name: string;
@@ -42,9 +42,9 @@ export interface ConsumerStore {
   list(): Promise<Consumer[]>;
   /** Undefined where there is none. Throws `BrokenConsumer`. */
   find(id: string): Promise<VersionedConsumer | undefined>;
-  /** Writes if nobody has since; returns the new version. Throws `VersionConflict`. */
+  /** Writes if the secret still has that version; returns the new one. Throws `VersionConflict`. */
   save(consumer: Consumer, version: string | null): Promise<string>;
-  /** Deletes the consumer, whatever its record holds; false where there is none. Throws `VersionConflict`. */
+  /** Deletes the consumer, even if its record is broken; false where there is none. Throws `VersionConflict`. */
   remove(id: string): Promise<boolean>;
 }
 
@@ -57,6 +57,7 @@ export interface ConsumerStoreOptions {
 }
 
 export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStoreOptions): ConsumerStore {
+  const noteRevocation = createRevocationNotes(secrets);
   const save = (consumer: Consumer, version: string | null) =>
     secrets.write(consumerSecretName(consumer.id), `${JSON.stringify(consumer, null, 2)}\n`, version);
   const find = async (id: string) => {
@@ -71,6 +72,8 @@ export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStore
       const name = consumerSecretName(id);
       const secret = await secrets.read(name);
       if (secret === undefined) return false;
+      // First, so that every process that sees the deletion knows that it was intended.
+      await noteRevocation(id);
       await secrets.delete(name, secret.version);
       return true;
     },
@@ -132,7 +135,7 @@ export function newConsumer(
 export function activeCredential(pair: CredentialPair, keys: KeySet, createdAt: string): StoredCredential {
   return {
     apiKey: pair.apiKey,
-    hash: Buffer.from(hashSecret(pair.apiSecret, keys.current.key), 'latin1').toString('base64url'),
+    hash: hashSecret(pair.apiSecret, keys.current.key).toString('base64url'),
     algorithm: 'hmac-sha256',
     pepperVersion: keys.current.version,
     state: 'active',

@@ -1,4 +1,10 @@
-import type { Consumer, Permission, StoredCredential } from './consumer.ts';
+import { type Consumer, isExpired, type Permission, type StoredCredential } from './consumer.ts';
+
+/** A pair as it is at a moment; stored are `active` and `rotated` only. */
+export const credentialStates = ['active', 'rotated', 'expired'] as const;
+
+/** How long an expired pair is listed. */
+export const expiredListedDays = 30;
 
 /** A consumer as it is shown: no hash, no secret. */
 export interface ConsumerView {
@@ -13,11 +19,23 @@ export interface ConsumerView {
   /** Expiry of the pair that `apiKey` names. */
   expiresAt: string | null;
   certificateFingerprints: string[];
-  credentials: Pick<StoredCredential, 'apiKey' | 'state' | 'createdAt' | 'expiresAt'>[];
+  /** Without pairs that expired more than 30 days ago. */
+  credentials: (Pick<StoredCredential, 'apiKey' | 'createdAt' | 'expiresAt'> & {
+    state: (typeof credentialStates)[number];
+  })[];
 }
 
-export function viewOfConsumer(consumer: Consumer): ConsumerView {
-  const active = consumer.credentials.find(({ state }) => state === 'active');
+/** The consumer as it is at that moment, milliseconds since 1970. */
+export function viewOfConsumer(consumer: Consumer, now: number): ConsumerView {
+  const credentials = consumer.credentials
+    .filter((pair) => isStillListed(pair, now))
+    .map((pair) => ({
+      apiKey: pair.apiKey,
+      state: isExpired(pair, now) ? ('expired' as const) : pair.state,
+      createdAt: pair.createdAt,
+      expiresAt: pair.expiresAt,
+    }));
+  const active = credentials.find(({ state }) => state === 'active');
   const { id, name, permissions, createdAt, updatedAt, rotatedAt, certificateFingerprints } = consumer;
   return {
     id,
@@ -29,11 +47,11 @@ export function viewOfConsumer(consumer: Consumer): ConsumerView {
     rotatedAt,
     expiresAt: active?.expiresAt ?? null,
     certificateFingerprints,
-    credentials: consumer.credentials.map((pair) => ({
-      apiKey: pair.apiKey,
-      state: pair.state,
-      createdAt: pair.createdAt,
-      expiresAt: pair.expiresAt,
-    })),
+    credentials,
   };
+}
+
+/** Whether the pair is valid, or has expired lately enough to be shown. */
+export function isStillListed(pair: StoredCredential, now: number): boolean {
+  return !isExpired(pair, now - expiredListedDays * 86_400_000);
 }

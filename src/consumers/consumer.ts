@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { apiKeyPattern, consumerIdOf, consumerIdPattern } from './credentials.ts';
-import { normaliseFingerprints } from './fingerprints.ts';
 
 /** What permissions can be given on. Reservations need those on bookings. */
 export const permissionResources = ['members', 'quotes', 'bookings', 'consumers'] as const;
@@ -31,8 +30,8 @@ export const storedCredentialSchema = Type.Object({
 });
 
 /**
- * A consumer as it stands in the secrets manager (`consumers/<id>`). Members that this version does not know are
- * kept: during an update, a newer one may have written them.
+ * A consumer as it stands in the secrets manager (`consumers/<id>`). Fields that this version does not know are
+ * kept: during an update, a newer version may have written them.
  */
 export const consumerSchema = Type.Object({
   id: Type.String({ pattern: `^${consumerIdPattern}$` }),
@@ -61,7 +60,7 @@ export function consumerSecretName(id: string): string {
   return `${folder}/${id}`;
 }
 
-/** A stored record can't be used; the message says where it is wrong and never repeats its content. */
+/** A stored record can't be used; the message names the faulty places and never repeats the content. */
 export class BrokenConsumer extends Error {
   override readonly name = 'BrokenConsumer';
 }
@@ -76,7 +75,7 @@ export function parseConsumer(name: string, value: string): Consumer {
   if (consumerSecretName(record.id) !== name) throw new BrokenConsumer(`${name} holds another consumer's id`);
   const foreign = record.credentials.some(({ apiKey }) => consumerIdOf(apiKey) !== record.id);
   if (foreign) throw new BrokenConsumer(`${name} holds an API key that is not of this consumer`);
-  // Written by hand, they may have another form.
+  // Those written by hand may have another form.
   return { ...record, certificateFingerprints: normaliseFingerprints(record.certificateFingerprints) };
 }
 
@@ -89,10 +88,37 @@ function parseJson(name: string, value: string): unknown {
   }
 }
 
+/**
+ * From when on the pair is refused, milliseconds since 1970: never while it is active. A rotated pair without an expiry
+ * would stay valid for ever by mistake: it counts as expired.
+ */
+export function expiryOf({ state, expiresAt }: StoredCredential): number {
+  if (expiresAt !== null) return Date.parse(expiresAt);
+  return state === 'active' ? Number.POSITIVE_INFINITY : 0;
+}
+
+/** Whether the pair is refused at that moment; one whose expiry is no date is. */
+export function isExpired(credential: StoredCredential, now: number): boolean {
+  return !(now < expiryOf(credential));
+}
+
 /** Whether the consumer may do this. */
 export function allows(consumer: Consumer, resource: string, action: string): boolean {
   for (const permission of consumer.permissions) {
     if (permission.resource === resource && (permission.actions as string[]).includes(action)) return true;
   }
   return false;
+}
+
+/** SHA-256 of a certificate's DER as people write it: hex in either case, with or without colons. */
+export const fingerprintPattern = '^(?:[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){31})$';
+
+/** The fingerprints as they are stored and compared: each once. */
+export function normaliseFingerprints(fingerprints: readonly string[]): string[] {
+  return [...new Set(fingerprints.map(normaliseFingerprint))];
+}
+
+/** A fingerprint as it is stored and compared: lower-case hex without colons. */
+export function normaliseFingerprint(text: string): string {
+  return text.replaceAll(':', '').toLowerCase();
 }

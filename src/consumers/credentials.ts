@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * The format of what consumers hold, by which secret scanners can recognise it offline. Alphabet `0-9A-Za-z`; the
+ * The format of API keys and secrets. Secret scanners can recognise it offline. Alphabet `0-9A-Za-z`; the
  * last six characters are the CRC-32 of all before them, zero-padded, as GitHub's tokens have it.
  *
  * - consumer id: `con_` and 16 characters
@@ -46,7 +46,7 @@ export function makeCredentialPair(consumerId: string): CredentialPair {
   };
 }
 
-/** Whether the text is an API key or an API secret whose checksum is right; says nothing about its validity. */
+/** Whether the text is an API key or an API secret whose checksum is right; it may still not be valid. */
 export function hasValidChecksum(text: string): boolean {
   if (text.length > maxCredentialLength || !eitherExpression.test(text)) return false;
   return withChecksum(text.slice(0, -checksumLength)) === text;
@@ -78,4 +78,14 @@ function withChecksum(text: string): string {
     rest = Math.floor(rest / 62);
   }
   return text + checksum;
+}
+
+/** What is stored in place of an API secret: HMAC-SHA-256 under the pepper, 32 bytes. */
+export function hashSecret(apiSecret: string, pepper: KeyObject): Buffer {
+  return createHmac('sha256', pepper).update(apiSecret).digest();
+}
+
+/** Whether two hashes are the same, in a time that does not depend on where they differ. */
+export function isSameHash(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && timingSafeEqual(one, other);
 }

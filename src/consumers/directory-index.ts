@@ -1,5 +1,5 @@
-import type { Consumer, StoredCredential } from './consumer.ts';
-import { isSameHash } from './secret-hash.ts';
+import { type Consumer, expiryOf, type StoredCredential } from './consumer.ts';
+import { isSameHash } from './credentials.ts';
 
 export interface Accepted {
   readonly result: 'accepted';
@@ -12,7 +12,7 @@ export interface Refused {
   readonly consumerId: string | null;
 }
 
-/** A credential pair as a look-up finds it: whose it is, and what proves it. */
+/** A credential pair as a look-up finds it: its consumer, and the hash that proves it. */
 export class IndexEntry implements Accepted {
   readonly result = 'accepted';
   readonly consumer: Consumer;
@@ -28,12 +28,13 @@ export class IndexEntry implements Accepted {
     this.consumerId = consumer.id;
     this.pepperVersion = credential.pepperVersion;
     this.#hash = Buffer.from(credential.hash, 'base64url').toString('latin1');
-    this.#expiresAt = expiryOf(credential);
+    const expiresAt = expiryOf(credential);
+    this.#expiresAt = expiresAt === Number.POSITIVE_INFINITY ? undefined : expiresAt;
   }
 
   /** Whether the hash of what was presented, as `hashSecret` makes it, is the stored one. */
-  hasHash(hash: string): boolean {
-    return isSameHash(hash, this.#hash);
+  hasHash(hash: Buffer): boolean {
+    return isSameHash(hash, Buffer.from(this.#hash, 'latin1'));
   }
 
   /** A pair whose expiry is no date counts as expired. */
@@ -58,12 +59,12 @@ interface Loaded {
 /** API keys that are remembered after they were withdrawn; the oldest are forgotten first. */
 const maxGone = 10_000;
 
-/** All that is known of consumers, by API key and by id. */
+/** All loaded consumers, by API key and by id. */
 export class DirectoryIndex {
   readonly #entries = new Map<string, IndexEntry>();
   readonly #loaded = new Map<string, Loaded>();
   readonly #gone = new Map<string, Refused>();
-  /** Made when it is asked for after a change. */
+  /** Sorted at the first call after a change. */
   #newestFirst: readonly Consumer[] | undefined;
 
   get size(): number {
@@ -74,7 +75,7 @@ export class DirectoryIndex {
     return this.#entries.get(apiKey);
   }
 
-  /** How to refuse a key that was valid once: the audit can say whose it was. */
+  /** How to refuse a key that was valid once: so the audit knows its consumer. */
   findGone(apiKey: string): Refused | undefined {
     return this.#gone.get(apiKey);
   }
@@ -100,7 +101,7 @@ export class DirectoryIndex {
     return [...this.#loaded.keys()];
   }
 
-  /** Takes the consumer's credentials in place of those that it had; undefined stands for a broken record. */
+  /** Replaces the consumer's credentials; undefined stands for a broken record. */
   set(id: string, version: string, consumer: Consumer | undefined, now: number): void {
     const before = this.#loaded.get(id)?.consumer;
     this.#loaded.set(id, { version, consumer });
@@ -135,10 +136,4 @@ export class DirectoryIndex {
 export function compareNewestFirst(a: ListPosition, b: ListPosition): number {
   if (a.createdAt !== b.createdAt) return a.createdAt < b.createdAt ? 1 : -1;
   return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
-}
-
-/** A rotated pair without an expiry would stay valid for ever by mistake: it counts as expired. */
-function expiryOf(credential: StoredCredential): number | undefined {
-  if (credential.expiresAt !== null) return Date.parse(credential.expiresAt);
-  return credential.state === 'active' ? undefined : 0;
 }

@@ -11,7 +11,6 @@ import {
 import { consumerIdOf } from './credentials.ts';
 import { DirectoryIndex, type IndexEntry, type Refused } from './directory-index.ts';
 import { type Keys, keysFolder } from './keys.ts';
-import { createMissedKeys } from './missed-keys.ts';
 
 export interface DirectoryOptions {
   secrets: SecretsManager;
@@ -35,13 +34,17 @@ export interface DirectoryStatus {
 
 /** Reads of secrets that run at once during a refresh. */
 const parallelReads = 16;
-/** At most one unknown key a second costs a read, over all callers: random keys can't load the secrets manager. */
+/** At most one unknown key a second costs a read, over all callers: random keys must not load the secrets manager. */
 const lookUpIntervalMs = 1000;
 
+/** Unknown API keys that are remembered, and for how long: a refresh forgets them earlier. */
+const maxMissedKeys = 10_000;
+const missedForMs = 30_000;
+
 /**
- * All consumers in memory, by API key. What is asked by requests (`find`, `findGone`) does no I/O. Kept up to date
+ * All consumers in memory, by API key. What requests call (`find`, `findGone`) does no I/O. Kept up to date
  * by a refresh every `refreshSeconds`, on every change that the secrets manager reports, and by reading the one
- * consumer that an unknown API key names. While the secrets manager is away, what was loaded stays valid.
+ * consumer that an unknown API key names. While the secrets manager is unavailable, what was loaded stays valid.
  */
 export class ConsumerDirectory {
   readonly #options: DirectoryOptions;
@@ -79,7 +82,7 @@ export class ConsumerDirectory {
     this.#unwatch = [consumersFolder, keysFolder].map((folder) =>
       this.#options.secrets.watch(folder, refresh),
     );
-    // A change between loading and watching would go unseen until the next refresh.
+    // A change between loading and watching would be missed until the next refresh.
     refresh();
   }
 
@@ -114,7 +117,7 @@ export class ConsumerDirectory {
     return this.#index.newestFirst();
   }
 
-  /** Takes what this process has just written, without waiting for a refresh. */
+  /** Stores what this process has just written, without waiting for a refresh. */
   put(consumer: Consumer, version: string): void {
     this.#observe(consumer.id, ++this.#observations, () =>
       this.#index.set(consumer.id, version, consumer, this.#options.clock()),
@@ -128,7 +131,7 @@ export class ConsumerDirectory {
 
   /**
    * Reads the consumer that an unknown API key names; resolves when `find` is worth another try, and never fails.
-   * Undefined where no read is due: the checksum is wrong, the key was missed lately, or too many unknown keys come.
+   * Undefined where none is read: the checksum is wrong, the key was not found lately, or too many unknown keys come.
    */
   lookUp(apiKey: string): Promise<void> | undefined {
     if (this.#missed.has(apiKey)) return undefined;
@@ -138,8 +141,8 @@ export class ConsumerDirectory {
   }
 
   /**
-   * Reads one consumer that another process has changed; never fails. Asked again while it reads, it reads once more
-   * afterwards, however often it was asked: a flood of announcements costs one read at a time.
+   * Reads one consumer that another process has changed; never fails. However often it is called during a read, it
+   * reads once more afterwards: a flood of announcements costs one read at a time.
    */
   readAgain(id: string): Promise<void> {
     const running = this.#readings.get(id);
@@ -168,9 +171,9 @@ export class ConsumerDirectory {
     this.#readings.delete(id);
   }
 
-  /** Reads everything anew in a refresh that begins after this call; never fails: `status` shows the outcome. */
+  /** Reads everything again, in a refresh that begins after this call; never fails: `status` shows the outcome. */
   refresh(): Promise<void> {
-    // Asked first: it is there for a moment when nothing runs any more, and two refreshes must not run at once.
+    // Checked first: for a moment it is set while no refresh runs, and two refreshes must not run at once.
     if (this.#next !== undefined) return this.#next;
     if (this.#running === undefined) return this.#startRefresh();
     this.#next = this.#running.then(() => {
@@ -273,7 +276,7 @@ export class ConsumerDirectory {
     }
   }
 
-  /** One broken record must neither stop the service nor take the others with it. */
+  /** One broken record must not stop the service or affect other records. */
   #parse(name: string, value: string): Consumer | undefined {
     const { log, keys } = this.#options;
     try {
@@ -324,4 +327,24 @@ async function readOutcome(secrets: SecretsManager, name: string): Promise<ReadO
 
 function idOf(name: string): string {
   return name.slice(consumersFolder.length + 1);
+}
+
+/** API keys that were looked up and not found, so that a caller with a stale key costs one read and not many. */
+function createMissedKeys(clock: () => number) {
+  const missed = new Map<string, number>();
+  return {
+    has(apiKey: string): boolean {
+      const until = missed.get(apiKey);
+      if (until === undefined) return false;
+      if (clock() < until) return true;
+      missed.delete(apiKey);
+      return false;
+    },
+    add(apiKey: string): void {
+      const oldest = missed.keys().next().value;
+      if (missed.size >= maxMissedKeys && oldest !== undefined) missed.delete(oldest);
+      missed.set(apiKey, clock() + missedForMs);
+    },
+    clear: () => missed.clear(),
+  };
 }

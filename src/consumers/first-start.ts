@@ -7,8 +7,9 @@ import { acquireFileLock } from '../base/file-lock.ts';
 import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
 import { consumersFolder, type Permission, type PermissionResource } from './consumer.ts';
 import { newConsumer } from './consumer-store.ts';
-import type { Consumers } from './create-consumers.ts';
+import type { Consumers } from './consumers.ts';
 import { consumerIdOf, hasValidChecksum, makeConsumerId, makeCredentialPair } from './credentials.ts';
+import { checkForLoss } from './loss-guard.ts';
 
 const business: PermissionResource[] = ['members', 'quotes', 'bookings'];
 const resourcesOf = { console: business, admin: [...business, 'consumers'] } as const;
@@ -31,13 +32,14 @@ export interface FirstStartOptions {
 }
 
 /**
- * With no consumer in the secrets manager, makes `console` and `admin` and writes their credentials to
+ * If the secrets manager has no consumer, makes `console` and `admin` and writes their credentials to
  * `<dataDir>/credentials.json` (mode 0600); returns that path, or undefined where there was nothing to do. For the
  * file secrets manager only, and never in production: the caller decides.
  *
  * The credentials are written first, to `credentials.json~draft`, then the consumers, then the draft is renamed. A
  * draft that is there at the start is the trace of a crash: its consumers are completed, whichever of them exist,
- * so nobody is left with consumers whose secrets no file holds. Throws `SecretsUnavailable`, `KeyUnusable`.
+ * so no consumer is left whose secret no file holds. Where the file of an earlier start names consumers that were not
+ * revoked, the secrets have been lost, and none are made. Throws `SecretsUnavailable`, `KeyUnusable`.
  */
 export async function makeFirstConsumers(options: FirstStartOptions): Promise<string | undefined> {
   const { secrets, secretsDir, dataDir } = options;
@@ -50,6 +52,8 @@ export async function makeFirstConsumers(options: FirstStartOptions): Promise<st
     const draft = `${path}~draft`;
     const unfinished = await readDraft(draft);
     if (unfinished === undefined && (await secrets.list(consumersFolder)).length > 0) return undefined;
+    if (unfinished === undefined)
+      await checkForLoss(secrets, (revoked) => namesOthers(path, revoked), advice(path));
     const credentials = unfinished ?? makeCredentials();
     if (unfinished === undefined) await replaceFile(draft, `${JSON.stringify(credentials, null, 2)}\n`);
     for (const name of firstConsumers) await createIfMissing(name, credentials, options);
@@ -61,6 +65,16 @@ export async function makeFirstConsumers(options: FirstStartOptions): Promise<st
   }
 }
 
+/** Whether the file has consumers that were made before and not revoked since. */
+async function namesOthers(path: string, revoked: readonly string[]): Promise<boolean> {
+  const made = await readCredentials(path);
+  return firstConsumers.some((name) => made !== undefined && !revoked.includes(made[name].id));
+}
+
+function advice(path: string): string {
+  return `To start again with other consumers and other keys, delete ${path}.`;
+}
+
 function makeCredentials(): FirstCredentials {
   const one = () => {
     const id = makeConsumerId();
@@ -69,17 +83,23 @@ function makeCredentials(): FirstCredentials {
   return { console: one(), admin: one() };
 }
 
-/** The draft of a start that crashed; one that we did not write as it stands is of no use and is deleted. */
+/** The draft of a start that crashed; one that this program did not write is useless and is deleted. */
 async function readDraft(path: string): Promise<FirstCredentials | undefined> {
+  const draft = await readCredentials(path);
+  if (draft === undefined) await rm(path, { force: true });
+  return draft;
+}
+
+/** Undefined where there is no file, or one that this program did not write. */
+async function readCredentials(path: string): Promise<FirstCredentials | undefined> {
   try {
     const content: unknown = JSON.parse(await readFile(path, 'utf8'));
     if (credentialFiles.Check(content) && firstConsumers.every((name) => isWhole(content[name])))
       return content;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    if (!(error instanceof SyntaxError)) throw error;
+    const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    if (!isAbsent && !(error instanceof SyntaxError)) throw error;
   }
-  await rm(path);
   return undefined;
 }
 

@@ -15,7 +15,7 @@ export interface KeySet {
   get(version: number): KeyObject | undefined;
 }
 
-/** A key that can't be used or must not be made anew; the message says what to do and holds no key. */
+/** A key that can't be used and must not be replaced; the message says what to do and holds no key. */
 export class KeyUnusable extends Error {
   override readonly name = 'KeyUnusable';
 }
@@ -24,9 +24,9 @@ const keyBytes = 32;
 const line = /^([1-9]\d{0,8}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
- * The key of that name, made now if there is none. Of two processes that make it at once, the slower takes the key
- * of the faster. It is never made anew while a consumer exists: a service that lost its key would refuse every
- * consumer, or every cursor, and look healthy. The secret has a line `<version>:<32 bytes in base64>` for each
+ * The key of that name, created if there is none. Of two processes that create it at once, the slower uses the key of
+ * the faster. It is never created again while a consumer exists: a service that lost its key would refuse every
+ * consumer, or every cursor, and seem healthy. The secret has a line `<version>:<32 bytes in base64>` for each
  * version, the current one first; a new version is added as the last line and moved to the front once every replica
  * has refreshed, or some would refuse what others have hashed with it. Throws `KeyUnusable`, `SecretsUnavailable`.
  */
@@ -45,18 +45,18 @@ export async function loadOrCreateKey(secrets: SecretsManager, name: string): Pr
   }
 }
 
-/** Another process may have made the key and the first consumer since we looked for the key. */
+/** Another process may have created the key and the first consumer since the key was read. */
 async function readAgain(secrets: SecretsManager, name: string, consumers: number): Promise<KeySet> {
   const found = await secrets.read(name);
   if (found !== undefined) return parseKeySet(name, found);
   throw new KeyUnusable(
     `The secret ${name} is missing from the secrets manager (${secrets.kind}), which holds ${consumers} consumer(s). ` +
-      'It is not made anew, since nothing that was made with the lost one would be valid any more. ' +
+      'It is not created again, since nothing that was made with the lost one would be valid any more. ' +
       `Restore ${name} from a backup, or delete all secrets below ${consumersFolder}/ and create the consumers again.`,
   );
 }
 
-/** The key of that name; one that was there before and is missing now is not made anew. Throws as above. */
+/** The key of that name; one that existed before and is missing now is not created again. Throws as above. */
 async function loadKey(secrets: SecretsManager, name: string): Promise<KeySet> {
   const found = await secrets.read(name);
   if (found !== undefined) return parseKeySet(name, found);

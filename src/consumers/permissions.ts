@@ -1,4 +1,5 @@
-import { type Fault, Problem } from '../base/problem.ts';
+import { Problem } from '../base/problem.ts';
+import type { Fault } from '../base/problems.ts';
 import {
   type Permission,
   type PermissionAction,
@@ -6,7 +7,7 @@ import {
   permissionResources,
 } from './consumer.ts';
 
-/** A permission as somebody asks for it, not checked yet. */
+/** A permission as it was requested, not checked yet. */
 export interface RequestedPermission {
   resource: string;
   actions: readonly string[];

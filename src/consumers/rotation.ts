@@ -1,18 +1,20 @@
 import { Problem } from '../base/problem.ts';
-import type { Consumer, StoredCredential } from './consumer.ts';
+import { type Consumer, expiryOf, isExpired, type StoredCredential } from './consumer.ts';
+import { isStillListed } from './consumer-view.ts';
 
-/** Pairs that may be valid at once: the record must fit what secrets managers hold (AWS: 64 KiB). */
+/** Pairs in a record, the new one included: it must fit what secrets managers hold (AWS: 64 KiB). */
+const maxPairs = 150;
+/** Of them valid at once; the rest is for expired ones, which stay listed. */
 const maxValid = 120;
-/** Expired pairs that are kept, so that the audit can say whose they were. */
-const maxExpired = 20;
 
 /** Longest grace window, a year; the setting has the same bound. */
 export const maxGraceWindowHours = 8760;
 
 /**
  * The consumer with a new active pair. Every pair that was active becomes rotated and expires after the grace window
- * (0: at once); one that was rotated before keeps its own expiry or takes the new one, whichever is earlier. Throws
- * `Problem` conflict where too many pairs would stay valid.
+ * (0: at once); one that was rotated before keeps its own expiry or takes the new one, whichever is earlier. Expired
+ * pairs stay for as long as they are listed, the newest of them where there are too many. Throws `Problem` conflict where
+ * too many pairs would stay valid.
  */
 export function rotateCredentials(
   consumer: Consumer,
@@ -22,12 +24,12 @@ export function rotateCredentials(
 ): Consumer {
   const expiresAt = now + Math.round(graceWindowHours * 3_600_000);
   const rotated = consumer.credentials.map((pair) => expireBy(pair, expiresAt));
-  const valid = rotated.filter((pair) => expiryOf(pair) > now);
+  const valid = rotated.filter((pair) => !isExpired(pair, now));
   if (valid.length >= maxValid) throw tooMany(valid.length);
   const expired = rotated
-    .filter((pair) => expiryOf(pair) <= now)
+    .filter((pair) => isExpired(pair, now) && isStillListed(pair, now))
     .sort((a, b) => expiryOf(b) - expiryOf(a))
-    .slice(0, maxExpired);
+    .slice(0, maxPairs - 1 - valid.length);
   const at = new Date(now).toISOString();
   return { ...consumer, updatedAt: at, rotatedAt: at, credentials: [replacement, ...valid, ...expired] };
 }
@@ -35,12 +37,6 @@ export function rotateCredentials(
 function expireBy(pair: StoredCredential, expiresAt: number): StoredCredential {
   const earlier = Math.min(expiryOf(pair), expiresAt);
   return { ...pair, state: 'rotated', expiresAt: new Date(earlier).toISOString() };
-}
-
-/** Milliseconds since 1970; a rotated pair that names no expiry has expired, as the directory has it. */
-function expiryOf({ state, expiresAt }: StoredCredential): number {
-  if (expiresAt !== null) return Date.parse(expiresAt);
-  return state === 'active' ? Number.POSITIVE_INFINITY : 0;
 }
 
 function tooMany(count: number): Problem {

@@ -4,7 +4,7 @@ import { createLog } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Field, Resource } from '../resources/resource.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
-import type { CrmSettings } from './crm.ts';
+import type { CrmSettings } from '../settings/table.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import type { AccessToken } from './token/access-token.ts';
@@ -28,6 +28,7 @@ export interface CrmCheck {
 }
 
 export interface CrmCheckOptions extends CrmSettings {
+  environment: string;
   secrets: SecretsManager;
   metrics: Metrics;
 }

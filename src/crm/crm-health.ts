@@ -1,15 +1,16 @@
 import { type Call, startCall } from '../base/call.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
-import { CrmFailure } from './rest/failure.ts';
+import { CrmFailure, isConnected } from './rest/failure.ts';
 import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
-import { type CrmClient, isConnected } from './rest/rest-client.ts';
+import type { CrmClient } from './rest/rest-client.ts';
 import { parseObject } from './token/access-token.ts';
+import type { TokenProvider } from './token/token-provider.ts';
 
-/** News older than this is looked after: while connected, and while not. */
+/** A result older than this is checked again: while connected, and while not. */
 const connectedForMs = 30_000;
 const disconnectedForMs = 2000;
-/** The time that a probe has, token included: whoever asks for health waits for it. */
+/** The time that a probe has, token included: callers of the health check wait for it. */
 const probeMs = 3000;
 
 /** The integration user, as the health response names it. */
@@ -21,16 +22,16 @@ export interface CrmUser {
 export interface CrmState {
   connected: boolean;
   user: CrmUser | null;
-  /** What to mend, where that alone gets an access token. A token from before may still work. */
+  /** What an operator has to repair before a new access token can be had. An earlier token may still work. */
   reason?: string;
-  /** Use of the daily quota of calls, as the CRM last told; none before it told. */
+  /** Use of the daily quota of calls, as the CRM last told; undefined before it did. */
   quota?: ApiUsage;
 }
 
 export interface CrmHealth {
   /**
-   * Whether the CRM is reached and takes our token. Known from the last call; looked after only when that is old,
-   * at most every 30 s (2 s while not connected) for all callers and all replicas. Never throws.
+   * Whether the CRM is reached and takes our token. Known from the last call; a probe is sent only when that is old, at
+   * most every 30 s (2 s while not connected) for all callers and all replicas. Never throws.
    */
   check(): Promise<CrmState>;
 }
@@ -40,24 +41,23 @@ export interface CrmHealthOptions {
   connectionHash: string;
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
-  /** See `TokenProvider`. */
-  faultToMend: () => Promise<string | undefined>;
+  tokens: Pick<TokenProvider, 'faultToMend'>;
 }
 
 /** Health of the CRM. `noteOutcome` is told how each call ended. */
 export class CrmHealthMonitor implements CrmHealth {
   readonly #options: CrmHealthOptions;
   readonly #key: string;
-  /** Undefined until the first news. */
+  /** Undefined until the first result. */
   #connected: boolean | undefined;
-  /** Milliseconds since 1970 of the last news, whoever brought it. */
-  #newsAt = 0;
+  /** Milliseconds since 1970 of the last result, of this replica or another. */
+  #checkedAt = 0;
   #user: CrmUser | null = null;
-  #userSoughtAt = 0;
+  #userAskedAt = 0;
   /** The probe that all callers share. */
   #probing: Promise<void> | undefined;
-  /** What there is to mend, as asked for at a time of `performance.now()`. */
-  #fault: { text: Promise<string | undefined>; at: number } | undefined;
+  /** See `CrmState.reason`; `at` by `performance.now()`. */
+  #reason: { text: Promise<string | undefined>; at: number } | undefined;
 
   constructor(options: CrmHealthOptions) {
     this.#options = options;
@@ -66,18 +66,18 @@ export class CrmHealthMonitor implements CrmHealth {
 
   noteOutcome(connected: boolean): void {
     this.#connected = connected;
-    this.#newsAt = Date.now();
+    this.#checkedAt = Date.now();
   }
 
   async check(): Promise<CrmState> {
     if (!this.#isFresh()) {
-      this.#probing ??= this.#lookAfter().finally(() => {
+      this.#probing ??= this.#refresh().finally(() => {
         this.#probing = undefined;
       });
       await this.#probing;
     }
     const { usage } = this.#options.client;
-    const reason = await this.#faultToMend();
+    const reason = await this.#findReason();
     const connected = this.#connected === true;
     return {
       connected,
@@ -87,51 +87,53 @@ export class CrmHealthMonitor implements CrmHealth {
     };
   }
 
-  #faultToMend(): Promise<string | undefined> {
+  #findReason(): Promise<string | undefined> {
     const now = performance.now();
-    if (this.#fault === undefined || now - this.#fault.at > disconnectedForMs)
-      this.#fault = { text: this.#options.faultToMend(), at: now };
-    return this.#fault.text;
+    if (this.#reason === undefined || now - this.#reason.at > disconnectedForMs)
+      this.#reason = { text: this.#options.tokens.faultToMend(), at: now };
+    return this.#reason.text;
   }
 
   #isFresh(): boolean {
     const now = Date.now();
     if (this.#connected === undefined) return false;
-    // Calls have told that the CRM is there, but not who we are.
-    if (this.#connected && this.#user === null && now - this.#userSoughtAt > disconnectedForMs) return false;
-    return now - this.#newsAt < (this.#connected ? connectedForMs : disconnectedForMs);
+    // Calls showed that the CRM answers, but not who we are.
+    if (this.#connected && this.#user === null && now - this.#userAskedAt > disconnectedForMs) return false;
+    return now - this.#checkedAt < (this.#connected ? connectedForMs : disconnectedForMs);
   }
 
-  async #lookAfter(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { cache } = this.#options;
     if (await this.#adoptShared()) return;
-    // Where the cache is away each replica probes for itself.
-    const lock = await cache.acquireLock(`${this.#key}:lock`, 2 * probeMs).catch(() => 'away' as const);
-    // Another replica is at it; its answer is ours at the next check. Whoever knows nothing yet can't wait.
+    // While the cache is unavailable each replica probes by itself.
+    const lock = await cache
+      .acquireLock(`${this.#key}:lock`, 2 * probeMs)
+      .catch(() => 'unavailable' as const);
+    // Another replica is probing; the next check reads its result. Without any result yet, this one probes too.
     if (lock === undefined && this.#connected !== undefined) return;
     try {
       await this.#probe();
     } finally {
-      if (lock !== undefined && lock !== 'away') await lock.release().catch(() => undefined);
+      if (lock !== undefined && lock !== 'unavailable') await lock.release().catch(() => undefined);
     }
   }
 
   async #adoptShared(): Promise<boolean> {
-    const news = parseObject(await this.#options.cache.get(this.#key).catch(() => undefined));
-    if (news?.['connection'] !== this.#options.connectionHash) return false;
-    const { connected, at, user } = news;
-    // What this process has seen itself since is worth more.
-    if (typeof connected !== 'boolean' || typeof at !== 'number' || at <= this.#newsAt) return false;
+    const shared = parseObject(await this.#options.cache.get(this.#key).catch(() => undefined));
+    if (shared?.['connection'] !== this.#options.connectionHash) return false;
+    const { connected, at, user } = shared;
+    // What this process has seen itself is newer.
+    if (typeof connected !== 'boolean' || typeof at !== 'number' || at <= this.#checkedAt) return false;
     if (connected && !isUser(user)) return false;
     this.#connected = connected;
-    this.#newsAt = at;
+    this.#checkedAt = at;
     if (isUser(user)) this.#user = user;
     return this.#isFresh();
   }
 
   async #probe(): Promise<void> {
     const { cache, client, connectionHash } = this.#options;
-    this.#userSoughtAt = Date.now();
+    this.#userAskedAt = Date.now();
     let connected = true;
     try {
       this.#user = (await fetchUser(client, startCall('crm-health', undefined, probeMs))) ?? this.#user;
@@ -139,9 +141,9 @@ export class CrmHealthMonitor implements CrmHealth {
       connected = error instanceof CrmFailure && isConnected(error);
     }
     this.noteOutcome(connected);
-    const news = { connected, at: this.#newsAt, user: this.#user, connection: connectionHash };
+    const result = { connected, at: this.#checkedAt, user: this.#user, connection: connectionHash };
     const ttlMs = connected ? connectedForMs : disconnectedForMs;
-    await cache.set(this.#key, JSON.stringify(news), ttlMs).catch(() => undefined);
+    await cache.set(this.#key, JSON.stringify(result), ttlMs).catch(() => undefined);
   }
 }
 
@@ -168,15 +170,15 @@ function get(operation: 'userinfo' | 'identity', path: string) {
   return { operation, effect: 'read', method: 'GET', path } as const;
 }
 
-/** A refusal of this one resource is no verdict on the connection. */
+/** That this one resource is refused says nothing about the connection. */
 function unlessRefused(error: unknown): undefined {
   if (error instanceof CrmFailure && isConnected(error)) return undefined;
   throw error;
 }
 
-function toUser(answer: CrmAnswer | undefined, nameMember: string): CrmUser | undefined {
+function toUser(answer: CrmAnswer | undefined, nameField: string): CrmUser | undefined {
   const body = answer?.body as Record<string, unknown> | undefined;
-  const user = { Id: body?.['user_id'], Name: body?.[nameMember] };
+  const user = { Id: body?.['user_id'], Name: body?.[nameField] };
   return isUser(user) ? user : undefined;
 }
 

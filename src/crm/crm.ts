@@ -5,6 +5,7 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Records } from '../resources/records.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import type { CrmSettings } from '../settings/table.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords } from './salesforce-records.ts';
@@ -14,33 +15,11 @@ import { createAssertionSigner } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { createTokenProvider, type TokenProvider } from './token/token-provider.ts';
 
-/** The settings `crm.*` of one environment, and its name. */
-export interface CrmSettings {
-  environment: string;
-  /** Base of the token endpoint. */
-  loginUrl: string;
-  /** The JWT's `aud`. */
-  audience: string;
-  clientId: string;
-  username: string;
-  /** Name of the secret that holds the private key as PEM. */
-  privateKeySecret: string;
-  /** As `68.0`. */
-  apiVersion: string;
-  /** For tokens that name no lifetime of their own. */
-  tokenLifetimeSeconds: number;
-  /** A call. */
-  timeoutMs: number;
-  /** Calls in flight for this process. */
-  maxConcurrency: number;
-  /** Remaining daily calls below which only writes pass. */
-  quotaReserve: number;
-}
-
 export interface CrmOptions extends CrmSettings {
+  environment: string;
   secrets: SecretsManager;
   cache: SharedCache;
-  /** Where the lock for asking for a token is taken while the cache is away. */
+  /** Used for the token's lock while the cache is unavailable. */
   spareLocks: Locks;
   log: Log;
   metrics: Metrics;
@@ -52,7 +31,7 @@ export interface Crm {
   tokens: TokenProvider;
   /** Use of the daily quota of calls, as the CRM last told. */
   readonly usage: CrmClient['usage'];
-  /** Reads the private key, so that a missing one is told at once, and watches it. Never throws. */
+  /** Reads the private key, so that a missing one is logged at once, and watches it. Never throws. */
   start(): Promise<void>;
   /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
   stop(): Promise<void>;
@@ -74,8 +53,7 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const faultToMend = () => tokens.faultToMend();
-  const health = new CrmHealthMonitor({ environment, connectionHash, cache, client, faultToMend });
+  const health = new CrmHealthMonitor({ environment, connectionHash, cache, client, tokens });
   let unwatch: (() => void) | undefined;
   return {
     records: createSalesforceRecords({ client, timeoutMs, metrics }),

@@ -1,4 +1,5 @@
-import type { Call } from '../base/call.ts';
+import { type Call, remainingMs } from '../base/call.ts';
+import { inTime } from '../base/in-time.ts';
 import { Problem } from '../base/problem.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -6,25 +7,24 @@ import type {
   FieldValues,
   ListQuery,
   ReadBack,
+  RecordPage,
   RecordRef,
   Records,
   StoredRecord,
 } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
-import { nativeIdOf } from './gathering/composite.ts';
-import type { OperationOptions } from './gathering/finds.ts';
-import { createLanes, type Lanes } from './gathering/lanes.ts';
-import { createRecordOrder } from './gathering/record-order.ts';
-import { readPage } from './gathering/rows.ts';
-import { type CrmRow, createRowReader, readKey, readPath, readTimestamp } from './mapping/records.ts';
-import { CrmFailure } from './rest/failure.ts';
-import { toProblem } from './rest/problems.ts';
-import type { CrmRequest } from './rest/request.ts';
+import { Batcher } from './batching/batcher.ts';
+import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
+import { nativeIdOf } from './batching/composite.ts';
+import { type Created, type Creation, createCreate } from './batching/create.ts';
+import type { Operation } from './batching/execute.ts';
+import { createFind, type OperationOptions } from './batching/find.ts';
+import { createLargePages } from './large-pages.ts';
+import { listRecords } from './list-records.ts';
+import { createRowReader, readKey } from './mapping/records.ts';
+import { CrmFailure, crowded } from './rest/failure.ts';
+import { crmProblem } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { type Position, pageQuery } from './soql/query.ts';
-
-/** Queries and further parts of answers at most for one list; a page of 200 with full details needs some. */
-const maxQueries = 40;
 
 export interface SalesforceRecordsOptions {
   client: CrmClient;
@@ -33,10 +33,16 @@ export interface SalesforceRecordsOptions {
   metrics: Metrics;
 }
 
-/** What leads to the records of one resource, and how their rows are read. */
-type Way = Lanes & Pick<OperationOptions, 'toRecord'>;
+/** A batcher for each operation on the records of one resource, and how their rows are read. */
+interface Batchers extends Pick<OperationOptions, 'toRecord'> {
+  /** By External ID in lower case. */
+  finds: Batcher<string, StoredRecord | undefined>;
+  creates: Batcher<Creation, Created>;
+  updates: Batcher<Update, Updated>;
+  deletes: Batcher<Deletion, undefined>;
+}
 
-/** The records of the CRM's objects. Requests that come while others are under way are gathered into one call. */
+/** The records of the CRM's objects. Requests that come while others are in flight share a call. */
 export function createSalesforceRecords(options: SalesforceRecordsOptions): Records {
   return new SalesforceRecords(options);
 }
@@ -44,8 +50,9 @@ export function createSalesforceRecords(options: SalesforceRecordsOptions): Reco
 class SalesforceRecords implements Records {
   readonly #options: SalesforceRecordsOptions;
   /** By the name of the resource; made with the first request for it. */
-  readonly #ways = new Map<string, Way>();
-  readonly #order = createRecordOrder();
+  readonly #batchers = new Map<string, Batchers>();
+  readonly #order = new RecordOrder();
+  readonly #largePages = createLargePages();
 
   constructor(options: SalesforceRecordsOptions) {
     this.#options = options;
@@ -53,10 +60,14 @@ class SalesforceRecords implements Records {
 
   admit(call: Call): void {
     try {
-      this.#options.client.door.check(call);
+      this.#options.client.admission.check(call);
     } catch (error) {
       throw asProblem(error, undefined);
     }
+  }
+
+  now(): number {
+    return this.#options.client.time.now();
   }
 
   create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
@@ -77,55 +88,34 @@ class SalesforceRecords implements Records {
     const key = externalId.toLowerCase();
     try {
       const creation = { externalId: key, values, readBack: readBack === true };
-      const created = await this.#wayTo(resource).creates.submit(creation, call);
+      const created = await this.#batchersOf(resource).creates.submit(creation, call);
       if (!readBack) return created;
-      return created.record ?? (await this.find(resource, key, call).catch(unsure));
+      return created.record ?? (await this.find(resource, key, call).catch(rethrowAsUnknown));
     } catch (error) {
       const problem = asProblem(error, resource);
       if (!isDuplicate(problem)) throw problem;
       // An earlier try came through after all, or another unique field has the value already: look which.
-      return (await this.find(resource, key, call).catch(unsure)) ?? Promise.reject(problem);
+      return (await this.find(resource, key, call).catch(rethrowAsUnknown)) ?? Promise.reject(problem);
     }
   }
 
   async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
     try {
-      return await this.#wayTo(resource).finds.submit(externalId.toLowerCase(), call);
+      return await this.#batchersOf(resource).finds.submit(externalId.toLowerCase(), call);
     } catch (error) {
       throw asProblem(error, resource);
     }
   }
 
-  async list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]> {
+  async list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage> {
+    const { toRecord } = this.#batchersOf(resource);
     try {
-      return await this.#list(resource, query, call);
+      const options = { ...this.#options, resource, toRecord, largePages: this.#largePages };
+      return await listRecords(options, query, call);
     } catch (error) {
       throw asProblem(error, resource);
     }
-  }
-
-  async #list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]> {
-    const found: StoredRecord[] = [];
-    let after: Position | undefined = query.after && {
-      createdAt: query.after.createdAt,
-      externalId: query.after.id,
-    };
-    let { limit } = query;
-    let shaped = false;
-    for (let queries = 0; queries < maxQueries; queries++) {
-      const soql = pageQuery(resource, { filters: query.filters, after, limit, shaped });
-      const { rows, complete } = await this.#query(soql, resource, call);
-      const records = this.#toPage(resource, rows, query);
-      found.push(...records);
-      if (found.length >= query.limit) return found.slice(0, query.limit);
-      if (complete && rows.length < limit) return found;
-      after = positionOf(resource, rows.at(-1));
-      limit = query.limit - found.length;
-      // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
-      shaped ||= records.length < rows.length;
-    }
-    throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');
   }
 
   update(
@@ -148,7 +138,7 @@ class SalesforceRecords implements Records {
     call: Call,
     { readBack }: Partial<ReadBack> = {},
   ): Promise<StoredRecord | undefined | void> {
-    const { updates } = this.#wayTo(resource);
+    const { updates } = this.#batchersOf(resource);
     try {
       const update = { ref, values, readBack: readBack === true };
       const { record } = await this.#order.run(ref.nativeId, call, () => updates.submit(update, call));
@@ -156,11 +146,11 @@ class SalesforceRecords implements Records {
     } catch (error) {
       throw asProblem(error, resource);
     }
-    return this.find(resource, ('values' in ref && ref.values['id']) || '', call).catch(unsure);
+    return this.find(resource, ('values' in ref && ref.values['id']) || '', call).catch(rethrowAsUnknown);
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
-    const { deletes } = this.#wayTo(resource);
+    const { deletes } = this.#batchersOf(resource);
     try {
       await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
     } catch (error) {
@@ -168,39 +158,32 @@ class SalesforceRecords implements Records {
     }
   }
 
-  #wayTo(resource: Resource): Way {
-    let way = this.#ways.get(resource.name);
-    if (way === undefined) {
-      const toRecord = createRecordReader(resource, this.#options.metrics);
-      way = { ...createLanes({ ...this.#options, resource, toRecord }), toRecord };
-      this.#ways.set(resource.name, way);
+  #batchersOf(resource: Resource): Batchers {
+    let batchers = this.#batchers.get(resource.name);
+    if (batchers === undefined) {
+      batchers = createBatchers(resource, this.#options);
+      this.#batchers.set(resource.name, batchers);
     }
-    return way;
-  }
-
-  /** GET, since the CRM documents no other form; the URL stays far below its 16,384 bytes (values are bounded). */
-  async #query(soql: string, resource: Resource, call: Call): Promise<{ rows: CrmRow[]; complete: boolean }> {
-    const { client } = this.#options;
-    const path = `${client.dataPath}/query?q=${encodeURIComponent(soql)}`;
-    const request: CrmRequest = { operation: 'query', effect: 'read', method: 'GET', path, resource };
-    const { rows, next } = readPage(await client.send(request, call), client.dataPath);
-    return { rows, complete: next === undefined };
-  }
-
-  /**
-   * The rows that the API has. A key in upper case sorts otherwise than its cursor, which is in lower case: the record
-   * that ended the page before must not come again.
-   */
-  #toPage(resource: Resource, rows: CrmRow[], query: ListQuery): StoredRecord[] {
-    const records = rows.map(this.#wayTo(resource).toRecord);
-    return records.filter(
-      (record) => record !== undefined && record.values['id'] !== query.after?.id,
-    ) as StoredRecord[];
+    return batchers;
   }
 }
 
+function createBatchers(resource: Resource, options: SalesforceRecordsOptions): Batchers {
+  const toRecord = createRecordReader(resource, options.metrics);
+  const operationOptions = { resource, client: options.client, toRecord };
+  const batcher = <Item, Result>(operation: Operation<Item, Result>) =>
+    new Batcher({ ...options, operation, name: `${resource.name} ${operation.name}` });
+  return {
+    toRecord,
+    finds: batcher(createFind(operationOptions)),
+    creates: batcher(createCreate(operationOptions)),
+    updates: batcher(createUpdate(operationOptions)),
+    deletes: batcher(createDelete(operationOptions)),
+  };
+}
+
 /** The reader answers undefined for a record that the API does not have: one without a UUID as External ID. */
-function createRecordReader(resource: Resource, metrics: Metrics): Way['toRecord'] {
+function createRecordReader(resource: Resource, metrics: Metrics): Batchers['toRecord'] {
   const readRow = createRowReader(resource, metrics);
   return (row) => {
     if (!isUuid(readKey(resource, row))) return undefined;
@@ -208,25 +191,41 @@ function createRecordReader(resource: Resource, metrics: Metrics): Way['toRecord
   };
 }
 
-/** Where nobody can look, the record may be there all the same: the caller must not take it for not written. */
-function unsure(error: unknown): never {
+/** The record can't be looked up but may be there: the caller must not take it for not written. */
+function rethrowAsUnknown(error: unknown): never {
   if (!(error instanceof Problem) || error.status < 500) throw error;
   throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
 }
 
 function asProblem(error: unknown, resource: Resource | undefined): unknown {
-  return error instanceof CrmFailure ? toProblem(error, resource === undefined ? {} : { resource }) : error;
+  return error instanceof CrmFailure ? crmProblem(error, resource === undefined ? {} : { resource }) : error;
 }
 
 function isDuplicate(error: unknown): boolean {
   return error instanceof Problem && error.cause instanceof CrmFailure && error.cause.kind === 'duplicate';
 }
 
-/** The place of a row in the order, with its External ID as the CRM has it, UUID or not. */
-function positionOf(resource: Resource, row: CrmRow | undefined): Position {
-  const field = resource.fields['created_at'];
-  const createdAt = row && field && readTimestamp(readPath(row, field));
-  if (row === undefined || createdAt === undefined)
-    throw new Problem('crm_error', 'The CRM gave an answer that the service cannot use.');
-  return { createdAt, externalId: readKey(resource, row) };
+/** Writes that may wait for their turn at one record. */
+const mostWaiting = 50;
+
+/** Keeps writes to one record in the order of their arrival: the next begins when the one before is answered. */
+class RecordOrder {
+  /** By record: resolves, never rejects, when the last write in line is done. */
+  readonly #lines = new Map<string, { last: Promise<unknown>; length: number }>();
+
+  /** Throws `CrmFailure` (crowded) where too many wait for this record, or the call's time ends first. */
+  async run<T>(record: string, call: Call, work: () => Promise<T>): Promise<T> {
+    const line = this.#lines.get(record) ?? { last: Promise.resolve(), length: 0 };
+    if (line.length > mostWaiting) throw crowded();
+    const done = line.length === 0 ? work() : inTime(line.last, remainingMs(call), crowded).then(work);
+    line.last = Promise.allSettled([line.last, done]);
+    line.length += 1;
+    this.#lines.set(record, line);
+    try {
+      return await done;
+    } finally {
+      line.length -= 1;
+      if (line.length === 0) this.#lines.delete(record);
+    }
+  }
 }

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Settings } from '../settings/settings.ts';
-import type { SimulatedOrg } from './simulated-org.ts';
-import type { SimulatedPartner } from './simulated-partner.ts';
+import type { Settings } from '../settings/table.ts';
+import type { SimulatedOrg, SimulatedPartner } from './simulators.ts';
 
 /** A hotel offer as a supplier's search gives it, to try the first hand-off with. */
 const offer = {
@@ -35,17 +34,17 @@ interface Running {
   diningPartner: SimulatedPartner | undefined;
 }
 
-/** What a person sees in the terminal: what is embedded, what is real, and a command that hands off an offer. */
+/** The text for the terminal: what is embedded, what is real, and a command that hands off an offer. */
 export function banner({ settings, url, operationsUrl, org, diningPartner }: Running): string {
   const { dataDir } = settings;
   const credentials = join(dataDir, 'credentials.json');
-  // They are made at the first start only, when there is no consumer yet.
+  // Made at the first start only, when there is no consumer yet.
   const hasCredentials = existsSync(credentials);
   const rows = [
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
-    ['CRM', ...address(org, settings.crm?.loginUrl, 'set crm.* for a real Salesforce org')],
-    ['Dining', ...address(diningPartner, settings.dining?.baseUrl, 'set dining.* for a real partner')],
+    ['CRM', ...address(org, settings.crm.loginUrl, 'set crm.* for a real Salesforce org')],
+    ['Dining', ...address(diningPartner, settings.dining.baseUrl, 'set dining.* for a real partner')],
     ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
     ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
     [
@@ -67,7 +66,7 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
   ].join('\n');
 }
 
-/** Of a real system never the whole address: people put credentials there. */
+/** Of a real system only the host: its address may hold credentials. */
 function address(simulated: { url: string } | undefined, real: string | undefined, advice: string): string[] {
   return simulated ? [`simulated at ${simulated.url}`, advice] : [URL.parse(real ?? '')?.host ?? ''];
 }

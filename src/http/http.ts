@@ -1,19 +1,23 @@
+import { pipeline } from 'node:stream';
 import { promisify } from 'node:util';
-import { gunzip, gunzipSync } from 'node:zlib';
-import { Agent, request } from 'undici';
+import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
+import { Agent, type Dispatcher, request } from 'undici';
 
-/** Most bytes of an answer, unpacked: 200 CRM records with details of full length, escaped, stay well below. */
+/** Most bytes of an answer, packed and unpacked. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
 /**
- * Few packed bytes, such as those of one record, are unpacked on the spot: it takes less time than to hand them to
- * another thread and back. While more are unpacked aside, the requests that have come are read.
+ * Small answers, such as one record, are unpacked synchronously: it takes less time than a hop to another thread and
+ * back. Larger ones are unpacked in another thread, so that requests are read meanwhile.
  */
 const fewPackedBytes = 2 * 1024;
-/** Unless they become more than this, which would hold everybody else up. */
+/** Unless they become more than this, which would block other requests. */
 const fewPlainBytes = 256 * 1024;
 
-const unpackAside = promisify(gunzip);
+/** Size of the chunks in which a streamed answer is unpacked. */
+const streamedBytes = 64 * 1024;
+
+const unpackInThread = promisify(gunzip);
 
 export interface HttpRequest {
   url: string;
@@ -22,11 +26,16 @@ export interface HttpRequest {
   body?: string | undefined;
   /** For everything: connecting, waiting, reading. */
   timeoutMs: number;
+  /** Bytes of the answer at most, unpacked; 64 MiB when not given. */
+  maxBytes?: number | undefined;
 }
 
-export interface HttpAnswer {
+export interface HttpHead {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export interface HttpAnswer extends HttpHead {
   body: string;
 }
 
@@ -44,20 +53,28 @@ export class HttpFailure extends Error {
   }
 }
 
+/** Leaving the loop over the chunks ends the exchange. */
+export type ReadChunks<T> = (head: HttpHead, chunks: AsyncIterable<Uint8Array>) => Promise<T>;
+
 export interface Http {
   /** Sends a request and reads the whole answer, whatever its status; follows no redirect. Throws `HttpFailure`. */
   exchange(request: HttpRequest): Promise<HttpAnswer>;
+  /**
+   * Sends a request and hands its answer to `read` as it arrives, unpacked. What `read` does not consume is not fetched.
+   * The chunks throw `HttpFailure`, and so does this; errors of `read` pass as they are.
+   */
+  stream<T>(request: HttpRequest, read: ReadChunks<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** HTTP to other people's systems over kept connections. `timeoutMs` is the longest that any call may take. */
+/** HTTP to other systems over kept connections. `timeoutMs` is the longest that any call may take. */
 export function createHttp(timeoutMs: number): Http {
   const agent = new Agent({
-    // Shorter than a call, so that a host that is not there shows as unreachable and not as an unknown outcome.
+    // Shorter than a call, so that a host that does not answer counts as unreachable and not as an unknown outcome.
     connect: { timeout: Math.min(5000, timeoutMs * 0.8) },
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-    // HTTP/1.1 alone: how their edges, the CRM's above all, share one HTTP/2 connection between calls is not documented.
+    // HTTP/1.1 only: how the other systems, above all the CRM, share one HTTP/2 connection is not documented.
     allowH2: false,
     pipelining: 1,
     maxResponseSize: maxAnswerBytes,
@@ -66,6 +83,7 @@ export function createHttp(timeoutMs: number): Http {
   });
   return {
     exchange: (options) => exchange(agent, options),
+    stream: (options, read) => stream(agent, options, read),
     close: async () => {
       if (!agent.closed && !agent.destroyed) await agent.close();
     },
@@ -73,35 +91,85 @@ export function createHttp(timeoutMs: number): Http {
 }
 
 async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer> {
+  return inTime(options, async (signal) => {
+    try {
+      const answer = await send(agent, options, signal);
+      const { maxBytes = maxAnswerBytes } = options;
+      const body = isPacked(answer)
+        ? await unpack(await answer.body.bytes(), maxBytes)
+        : await readText(answer.body, maxBytes);
+      return { status: answer.statusCode, headers: answer.headers, body };
+    } catch (error) {
+      throw asFailure(error);
+    }
+  });
+}
+
+async function stream<T>(agent: Agent, options: HttpRequest, read: ReadChunks<T>): Promise<T> {
+  return inTime(options, async (signal) => {
+    const answer = await send(agent, options, signal).catch((error: unknown) => {
+      throw asFailure(error);
+    });
+    return read({ status: answer.statusCode, headers: answer.headers }, chunksOf(answer));
+  });
+}
+
+async function* chunksOf(answer: Dispatcher.ResponseData): AsyncGenerator<Uint8Array> {
+  // A reader that leaves early destroys the stream, which emits that as an error.
+  const source = answer.body.on('error', () => undefined);
+  const unpacker = () => createGunzip({ chunkSize: streamedBytes });
+  try {
+    yield* isPacked(answer) ? pipeline(source, unpacker(), () => undefined) : source;
+  } catch (error) {
+    throw asFailure(error);
+  }
+}
+
+async function inTime<T>({ timeoutMs }: HttpRequest, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const timer = setTimeout(
     () => controller.abort(new HttpFailure('timeout', 'no answer in time')),
-    options.timeoutMs,
+    timeoutMs,
   );
   try {
-    const answer = await request(options.url, {
-      dispatcher: agent,
-      method: options.method,
-      headers: { 'accept-encoding': 'gzip', ...options.headers },
-      body: options.body ?? null,
-      signal: controller.signal,
-    });
-    const packed = answer.headers['content-encoding'] === 'gzip';
-    const body = packed ? await unpack(await answer.body.bytes()) : await answer.body.text();
-    return { status: answer.statusCode, headers: answer.headers, body };
-  } catch (error) {
-    throw asFailure(error);
+    return await work(controller.signal);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function unpack(bytes: Uint8Array): Promise<string> {
-  const plain = unpackFew(bytes) ?? (await unpackMany(bytes));
+function send(agent: Agent, options: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  return request(options.url, {
+    dispatcher: agent,
+    method: options.method,
+    headers: { 'accept-encoding': 'gzip', ...options.headers },
+    body: options.body ?? null,
+    signal,
+  });
+}
+
+function isPacked({ headers }: Dispatcher.ResponseData): boolean {
+  return headers['content-encoding'] === 'gzip';
+}
+
+async function readText(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
+  if (maxBytes >= maxAnswerBytes) return body.text();
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function unpack(bytes: Uint8Array, maxBytes: number): Promise<string> {
+  const plain = unpackFew(bytes) ?? (await unpackMany(bytes, maxBytes));
   return plain.toString('utf8');
 }
 
-/** Undefined where it is too much to be done at once. */
+/** Undefined where it is too large for that. */
 function unpackFew(bytes: Uint8Array): Buffer | undefined {
   if (bytes.length > fewPackedBytes) return undefined;
   try {
@@ -112,8 +180,12 @@ function unpackFew(bytes: Uint8Array): Buffer | undefined {
   }
 }
 
-async function unpackMany(bytes: Uint8Array): Promise<Buffer> {
-  return unpackAside(bytes, { maxOutputLength: maxAnswerBytes }).catch(() => Promise.reject(notReadable()));
+async function unpackMany(bytes: Uint8Array, maxOutputLength: number): Promise<Buffer> {
+  return unpackInThread(bytes, { maxOutputLength }).catch(() => Promise.reject(notReadable()));
+}
+
+function tooLarge(maxBytes: number): HttpFailure {
+  return new HttpFailure('unreadable', `the answer has more than ${maxBytes} bytes`);
 }
 
 function notReadable(): HttpFailure {
@@ -128,8 +200,8 @@ function asFailure(error: unknown): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (beforeSending.test(code)) return new HttpFailure('unreachable', code);
-  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE')
-    return new HttpFailure('unreadable', `the answer has more than ${maxAnswerBytes} bytes`);
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return tooLarge(maxAnswerBytes);
+  if (code.startsWith('Z_')) return notReadable();
   if (code.endsWith('_TIMEOUT')) return new HttpFailure('timeout', code);
   return new HttpFailure('lost', code || 'the connection was lost');
 }

@@ -1,24 +1,16 @@
-import { type Kysely, sql } from 'kysely';
-import type { Database, Tables } from '../store/database.ts';
-
-/** How long an owner may be silent: longer than a request lives, so that only dead owners are replaced. */
-export const leaseSeconds = 30;
-export interface KeyedRequest {
-  consumerId: string;
-  key: string;
-  /** Name of the operation, for whoever clears up after it. */
-  operation: string;
-  fingerprint: Buffer;
-  /** External ID to store if the claim is new. */
-  externalId: string;
-}
-
-/** An answer as it leaves the service: what a repeat gets again. */
-export interface StoredAnswer {
-  status: number;
-  headers: Record<string, string>;
-  body: string;
-}
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../store/database.ts';
+import {
+  changeInSearch,
+  executePrepared,
+  firstFence,
+  interval,
+  leaseSeconds,
+  type SearchedPiece,
+  searchedAtOnce,
+} from '../store/statements.ts';
+import type { ClaimKey, KeyedRequest, StoredAnswer } from './keyed-request.ts';
+import { isLive } from './leases-table.ts';
 
 /** A claim that was just taken. */
 export interface ClaimRow {
@@ -30,59 +22,68 @@ export interface ClaimRow {
 
 /** The answer of an owner to its claim. */
 export interface Completion {
-  claim: Pick<KeyedRequest, 'consumerId' | 'key'>;
+  claim: ClaimKey;
   fence: string;
   answer: StoredAnswer;
 }
 
-interface Identity {
+interface KeyColumns {
   consumer_id: string;
   key: string;
 }
 
-/** A claim that somebody else has, or that is completed. */
+/** An unfinished claim that housekeeping has taken. */
+export interface AbandonedClaim extends KeyColumns {
+  fence: string;
+  operation: string;
+  external_id: string;
+}
+
+/** A claim that another request has, or that is completed. */
 export type EarlierClaim = { fingerprint: Uint8Array } & (
   | { completed: false }
   | {
       completed: true;
       response_status: number;
       response_headers: Record<string, string>;
-      response_body: string;
+      /** Null where it was erased with a member's data. */
+      response_body: string | null;
     }
 );
 
-/**
- * Above every fence that the key had in an earlier life of its row, which was deleted: else an owner from then that
- * wakes up would pass for the owner of now.
- */
-const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
+/** Abandoned claims that are taken in one run of housekeeping; the others wait for the next. */
+const abandonedAtOnce = 500;
 
-/** The SQL of the ledger; each move of a claim is one statement, and the database's clock decides. */
+/** No UUID comes before it. */
+const firstKey = '00000000-0000-0000-0000-000000000000';
+
+/** Claims of keyed requests; the moves stand at the top of ledger.ts. */
 export class ClaimsTable {
-  readonly #db: Database['sql'];
+  readonly #database: Database;
   readonly #retention: ReturnType<typeof interval>;
 
   constructor(database: Database, retentionHours: number) {
-    this.#db = database.sql;
+    this.#database = database;
     this.#retention = interval(retentionHours * 3600);
   }
 
   /**
-   * One statement decides who owns the claims; undefined means that somebody else does, or that it is completed. No
+   * One statement decides who owns the claims; undefined means that another request does, or that it is completed. No
    * two requests may have the same consumer and key. Rows are locked in the order of keys, so that replicas that take
    * the same claims at the same time wait for each other in turn.
    */
   async take(requests: readonly KeyedRequest[]): Promise<(ClaimRow | undefined)[]> {
-    const column = (value: (request: KeyedRequest) => string) => requests.map(value);
-    const { rows } = await sql<ClaimRow & Identity>`/* claims.take */
+    const column = (value: (request: KeyedRequest) => string | null) => requests.map(value);
+    const statement = sql<ClaimRow & KeyColumns>`
       insert into idempotency_claims as c
-        (consumer_id, key, operation, fingerprint, external_id, fence, lease_until, created_at, last_attempt_at)
-      select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, ${firstFence},
+        (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
+          last_attempt_at)
+      select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, overwrites, ${firstFence},
         now() + ${interval(leaseSeconds)}, now(), now()
       from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
         ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
-        ${column(({ externalId }) => externalId)}::uuid[])
-        as wanted (consumer_id, key, operation, fingerprint, external_id)
+        ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[])
+        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites)
       order by consumer_id, key
       on conflict (consumer_id, key) do update set
         fence = c.fence + 1,
@@ -90,6 +91,7 @@ export class ClaimsTable {
         last_attempt_at = excluded.last_attempt_at,
         operation = excluded.operation,
         fingerprint = excluded.fingerprint,
+        overwrites = excluded.overwrites,
         external_id = case when c.completed_at is null then c.external_id else excluded.external_id end,
         created_at = case when c.completed_at is null then c.created_at else excluded.created_at end,
         entity_tag_before = case when c.completed_at is null then c.entity_tag_before end,
@@ -97,24 +99,24 @@ export class ClaimsTable {
       where c.completed_at <= now() - ${this.#retention}
         or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
-        created_at <> last_attempt_at as continued
-    `.execute(this.#db);
+        created_at <> last_attempt_at as continued`;
+    const { rows } = await executePrepared(this.#database.sql, 'claims.take', statement);
     const taken = new Map(rows.map((row) => [`${row.consumer_id} ${row.key}`, row]));
     return requests.map((request) => taken.get(identify(request)));
   }
 
-  async find({ consumerId, key }: KeyedRequest): Promise<EarlierClaim | undefined> {
+  async find({ consumerId, key }: ClaimKey): Promise<EarlierClaim | undefined> {
     const { rows } = await sql<EarlierClaim>`
       select fingerprint, completed_at is not null as completed, response_status, response_headers, response_body
       from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
-    `.execute(this.#db);
+    `.execute(this.#database.sql);
     return rows[0];
   }
 
   /** Stores answers; false, and nothing is changed, for an owner that was replaced. */
   async complete(completions: readonly Completion[]): Promise<boolean[]> {
     const column = (value: (completion: Completion) => string | number) => completions.map(value);
-    const { rows } = await sql<Identity>`/* claims.complete */
+    const statement = sql<KeyColumns>`
       update idempotency_claims c set completed_at = now(), response_status = done.status,
         response_headers = done.headers::jsonb, response_body = done.body
       from unnest(${column(({ claim }) => claim.consumerId)}::text[], ${column(({ claim }) => claim.key)}::uuid[],
@@ -122,58 +124,120 @@ export class ClaimsTable {
         ${column(({ answer }) => JSON.stringify(answer.headers))}::text[],
         ${column(({ answer }) => answer.body)}::text[]) as done (consumer_id, key, fence, status, headers, body)
       where c.consumer_id = done.consumer_id and c.key = done.key and c.fence = done.fence and c.completed_at is null
-      returning c.consumer_id, c.key::text
-    `.execute(this.#db);
+      returning c.consumer_id, c.key::text`;
+    const { rows } = await executePrepared(this.#database.sql, 'claims.complete', statement);
     const stored = new Set(rows.map((row) => `${row.consumer_id} ${row.key}`));
     return completions.map(({ claim }) => stored.has(identify(claim)));
   }
 
-  /** Gives the claim back: a repeat may take it at once. */
-  release(request: KeyedRequest, fence: string): Promise<boolean> {
-    return this.#change(request, fence, sql`lease_until = now(), last_attempt_at = now()`);
+  /**
+   * Erases the stored answers that name a member; returns how many. The claims stay completed, so that no repeat is
+   * executed. Of the headers only Location stays: an entity tag is a hash of the body.
+   */
+  eraseMember(memberId: string): Promise<number> {
+    const first = { consumer_id: '', key: firstKey };
+    return changeInSearch<KeyColumns>(
+      this.#database.bulk,
+      first,
+      (after) => sql<SearchedPiece<KeyColumns>>`
+        with piece as (
+          select consumer_id, key from idempotency_claims
+          where (consumer_id, key) > (${after.consumer_id}, ${after.key}::uuid)
+          order by consumer_id, key limit ${searchedAtOnce}
+        ), erased as (
+          update idempotency_claims c set response_body = null,
+            response_headers = jsonb_strip_nulls(jsonb_build_object('location', response_headers -> 'location'))
+          from piece
+          where c.consumer_id = piece.consumer_id and c.key = piece.key
+            and position(${memberId} in lower(response_body)) > 0
+          returning 1
+        )
+        select (select count(*)::integer from erased) as changed, (
+          select json_build_object('consumer_id', consumer_id, 'key', key) from piece
+          order by consumer_id desc, key desc limit 1) as last`,
+    );
+  }
+
+  /** Deletes completed claims that are older than the retention. */
+  async deleteExpired(): Promise<void> {
+    await sql`delete from idempotency_claims where completed_at <= now() - ${this.#retention}`.execute(
+      this.#database.bulk,
+    );
+  }
+
+  /**
+   * Takes unfinished claims whose last attempt is older than the retention. The order of times is that of the ledger:
+   * an owner that is alive has touched its claim since.
+   */
+  async takeAbandoned(): Promise<AbandonedClaim[]> {
+    const { rows } = await sql<AbandonedClaim>`
+      update idempotency_claims c set fence = c.fence + 1, lease_until = now() + ${interval(leaseSeconds)}
+      from (
+        select consumer_id, key from idempotency_claims
+        where completed_at is null and lease_until <= now() and last_attempt_at <= now() - ${this.#retention}
+        order by last_attempt_at limit ${abandonedAtOnce} for update skip locked
+      ) as abandoned
+      where c.consumer_id = abandoned.consumer_id and c.key = abandoned.key
+      returning c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  /** Gives the claim back: a repeat may take it at once. Where nothing was touched, it begins again. */
+  release(claim: ClaimKey, fence: string, isUntouched: boolean): Promise<boolean> {
+    const tag = isUntouched ? sql`null` : sql`entity_tag_before`;
+    return this.#change(
+      claim,
+      fence,
+      sql`lease_until = now(), last_attempt_at = now(), entity_tag_before = ${tag}`,
+    );
   }
 
   /** Frees the key, if the claim is unfinished and this is still its fence. */
-  async remove({ consumerId, key }: Completion['claim'], fence: string): Promise<void> {
+  async remove({ consumerId, key }: ClaimKey, fence: string): Promise<void> {
     await sql`
       delete from idempotency_claims
       where consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint and completed_at is null
-    `.execute(this.#db);
+    `.execute(this.#database.sql);
   }
 
-  remember(request: KeyedRequest, fence: string, entityTag: string): Promise<boolean> {
-    return this.#change(request, fence, sql`entity_tag_before = ${entityTag}`);
+  /** False, too, while a conditional write has leased the record that this one overwrites. */
+  remember(claim: ClaimKey, fence: string, entityTag: string): Promise<boolean> {
+    const isFree = sql`not exists (
+      select 1 from record_leases l where l.record = idempotency_claims.overwrites and ${isLive('l')})`;
+    return this.#change(claim, fence, sql`entity_tag_before = ${entityTag}`, isFree);
   }
 
-  async isOwner({ consumerId, key }: KeyedRequest, fence: string): Promise<boolean> {
+  async isOwner({ consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
     const { rows } = await sql<{ owned: boolean }>`
       select fence = ${fence}::bigint and lease_until > now() and completed_at is null as owned
       from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
-    `.execute(this.#db);
+    `.execute(this.#database.sql);
     return rows[0]?.owned ?? false;
   }
 
-  /** Changes an unfinished claim while its fence is still this one; tells whether it was. */
+  /** Changes an unfinished claim while its fence is still this one; returns whether it was. */
   async #change(
-    { consumerId, key }: KeyedRequest,
+    { consumerId, key }: ClaimKey,
     fence: string,
-    assignments: ReturnType<typeof interval>,
+    assignments: RawBuilder<unknown>,
+    condition: RawBuilder<unknown> = sql`true`,
   ): Promise<boolean> {
     const { numAffectedRows } = await sql`
       update idempotency_claims set ${assignments}
       where consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint and completed_at is null
-    `.execute(this.#db);
+        and ${condition}
+    `.execute(this.#database.sql);
     return numAffectedRows === 1n;
   }
 }
 
 /**
  * Completes a claim for a plan that outlives its request, in the transaction that ends the plan. The plan has a fence of
- * its own: whoever owns the claim by now, this is the answer. Without effect where the claim is completed or gone.
+ * its own, and its answer is the right one under any owner of the claim. No effect where the claim is completed or gone.
  */
 export async function completeForPlan(
-  transaction: Kysely<Tables>,
-  { consumerId, key, externalId }: Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'>,
+  transaction: Database['sql'],
+  { consumerId, key, externalId }: ClaimKey & Pick<KeyedRequest, 'externalId'>,
   { status, headers, body }: StoredAnswer,
 ): Promise<void> {
   await sql`
@@ -183,17 +247,12 @@ export async function completeForPlan(
   `.execute(transaction);
 }
 
-/** What one claim is known by; keys are in lower case. */
-export function identify({ consumerId, key }: Pick<KeyedRequest, 'consumerId' | 'key'>): string {
+/** What one claim is known by, as text. */
+export function identify({ consumerId, key }: ClaimKey): string {
   return `${consumerId} ${key}`;
 }
 
 /** As text: drivers differ in how they send arrays of bytes. */
 function hexFingerprint({ fingerprint }: KeyedRequest): string {
   return fingerprint.toString('hex');
-}
-
-/** A duration in SQL. */
-export function interval(seconds: number) {
-  return sql`make_interval(secs => ${seconds}::double precision)`;
 }

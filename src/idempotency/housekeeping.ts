@@ -1,80 +1,52 @@
-import { sql } from 'kysely';
 import type { Log } from '../observability/log.ts';
 import type { Database } from '../store/database.ts';
-import { ClaimsTable, interval, leaseSeconds, type StoredAnswer } from './claims-table.ts';
-
-/** Claims looked at in one run; the rest waits for the next. */
-const batch = 500;
+import { type AbandonedClaim, ClaimsTable } from './claims-table.ts';
+import type { StoredAnswer } from './keyed-request.ts';
+import { LeasesTable } from './leases-table.ts';
 
 /**
  * The answer of an interrupted creation whose record exists; undefined where there is none, or where the operation
- * leaves nothing to look for. Throws while the CRM can't tell.
+ * makes no record. Throws while the CRM can't be asked.
  */
-export type Settle = (operation: string, externalId: string) => Promise<StoredAnswer | undefined>;
+export type Reconcile = (operation: string, externalId: string) => Promise<StoredAnswer | undefined>;
 
 export interface HousekeepingOptions {
   database: Database;
   log: Log;
   retentionHours: number;
-  settle: Settle;
-}
-
-interface AbandonedClaim {
-  consumer_id: string;
-  key: string;
-  fence: string;
-  operation: string;
-  external_id: string;
+  reconcile: Reconcile;
 }
 
 /**
- * Clears the ledger: deletes answers that are older than the retention, and settles claims that nobody finished and
- * nobody came back for. Such a claim is taken over like any other, so that a repeat that comes just now waits; where
- * the record exists it is completed, and kept from then on; else it is deleted.
+ * Clears the ledger: deletes answers that are older than the retention and leases that have run out, and reconciles
+ * claims that were never finished and never repeated. Such a claim is taken over like any other, so that a repeat that
+ * comes just now waits; where the record exists it is completed, and kept from then on; else it is deleted.
  */
-export function createHousekeeping({ database, log, retentionHours, settle }: HousekeepingOptions) {
-  const db = database.sql;
+export function createHousekeeping({ database, log, retentionHours, reconcile }: HousekeepingOptions) {
   const claims = new ClaimsTable(database, retentionHours);
-  const retention = interval(retentionHours * 3600);
-
-  async function deleteExpired(): Promise<void> {
-    await sql`delete from idempotency_claims where completed_at <= now() - ${retention}`.execute(db);
-  }
-
-  /** The order of times is that of the ledger: an owner that is alive has touched its claim since. */
-  async function takeAbandoned(): Promise<AbandonedClaim[]> {
-    const { rows } = await sql<AbandonedClaim>`
-      update idempotency_claims c set fence = c.fence + 1, lease_until = now() + ${interval(leaseSeconds)}
-      from (
-        select consumer_id, key from idempotency_claims
-        where completed_at is null and lease_until <= now() and last_attempt_at <= now() - ${retention}
-        order by last_attempt_at limit ${batch} for update skip locked
-      ) as abandoned
-      where c.consumer_id = abandoned.consumer_id and c.key = abandoned.key
-      returning c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`.execute(db);
-    return rows;
-  }
+  const leases = new LeasesTable(database);
 
   async function finish({ consumer_id, key, fence, operation, external_id }: AbandonedClaim): Promise<void> {
-    const answer = await settle(operation, external_id);
+    const answer = await reconcile(operation, external_id);
     const claim = { consumerId: consumer_id, key };
     if (answer) await claims.complete([{ claim, fence, answer }]);
     else await claims.remove(claim, fence);
   }
 
   return {
-    /** Throws when a claim could not be settled; it is taken up again in a later run. */
+    /** Throws when a claim could not be reconciled; a later run takes it again. */
     async run(): Promise<void> {
-      await deleteExpired();
-      const abandoned = await takeAbandoned();
-      const outcomes: PromiseSettledResult<void>[] = [];
-      for (const claim of abandoned) outcomes.push(...(await Promise.allSettled([finish(claim)])));
-      const failed = outcomes.filter((outcome) => outcome.status === 'rejected');
+      await claims.deleteExpired();
+      await leases.clear();
+      const abandoned = await claims.takeAbandoned();
+      const results: PromiseSettledResult<void>[] = [];
+      for (const claim of abandoned) results.push(...(await Promise.allSettled([finish(claim)])));
+      const failed = results.filter((result) => result.status === 'rejected');
       if (abandoned.length > 0) {
         log.info({ claims: abandoned.length, failed: failed.length }, 'settled claims that nobody finished');
       }
-      // One that can't be settled now does not hold up the others; the job is repeated for it.
-      if (failed[0]) throw new Error('some claims could not be settled', { cause: failed[0].reason });
+      // One that can't be reconciled now does not hold up the others; the job is repeated for it.
+      if (failed[0]) throw new Error('some claims could not be reconciled', { cause: failed[0].reason });
     },
   };
 }

@@ -1,18 +1,13 @@
 import { timingSafeEqual } from 'node:crypto';
+import { now } from '../base/clock.ts';
 import { Problem } from '../base/problem.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
-import { isAway } from '../store/is-away.ts';
-import {
-  type ClaimRow,
-  ClaimsTable,
-  type Completion,
-  type EarlierClaim,
-  identify,
-  type KeyedRequest,
-  type StoredAnswer,
-} from './claims-table.ts';
-import { gather } from './gather.ts';
+import { isHung, isUnavailable, orUnavailable } from '../store/failures.ts';
+import { createBatcher } from './batcher.ts';
+import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
+import type { KeyedRequest, StoredAnswer } from './keyed-request.ts';
+import { LeasesTable } from './leases-table.ts';
 
 /*
  * The ledger of keyed writes. A claim is one row (consumer, key); it is in one of these states:
@@ -23,19 +18,20 @@ import { gather } from './gather.ts';
  *           lease over  v  │
  *                     unowned
  *
- *   owned      lease_until is in the future: a repeat is told to wait (409).
- *   unowned    lease_until has passed, because the owner gave it back (its outcome may change: a limit, a time-out)
+ *   owned      lease_until is in the future: a repeat is refused (409) and comes again later.
+ *   unowned    lease_until has passed, because the owner gave the claim back (its failure may pass: a limit, a time-out)
  *              or died. Exactly one repeat takes it over and continues the same record.
- *   completed  the answer is stored: a repeat gets it byte for byte.
+ *   completed  the answer is stored: a repeat gets it byte for byte. Where the answer was erased with a member's data
+ *              (`handoff member forget`), a repeat is refused, and not executed.
  *
  * Invariants: the External ID is stored before the CRM is called and never changes while the row lives; the fence
  * only grows; only the owner with the current fence completes or releases; all times are the database's clock.
  */
 
-/** Until this long after the claim nobody else can own it, whatever the request does: no need to ask again. */
+/** For this long after the claim nobody else can own it, whatever the request does: no need to ask again. */
 const certainMs = 5000;
 
-/** The right to carry out the request, and the record that it is about. */
+/** The right to execute the request, and the record that it is about. */
 export interface Claim {
   readonly consumerId: string;
   readonly key: string;
@@ -44,21 +40,29 @@ export interface Claim {
   readonly continued: boolean;
   /** Entity tag of the record from before the first write, if an owner got that far. */
   readonly before: string | undefined;
-  /** Stores the tag before the write, so that whoever continues can tell our change from another. */
-  rememberBefore(entityTag: string): Promise<void>;
+  /**
+   * For a write with If-Match, before it reads the record: keeps every replica from other writes to it until this one is
+   * done. Throws `idempotency_in_progress` while another one is under way.
+   */
+  leaseRecord(record: string): Promise<void>;
+  /**
+   * Stores the tag before the write, so that a later owner can tell our change from another. False where a write with
+   * If-Match has the record: nothing is stored, and the record is to be read again.
+   */
+  rememberBefore(entityTag: string): Promise<boolean>;
   /** To be called just before each call that writes. Throws `idempotency_in_progress` once replaced. */
   confirmOwnership(): Promise<void>;
 }
 
-/** An answer; `isStored` where the plan that came to it has completed the claim itself. */
+/** An answer; `isStored` where a plan has completed the claim with it already. */
 export type ExecutedAnswer = StoredAnswer & { isStored?: true };
 
 export interface Ledger {
   /**
-   * Carries the request out under its key, or answers from an earlier run. What `execute` returns is stored: a repeat
-   * gets it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
+   * Executes the request under its key, or answers from an earlier run. What `execute` returns is stored: a repeat gets
+   * it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
    * nothing is touched, and only a request that was answered before gets its answer. Throws `idempotency_key_reused`,
-   * `idempotency_in_progress`, `store_unavailable`, and whatever `execute` and `admit` throw.
+   * `idempotency_in_progress`, `store_unavailable`, and what `execute` and `admit` throw.
    */
   run(
     request: KeyedRequest,
@@ -71,22 +75,25 @@ export interface LedgerOptions {
   database: Database;
   metrics: Metrics;
   retentionHours: number;
-  /** Statements of each kind under way at once; what comes meanwhile shares the next. */
+  /** Statements of each kind in flight at most; requests that come meanwhile share the next. */
   statementsAtOnce: number;
 }
 
-/** Keeps statements short: other replicas may wait for the rows. */
-const mostInStatement = 100;
+/** Requests that share a statement at most: other replicas may wait for its rows. */
+const batchSize = 100;
 
 export function createLedger({ database, metrics, retentionHours, statementsAtOnce }: LedgerOptions): Ledger {
   const claims = new ClaimsTable(database, retentionHours);
-  const sharing = { atOnce: statementsAtOnce, most: mostInStatement };
-  const take = gather((requests: KeyedRequest[]) => claims.take(requests), isAway, {
-    ...sharing,
+  const leases = new LeasesTable(database);
+  const batching = { inFlight: statementsAtOnce, batchSize, isShared: isUnavailable, isHung };
+  const take = createBatcher({
+    ...batching,
+    execute: (requests: KeyedRequest[]) => claims.take(requests),
     identity: identify,
   });
-  const complete = gather((completions: Completion[]) => claims.complete(completions), isAway, {
-    ...sharing,
+  const complete = createBatcher({
+    ...batching,
+    execute: (completions: Completion[]) => claims.complete(completions),
     identity: ({ claim }) => identify(claim),
   });
   return {
@@ -94,24 +101,27 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
       const refusal = catchRefusal(admit);
       if (refusal)
         return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
-      const claimedAt = performance.now();
-      const row = await orUnavailable(() => take(request));
+      const claimedAt = now();
+      const row = await atStore(() => take(request));
       if (!row) {
-        const earlier = await orUnavailable(() => claims.find(request));
+        const earlier = await atStore(() => claims.find(request));
         return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
       }
       metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
+      const lease = recordLease(leases, request, row.fence);
       let answer: ExecutedAnswer;
       try {
-        answer = await execute(ownedClaim(claims, request, row, claimedAt));
+        answer = await execute(ownedClaim(claims, request, row, { claimedAt, lease }));
       } catch (error) {
-        // If even the release fails, the lease runs out by itself.
-        await claims.release(request, row.fence).catch(() => undefined);
+        // If even the release fails, the leases run out by themselves.
+        const hasWritten = await lease.endAfter(error).catch(() => true);
+        const isUntouched = !hasWritten && row.entity_tag_before === null;
+        await claims.release(request, row.fence, isUntouched).catch(() => undefined);
         throw error;
       }
       const isStored =
         answer.isStored ??
-        (await orUnavailable(() => complete({ claim: request, fence: row.fence, answer }), true));
+        (await atStore(() => complete({ claim: request, fence: row.fence, answer }), true));
       if (!isStored) throw inProgress();
       return { answer, replayed: false };
     },
@@ -127,7 +137,7 @@ function catchRefusal(admit: (() => void) | undefined): { error: unknown } | und
   }
 }
 
-/** A request that can't be carried out now; one that was carried out before is answered all the same. */
+/** A request that can't be executed now; one that was executed before gets its answer. */
 async function answerUnadmitted(
   claims: ClaimsTable,
   request: KeyedRequest,
@@ -139,7 +149,34 @@ async function answerUnadmitted(
   return answerFromEarlier(earlier, request, metrics);
 }
 
-function ownedClaim(claims: ClaimsTable, request: KeyedRequest, row: ClaimRow, claimedAt: number): Claim {
+/** The lease of one claim on the record that it writes, if it has taken one. */
+function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
+  let leased: string | undefined;
+  return {
+    async take(record: string): Promise<void> {
+      leased = record;
+      if (!(await atStore(() => leases.take(record, owner, fence)))) throw recordInUse();
+      if (await atStore(() => leases.isOverwritten(record))) throw recordInUse();
+    },
+    /**
+     * Where nobody knows whether the write took effect, it may take effect later: the lease stays until it runs out.
+     * False where there was a lease, and the record is certainly as it was.
+     */
+    async endAfter(error: unknown): Promise<boolean> {
+      const isUnknown = !(error instanceof Problem) || error.facts.outcomeUnknown === true;
+      if (leased === undefined || isUnknown) return true;
+      await leases.end(leased, owner, fence);
+      return false;
+    },
+  };
+}
+
+function ownedClaim(
+  claims: ClaimsTable,
+  request: KeyedRequest,
+  row: ClaimRow,
+  { claimedAt, lease }: { claimedAt: number; lease: ReturnType<typeof recordLease> },
+): Claim {
   const { consumerId, key } = request;
   return {
     consumerId,
@@ -147,17 +184,21 @@ function ownedClaim(claims: ClaimsTable, request: KeyedRequest, row: ClaimRow, c
     externalId: row.external_id,
     continued: row.continued,
     before: row.entity_tag_before ?? undefined,
+    leaseRecord: (record) => lease.take(record),
     async rememberBefore(entityTag) {
-      if (!(await orUnavailable(() => claims.remember(request, row.fence, entityTag)))) throw inProgress();
+      if (await atStore(() => claims.remember(request, row.fence, entityTag))) return true;
+      const mayBeLeased = request.overwrites !== undefined;
+      if (mayBeLeased && (await atStore(() => claims.isOwner(request, row.fence)))) return false;
+      throw inProgress();
     },
     async confirmOwnership() {
-      if (performance.now() - claimedAt < certainMs) return;
-      if (!(await orUnavailable(() => claims.isOwner(request, row.fence)))) throw inProgress();
+      if (now() - claimedAt < certainMs) return;
+      if (!(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
     },
   };
 }
 
-/** What to say to a request whose claim somebody else has, or had. */
+/** The answer to a request whose claim another request has, or had. */
 function answerFromEarlier(
   row: EarlierClaim | undefined,
   request: KeyedRequest,
@@ -171,8 +212,9 @@ function answerFromEarlier(
     idempotencyOutcomes.inc({ outcome: 'in_progress' });
     throw inProgress();
   }
-  idempotencyOutcomes.inc({ outcome: 'replayed' });
   const { response_status: status, response_headers: headers, response_body: body } = row;
+  if (body === null) throw answerErased(status, headers['location']);
+  idempotencyOutcomes.inc({ outcome: 'replayed' });
   return { status, headers, body };
 }
 
@@ -184,18 +226,26 @@ function keyReused(): Problem {
   });
 }
 
-/** What a repeat is told while the first request, or its plan, is under way. */
+/** The request is not executed again, although its answer is known no more. */
+function answerErased(status: number, location: string | undefined): Problem {
+  const where = location === undefined ? '' : ` Read ${location}.`;
+  const detail = `This request was executed before and answered ${status}. Its answer was erased with a member's data.`;
+  return new Problem('conflict', detail + where);
+}
+
+/** The answer to a repeat while the first request, or its plan, is under way. */
 export function inProgress(): Problem {
   const detail =
     'The first request with this Idempotency-Key is still running. Send the same request again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 
-async function orUnavailable<T>(work: () => Promise<T>, outcomeUnknown = false): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    const detail = 'The database that remembers idempotency keys is not available.';
-    throw new Problem('store_unavailable', detail, { retryAfter: 1, outcomeUnknown, cause });
-  }
+/** The answer to a write while another one has its record. */
+export function recordInUse(): Problem {
+  const detail = 'Another write to this record is still running. Send the same request again shortly.';
+  return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
+}
+
+function atStore<T>(work: () => Promise<T>, outcomeUnknown = false): Promise<T> {
+  return orUnavailable(work, { keeps: 'remembers idempotency keys', outcomeUnknown });
 }

@@ -21,7 +21,7 @@ export interface JobQueue {
   start(): Promise<void>;
   /** Lets the job that runs finish. */
   stop(): Promise<void>;
-  /** Does one job soon, whatever its schedule says. */
+  /** Does one job soon, apart from its schedule. */
   runSoon(name: string): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export interface JobQueueOptions {
 /** How often each replica shows how many jobs there are; pg-boss counts them every minute. */
 const depthSeconds = 15;
 
-/** How long a finished job can be looked at in the database. */
+/** How long a finished job is kept in the database, for operators. */
 const keepSeconds = 24 * 3600;
 
 /** How often each replica asks whether a job is due; schedules have a grain of a minute. */
@@ -54,7 +54,7 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
   async function start(): Promise<void> {
     await boss.start();
     for (const { name, cron, run, retries = 3 } of jobs) {
-      // `short`: one waiting at most, so that a long absence of the database does not pile jobs up.
+      // `short`: one waiting at most, so that jobs do not pile up while the database is unavailable.
       const queue = {
         policy: 'short',
         retryLimit: retries,
@@ -65,6 +65,7 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
       await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () => perform(name, run));
       await boss.schedule(name, cron);
     }
+    await removeOtherSchedules(boss, jobs);
     await showDepth();
     counting = setInterval(() => void showDepth(), depthSeconds * 1000).unref();
   }
@@ -79,7 +80,7 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
     }
   }
 
-  /** One small query for all queues: pg-boss keeps the counts. Unknown while the database is away. */
+  /** One small query for all queues: pg-boss keeps the counts. Unknown while the database is unavailable. */
   async function showDepth(): Promise<void> {
     const queues = await boss.getQueues(jobs.map(({ name }) => name)).catch(() => []);
     metrics.jobQueueDepth.reset();
@@ -104,4 +105,10 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
     },
     runSoon: async (name) => void (await boss.send(name)),
   };
+}
+
+/** Schedules of earlier versions, whose jobs no replica does any more. */
+async function removeOtherSchedules(boss: PgBoss, jobs: readonly Job[]): Promise<void> {
+  const names = new Set(jobs.map(({ name }) => name));
+  for (const { name } of await boss.getSchedules()) if (!names.has(name)) await boss.unschedule(name);
 }

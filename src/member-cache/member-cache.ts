@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { now } from '../base/clock.ts';
 import { CacheUnavailable, type SharedCache } from '../cache/shared-cache.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { member } from '../resources/members.ts';
-import type { StoredRecord } from '../resources/records.ts';
+import type { Records, StoredRecord } from '../resources/records.ts';
 
 /*
  * Members in the shared cache, one key each. The key is in one of these states:
@@ -11,16 +12,16 @@ import type { StoredRecord } from '../resources/records.ts';
  *                                 │                             │
  *                                 └────────── drop ─────────────┴──> empty
  *
- *   reading  holds the mark of one read, made anew for each. Only that read may replace it, and only while it is still
- *            there: a drop that came since the read began, a restart of Redis, an eviction, another read after any of
- *            them, and what was fetched is not stored. So no member is stored that a drop was meant for.
+ *   reading  holds a marker, a new one for each read. A read writes its marker into the key first and stores the member
+ *            only while the marker is still there: not after a drop since the read began, a restart of Redis, an
+ *            eviction, or another read after any of them. So no member is stored that a drop was meant for.
  *   cached   holds the member as the CRM had it when the read began, for `seconds` from then.
  *
  * No process keeps members of its own: a drop is one command, and done for all replicas.
  */
 
-/** Longer than a request lives; a mark whose reader died keeps others from storing for so long. */
-const markMs = 30_000;
+/** Longer than a request lives; a marker whose reader died keeps others from storing for so long. */
+const markerMs = 30_000;
 
 export interface MemberCacheOptions {
   cache: SharedCache;
@@ -37,11 +38,21 @@ export interface MemberCache {
   /** The member from the cache, else from `fetch`; what that finds is kept, and nothing where it finds nothing. */
   find(externalId: string, fetch: () => Promise<StoredRecord | undefined>): Promise<StoredRecord | undefined>;
   /**
-   * Drops the member on every replica. `since` is when its change was told (milliseconds since 1970): with the cache
-   * away for so long that whatever was cached before must have ended by itself, there is nothing left to drop. Throws
-   * `CacheUnavailable` until then.
+   * Drops the member on every replica. `since` is when its change was reported (milliseconds since 1970): where the
+   * cache has been unavailable for so long that all that was cached before has ended by itself, there is nothing left to
+   * drop. Throws `CacheUnavailable` until then.
    */
   drop(externalId: string, since: number): Promise<void>;
+}
+
+const keyPrefix = 'member:';
+
+/**
+ * Drops a member of every org that shares the cache; a read that is under way then stores nothing. Returns how many
+ * there were. Throws `CacheUnavailable`.
+ */
+export function forgetMember(cache: SharedCache, externalId: string): Promise<number> {
+  return cache.deleteMatching(keyPrefix, `:${externalId}`);
 }
 
 /** A member is never cached longer, whatever the settings of a replica say. */
@@ -49,24 +60,25 @@ const maxSeconds = 300;
 
 export function createMemberCache(options: MemberCacheOptions): MemberCache {
   const { cache, scope, seconds, metrics, clock = Date.now } = options;
-  const keyOf = (externalId: string) => `member:${scope}:${externalId}`;
+  const keyOf = (externalId: string) => `${keyPrefix}${scope}:${externalId}`;
 
-  async function look(key: string): Promise<{ record?: StoredRecord; mark?: string }> {
+  /** The cached member; where there is none and no other read is under way, the marker of this one. */
+  async function begin(key: string): Promise<{ record?: StoredRecord; marker?: string }> {
     const held = await cache.get(key);
     const record = parseRecord(held);
     if (record !== undefined) return { record };
     // Another read is under way: that one stores what it finds.
-    if (held !== undefined && isMark(held)) return {};
-    const mark = makeMark();
-    return (await cache.setIfEqual(key, held, mark, markMs)) ? { mark } : {};
+    if (held !== undefined && isMarker(held)) return {};
+    const marker = makeMarker();
+    return (await cache.setIfEqual(key, held, marker, markerMs)) ? { marker } : {};
   }
 
   return {
     async find(externalId, fetch) {
       if (seconds === 0) return fetch();
       const key = keyOf(externalId);
-      const began = performance.now();
-      const { record: cached, mark } = await orNothing(() => look(key), {});
+      const began = now();
+      const { record: cached, marker } = await orNothing(() => begin(key), {});
       if (cached !== undefined) {
         metrics.memberCacheHits.inc();
         return cached;
@@ -76,8 +88,8 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
       try {
         fetched = await fetch();
       } finally {
-        const left = seconds * 1000 - (performance.now() - began);
-        if (mark !== undefined) await settle(key, mark, left > 0 ? fetched : undefined, left);
+        const left = seconds * 1000 - (now() - began);
+        if (marker !== undefined) await end(key, marker, left > 0 ? fetched : undefined, left);
       }
       return fetched;
     },
@@ -85,27 +97,35 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
       try {
         await cache.delete(keyOf(externalId));
       } catch (error) {
-        const mayRemain = clock() - since <= maxSeconds * 1000 + markMs;
+        const mayRemain = clock() - since <= maxSeconds * 1000 + markerMs;
         if (mayRemain || !(error instanceof CacheUnavailable)) throw error;
       }
     },
   };
 
-  /** Stores what was fetched, or gives the place back. */
-  async function settle(
+  /** Stores what was fetched in place of the marker, or removes that. */
+  async function end(
     key: string,
-    mark: string,
+    marker: string,
     fetched: StoredRecord | undefined,
     ttlMs: number,
   ): Promise<void> {
     await orNothing(async () => {
-      if (fetched === undefined) await cache.deleteIfEqual(key, mark);
-      else await cache.setIfEqual(key, mark, JSON.stringify(fetched), ttlMs);
+      if (fetched === undefined) await cache.deleteIfEqual(key, marker);
+      else await cache.setIfEqual(key, marker, JSON.stringify(fetched), ttlMs);
     }, undefined);
   }
 }
 
-/** The cache says itself, in the log and in health, that it is away. */
+/** Reads one member through the cache. Writes, and decisions that depend on a member, ask the CRM itself. */
+export function cachedMembers(records: Records, cache: MemberCache): Pick<Records, 'find'> {
+  return {
+    find: (resource, externalId, call) =>
+      cache.find(externalId, () => records.find(resource, externalId, call)),
+  };
+}
+
+/** The cache itself reports in the log and in health that it is unavailable. */
 async function orNothing<T>(work: () => Promise<T>, nothing: T): Promise<T> {
   try {
     return await work();
@@ -115,15 +135,15 @@ async function orNothing<T>(work: () => Promise<T>, nothing: T): Promise<T> {
   }
 }
 
-function makeMark(): string {
+function makeMarker(): string {
   return `reading ${randomUUID()}`;
 }
 
-function isMark(held: string): boolean {
+function isMarker(held: string): boolean {
   return held.startsWith('reading ');
 }
 
-/** A cached member; undefined for what is none, or was stored by a version of the program with other fields. */
+/** A cached member; undefined for anything else, and for one that a version with other fields has stored. */
 function parseRecord(held: string | undefined): StoredRecord | undefined {
   if (held === undefined || !held.startsWith('{')) return undefined;
   try {

@@ -1,4 +1,6 @@
-/** What a resource tells of itself; `connected` is the least. */
+import { inTime } from '../base/in-time.ts';
+
+/** State of a resource, as the health report shows it. */
 export interface ConnectionState {
   connected: boolean;
   [fact: string]: unknown;
@@ -9,46 +11,77 @@ export interface HealthReport {
   [resource: string]: ConnectionState | string;
 }
 
-/** Looks whether one resource can be reached. */
+/** Checks whether one resource can be reached. */
 export type Probe = () => Promise<ConnectionState>;
 
-/** How long one look serves everybody: an endpoint that needs no credentials must not become a way to cause load. */
-const sharedForMs = 2000;
 const probeTimeoutMs = 2000;
 
 /**
  * Health of every configured resource, in the order given. The service is unavailable if and only if one of
- * `essential` is not connected; the others only show.
+ * `essential` is not connected; the others are only shown.
  */
 export function createHealth(probes: Record<string, Probe>, essential: readonly string[]) {
-  const looks = Object.entries(probes);
   return async function report(): Promise<HealthReport> {
-    const states = await Promise.all(looks.map(async ([name, look]) => [name, await look()] as const));
-    const down = states.some(([name, state]) => essential.includes(name) && !state.connected);
-    return { status: down ? 'unavailable' : 'ok', ...Object.fromEntries(states) };
+    const states = await Promise.all(
+      Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const),
+    );
+    const isDown = states.some(([name, state]) => essential.includes(name) && !state.connected);
+    return { status: isDown ? 'unavailable' : 'ok', ...Object.fromEntries(states) };
   };
+}
+
+/** How long one result of a probe is used, in milliseconds. */
+export interface ProbeLifetimes {
+  goodForMs: number;
+  /** The same for one that failed. */
+  badForMs: number;
 }
 
 /**
- * One look serves all callers for 2 s; one that fails or takes too long has found nothing. For probes that don't see
- * to that themselves.
+ * A probe whose result all callers share. The health endpoint is open to everybody: without this, it could be used to
+ * load other systems, to spend their quota or to run up their bill. `now` is in milliseconds.
  */
-export function shareProbe(probe: Probe): Probe {
-  let latest: Promise<ConnectionState> | undefined;
-  let takenAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (!latest || performance.now() - takenAt > sharedForMs) {
-      takenAt = performance.now();
-      latest = withTimeout(probe()).catch(() => ({ connected: false }));
+export class SharedProbe<T> {
+  readonly #probe: () => Promise<T>;
+  readonly #lifetimes: ProbeLifetimes;
+  readonly #now: () => number;
+  #last: { result: Promise<T>; isGood: boolean; until: number } | undefined;
+
+  constructor(probe: () => Promise<T>, lifetimes: ProbeLifetimes, now = () => performance.now()) {
+    this.#probe = probe;
+    this.#lifetimes = lifetimes;
+    this.#now = now;
+  }
+
+  /** Resolves or throws as the probe does: one that runs now, or the last one while its result may be used. */
+  async check(): Promise<T> {
+    if (this.#last !== undefined && this.#now() < this.#last.until) return this.#last.result;
+    // All callers wait for a probe that runs.
+    const entry = { result: this.#probe(), isGood: false, until: Number.POSITIVE_INFINITY };
+    this.#last = entry;
+    const { goodForMs, badForMs } = this.#lifetimes;
+    try {
+      const result = await entry.result;
+      entry.isGood = true;
+      entry.until = this.#now() + goodForMs;
+      return result;
+    } catch (error) {
+      entry.until = this.#now() + badForMs;
+      throw error;
     }
-    return latest;
-  };
+  }
+
+  /** A call has failed: the next check runs the probe again, even if the last one succeeded. */
+  noteFailure(): void {
+    if (this.#last?.isGood === true) this.#last = undefined;
+  }
 }
 
-async function withTimeout(look: Promise<ConnectionState>): Promise<ConnectionState> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<ConnectionState>((resolve) => {
-    timer = setTimeout(resolve, probeTimeoutMs, { connected: false });
-  });
-  return Promise.race([look, late]).finally(() => clearTimeout(timer));
+/** A probe for the health report: shared for 2 s, and not connected where it fails or takes more than 2 s. */
+export function shareProbe(probe: Probe): Probe {
+  const late = () => new Error('the probe took too long');
+  const check = (): Promise<ConnectionState> =>
+    inTime(probe(), probeTimeoutMs, late).catch(() => ({ connected: false }));
+  const shared = new SharedProbe(check, { goodForMs: 2000, badForMs: 2000 });
+  return () => shared.check();
 }

@@ -1,6 +1,5 @@
-import { pino } from 'pino';
-import { formatTimestamp } from '../base/timestamp.ts';
-import { createLineWriter } from './line-writer.ts';
+import { destination, pino } from 'pino';
+import { formatTimestamp } from '../base/clock.ts';
 
 /** The logger's interface for all modules: facts first, then a sentence. */
 export interface Log {
@@ -14,7 +13,7 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
 
 /**
  * JSON lines on standard output. Callers pass named facts only, never requests, headers or settings: what is not
- * passed cannot leak. Errors are reduced to name, message and stack. `facts` stand in every line.
+ * passed cannot leak. Errors are reduced to name, message and stack. `facts` are part of every line.
  */
 export function createLog(level: LogLevel, facts: object | null = null) {
   return pino(
@@ -34,4 +33,30 @@ function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
   return { name: error.name, message: error.message, stack: error.stack, ...cause };
+}
+
+/**
+ * Writes lines to standard output. The lines of one turn of the event loop are written together at its end: a system
+ * call for each line would cost a busy process more than the lines themselves. Nothing is kept longer, and an orderly
+ * exit writes what is left.
+ */
+function createLineWriter() {
+  let output: { write(text: string): unknown } | undefined;
+  let lines = '';
+  const flush = () => {
+    const text = lines;
+    lines = '';
+    if (text !== '') output?.write(text);
+  };
+  return {
+    write(line: string): void {
+      // Opened with the first line: many loggers never write any.
+      if (output === undefined) {
+        output = destination({ fd: 1, sync: true });
+        process.once('exit', flush);
+      }
+      if (lines === '') setImmediate(flush);
+      lines += line;
+    },
+  };
 }

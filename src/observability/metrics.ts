@@ -9,7 +9,7 @@ import {
 
 /**
  * Every metric of the service, declared in one place; labels have few values and never an id. With several workers
- * their metrics are added up: where a sum means nothing, the metric says by `aggregator` what to show instead.
+ * their metrics are added up: where a sum means nothing, `aggregator` names what to show instead.
  */
 export function createMetrics() {
   const registry = new Registry();
@@ -42,14 +42,14 @@ export function createMetrics() {
     ...memberMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
-      help: 'Keyed requests by what the ledger said.',
+      help: 'Keyed requests by their outcome in the ledger.',
       labelNames: ['outcome'] as const,
       registers,
     }),
   };
 }
 
-/** What is measured of partners, and of what is reserved with them. */
+/** Metrics of partners and reservations. */
 function partnerMetrics(registers: Registry[]) {
   return {
     partnerCallDuration: new Histogram({
@@ -63,7 +63,7 @@ function partnerMetrics(registers: Registry[]) {
       { outcome: 'needs_attention' },
       {
         name: 'handoff_reservation_outcomes_total',
-        help: 'Reservations by what they came to; needs_attention: a person has to look at it.',
+        help: 'Reservations by outcome; needs_attention: a person has to check it.',
         labelNames: ['outcome'] as const,
         registers,
       },
@@ -71,7 +71,7 @@ function partnerMetrics(registers: Registry[]) {
   };
 }
 
-/** What is measured of who gets in, and of what that is judged by. */
+/** Metrics of authentication and connections. */
 function accessMetrics(registers: Registry[]) {
   return {
     authenticationAttempts: new Counter({
@@ -88,7 +88,7 @@ function accessMetrics(registers: Registry[]) {
     }),
     auditAttemptsDropped: new Counter({
       name: 'handoff_audit_attempts_dropped_total',
-      help: 'Authentication attempts that never reached the database, which was away for too long; the log has them.',
+      help: 'Authentication attempts that never reached the database, which was unavailable for too long; the log has them.',
       registers,
     }),
     tlsHandshakeFailures: new Counter({
@@ -99,14 +99,14 @@ function accessMetrics(registers: Registry[]) {
   };
 }
 
-/** What is measured of the cache of members, and of the webhooks that drop them. */
+/** Metrics of the cache of members, and of the webhooks that invalidate it. */
 function memberMetrics(registers: Registry[]) {
   return {
     webhooks: startingAtZero(
       { result: 'dead' },
       {
         name: 'handoff_webhooks_total',
-        help: 'Webhooks by what became of them.',
+        help: 'Webhooks by result.',
         labelNames: ['result'] as const,
         registers,
       },
@@ -118,13 +118,13 @@ function memberMetrics(registers: Registry[]) {
     }),
     memberCacheMisses: new Counter({
       name: 'handoff_member_cache_misses_total',
-      help: 'Reads of one member that the shared cache had no answer for.',
+      help: 'Reads of one member that were not in the shared cache.',
       registers,
     }),
   };
 }
 
-/** What is measured of requests. */
+/** Metrics of requests. */
 function requestMetrics(registers: Registry[]) {
   return {
     httpRequestDuration: new Histogram({
@@ -139,6 +139,15 @@ function requestMetrics(registers: Registry[]) {
       help: 'Requests in flight.',
       registers,
     }),
+    connectionsEnded: startingAtZero(
+      { reason: 'limit' },
+      {
+        name: 'handoff_connections_ended_total',
+        help: 'Connections to the API that were refused beyond the limit, or cut off because answers were left unread.',
+        labelNames: ['reason'] as const,
+        registers,
+      },
+    ),
     rateLimitRefusals: new Counter({
       name: 'handoff_rate_limit_refusals_total',
       help: 'Requests that a rate limit refused, by limit.',
@@ -148,7 +157,7 @@ function requestMetrics(registers: Registry[]) {
   };
 }
 
-/** What is measured of the CRM. */
+/** Metrics of the CRM. */
 function crmMetrics(registers: Registry[]) {
   return {
     crmCallDuration: new Histogram({
@@ -179,13 +188,13 @@ function crmMetrics(registers: Registry[]) {
     ),
     crmApiUsage: new Gauge({
       name: 'handoff_crm_api_usage',
-      help: 'Calls that the org has used of its daily quota, as the CRM last told.',
+      help: 'Calls that the org has used of its daily quota, as the CRM last reported.',
       aggregator: 'max',
       registers,
     }),
     crmApiLimit: new Gauge({
       name: 'handoff_crm_api_limit',
-      help: 'Daily quota of calls of the org, as the CRM last told.',
+      help: 'Daily quota of calls of the org, as the CRM last reported.',
       aggregator: 'max',
       registers,
     }),
@@ -198,7 +207,7 @@ function crmMetrics(registers: Registry[]) {
   };
 }
 
-/** What is measured of the access token to the CRM, besides how it was come by. */
+/** Metrics of the access token in use. */
 function tokenMetrics(registers: Registry[]) {
   return {
     crmTokenAge: new ClockGauge({
@@ -216,7 +225,7 @@ function tokenMetrics(registers: Registry[]) {
   };
 }
 
-/** What is measured of how requests are gathered into calls, and held back. */
+/** Metrics of batches and of the queue before the CRM. */
 function gatheringMetrics(registers: Registry[]) {
   return {
     crmBatchSize: new Histogram({
@@ -239,7 +248,7 @@ function gatheringMetrics(registers: Registry[]) {
     }),
     crmRetries: new Counter({
       name: 'handoff_crm_retries_total',
-      help: 'Calls and records that were sent to the CRM again, by what they had met.',
+      help: 'Calls and records that were sent to the CRM again, by the failure before.',
       labelNames: ['reason'] as const,
       registers,
     }),
@@ -265,7 +274,7 @@ function startingAtZero<L extends string>(
   return counter;
 }
 
-/** A gauge that shows, whenever it is read, the seconds since it was last told to start anew. */
+/** A gauge of the seconds since its last `restart`, computed when it is read. */
 class ClockGauge extends Gauge {
   #startedAt: number | undefined;
 
@@ -279,7 +288,7 @@ class ClockGauge extends Gauge {
   }
 }
 
-/** A gauge for what changes far more often than it is read: whoever counts sets `level`, and it shows when asked. */
+/** A gauge for what changes far more often than it is read: `level` is set freely, and exported when it is read. */
 class LevelGauge extends Gauge {
   level = 0;
 
@@ -287,21 +296,6 @@ class LevelGauge extends Gauge {
     this.set(this.level);
     return super.get();
   }
-}
-
-/** What the parent of several workers knows by itself. */
-export function createGroupMetrics() {
-  const registry = new Registry();
-  const registers = [registry];
-  return {
-    registry,
-    workers: new Gauge({ name: 'handoff_workers', help: 'Worker processes that serve requests.', registers }),
-    workerEnds: new Counter({
-      name: 'handoff_worker_ends_total',
-      help: 'Worker processes that ended although nobody had asked them to, and were replaced.',
-      registers,
-    }),
-  };
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;

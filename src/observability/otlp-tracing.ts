@@ -24,23 +24,33 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { inTime } from '../base/in-time.ts';
 import type { Span, SpanAttributes } from '../base/span.ts';
 import type { TraceContext } from '../base/trace-context.ts';
 import type { Log } from './log.ts';
-import type { OtlpProtocol, Tracing, TracingOptions } from './tracing.ts';
 
-/** A collector that is away must not hold up the stop. */
+export interface OtlpTracingOptions {
+  env: NodeJS.ProcessEnv;
+  log: Log;
+  /** Of this program. */
+  version: string;
+  /** `dev`, `staging` or `prod`. */
+  environment: string;
+  protocol: OtlpProtocol;
+}
+
+export type OtlpProtocol = 'http/protobuf' | 'http/json';
+
+/** An unavailable collector must not hold up the stop. */
 const flushMs = 3000;
-/** What goes wrong with exports is said this often at most. */
-const complaintIntervalMs = 60_000;
+/** Failed exports are logged this often at most. */
+const warningIntervalMs = 60_000;
 
 /**
  * Tracing through OpenTelemetry's SDK. Endpoint, headers, time-out, compression and certificates are read by its
  * exporter from the standard variables, and the resource by its detector.
  */
-export async function openOtlpTracing(
-  options: TracingOptions & { protocol: OtlpProtocol },
-): Promise<Tracing> {
+export async function openOtlpTracing(options: OtlpTracingOptions) {
   const { env, log, version, environment, protocol } = options;
   const own = resourceFromAttributes({
     'service.name': 'handoff-gateway',
@@ -48,7 +58,7 @@ export async function openOtlpTracing(
     'deployment.environment.name': environment,
   });
   const named = detectResources({ detectors: [envDetector] });
-  const exporter = withComplaints(await createExporter(protocol), log);
+  const exporter = withWarnings(await createExporter(protocol), log);
   const provider = new TracerProvider({
     resource: defaultResource().merge(own).merge(named),
     sampler: createSampler(env, log),
@@ -56,12 +66,15 @@ export async function openOtlpTracing(
   });
   const tracer = provider.getTracer('handoff-gateway', version);
   return {
-    startRequest: (parent, describe) => {
+    startRequest: (
+      parent: TraceContext | undefined,
+      describe: () => { name: string; attributes: SpanAttributes },
+    ) => {
       const { name, attributes } = describe();
       const context = parent ? trace.setSpanContext(ROOT_CONTEXT, remoteContext(parent)) : ROOT_CONTEXT;
       return asSpan(tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context), tracer);
     },
-    stop: () => inTime(provider.shutdown(), log),
+    stop: () => endInTime(provider.shutdown(), log),
   };
 }
 
@@ -75,7 +88,7 @@ async function createExporter(protocol: OtlpProtocol): Promise<SpanExporter> {
 
 /**
  * OTEL_TRACES_SAMPLER and its argument. Only the samplers `parentbased_…` believe the caller whether to keep a trace;
- * left out it is `always_on`, since callers are strangers.
+ * the default is `always_on`, since a caller that is not authenticated yet must not decide it.
  */
 function createSampler(env: NodeJS.ProcessEnv, log: Log): Sampler {
   const name = env['OTEL_TRACES_SAMPLER'] || 'always_on';
@@ -130,15 +143,15 @@ function asSpan(recorded: RecordedSpan, tracer: Tracer): Span {
   };
 }
 
-/** Tells in the log that a collector does not take what it is sent: the SDK itself keeps silent. */
-function withComplaints(exporter: SpanExporter, log: Log): SpanExporter {
-  let complainedAt = Number.NEGATIVE_INFINITY;
+/** Logs that a collector refuses what it is sent: the SDK itself logs nothing. */
+function withWarnings(exporter: SpanExporter, log: Log): SpanExporter {
+  let warnedAt = Number.NEGATIVE_INFINITY;
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        const isDue = performance.now() - complainedAt > complaintIntervalMs;
+        const isDue = performance.now() - warnedAt > warningIntervalMs;
         if (result.error !== undefined && isDue) {
-          complainedAt = performance.now();
+          warnedAt = performance.now();
           log.warn({ reason: result.error.message, spans: spans.length }, 'traces could not be exported');
         }
         done(result);
@@ -148,16 +161,9 @@ function withComplaints(exporter: SpanExporter, log: Log): SpanExporter {
   };
 }
 
-async function inTime(flush: Promise<void>, log: Log): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, flushMs, 'the collector took too long');
+async function endInTime(flush: Promise<void>, log: Log): Promise<void> {
+  const late = () => new Error('the collector took too long');
+  await inTime(flush, flushMs, late).catch((error: unknown) => {
+    log.warn({ reason: String(error) }, 'the last traces could not be exported');
   });
-  const failed = flush.then(
-    () => undefined,
-    (error: unknown) => String(error),
-  );
-  const reason = await Promise.race([failed, late]);
-  clearTimeout(timer);
-  if (reason !== undefined) log.warn({ reason }, 'the last traces could not be exported');
 }

@@ -1,10 +1,10 @@
 import { type Span, type SpanAttributes, startPlainSpan } from '../base/span.ts';
 import type { TraceContext } from '../base/trace-context.ts';
-import type { Log } from './log.ts';
+import type { OtlpProtocol, OtlpTracingOptions } from './otlp-tracing.ts';
 
-/** Traces of the service: recorded where the standard variables ask for it, else only carried on. */
+/** Traces of the service: recorded where the standard variables ask for it, otherwise only passed on. */
 export interface Tracing {
-  /** Begins the span of a request; `parent` is what the caller sent. Only who records it asks for its description. */
+  /** Begins the span of a request; `parent` is what the caller sent. The description is made only if it is recorded. */
   startRequest(parent: TraceContext | undefined, describe: () => SpanDescription): Span;
   /** Sends what is recorded, for a few seconds at most. */
   stop(): Promise<void>;
@@ -21,24 +21,14 @@ export const plainTracing: Tracing = {
   stop: async () => {},
 };
 
-const protocols = ['http/protobuf', 'http/json'] as const;
-export type OtlpProtocol = (typeof protocols)[number];
-
-export interface TracingOptions {
-  env: NodeJS.ProcessEnv;
-  log: Log;
-  /** Of this program. */
-  version: string;
-  /** `dev`, `staging` or `prod`. */
-  environment: string;
-}
+const protocols: readonly OtlpProtocol[] = ['http/protobuf', 'http/json'];
 
 /**
- * Tracing as the variables of OpenTelemetry say: with an OTLP endpoint spans are sent there, otherwise nothing of
- * OpenTelemetry is even loaded. What the service cannot do is told in the log and leaves tracing off: a request never
- * depends on it.
+ * Tracing as OpenTelemetry's variables configure it. With an OTLP endpoint, spans are sent there; otherwise nothing of
+ * OpenTelemetry is loaded. A configuration that the service does not support is logged and leaves tracing off: no
+ * request depends on it.
  */
-export async function openTracing(options: TracingOptions): Promise<Tracing> {
+export async function openTracing(options: Omit<OtlpTracingOptions, 'protocol'>): Promise<Tracing> {
   const { env, log } = options;
   const endpoint = env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || env['OTEL_EXPORTER_OTLP_ENDPOINT'];
   const exporter = env['OTEL_TRACES_EXPORTER'] || 'otlp';

@@ -1,29 +1,35 @@
-import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
-import { createGroupMetrics } from './metrics.ts';
+import {
+  AggregatorRegistry,
+  Counter,
+  Gauge,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 
 /** All metrics of one worker at one moment, as they travel between processes. */
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
 /**
- * The metrics of several processes as those of one. Each metric says itself how it is put together (`aggregator`):
- * the sum, unless that would mean nothing.
+ * The metrics of several processes as those of one. Each metric defines how it is aggregated (`aggregator`): the sum,
+ * unless a sum would mean nothing.
  */
 export class WorkerMetrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly group = createGroupMetrics();
   readonly #latest = new Map<number, MetricsSnapshot>();
-  /** What workers that have ended had counted: without it the sums would fall, which reads as a restart of all. */
+  /** Counts of workers that have ended: without them the sums would fall, which looks like a restart of all workers. */
   #counted: MetricsSnapshot = [];
 
   take(pid: number, snapshot: MetricsSnapshot): void {
     this.#latest.set(pid, snapshot);
   }
 
-  /** Keeps what a worker that has ended had counted when it was last asked. */
+  /** Keeps the last known counts of a worker that has ended. */
   async keep(pid: number): Promise<void> {
     const snapshot = this.#latest.get(pid) ?? [];
     this.#latest.delete(pid);
-    // Gauges tell of now, and that worker has none.
+    // A gauge of an ended worker means nothing.
     const counted = snapshot.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
     this.#counted = await AggregatorRegistry.aggregate([this.#counted, counted]).getMetricsAsJSON();
   }
@@ -32,4 +38,19 @@ export class WorkerMetrics {
     const workers = AggregatorRegistry.aggregate([...this.#latest.values(), this.#counted]);
     return `${await workers.metrics()}\n${await this.group.registry.metrics()}`;
   }
+}
+
+/** Metrics of the parent of several workers. */
+export function createGroupMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    registry,
+    workers: new Gauge({ name: 'handoff_workers', help: 'Worker processes that serve requests.', registers }),
+    workerEnds: new Counter({
+      name: 'handoff_worker_ends_total',
+      help: 'Worker processes that ended unexpectedly and were replaced.',
+      registers,
+    }),
+  };
 }

@@ -1,21 +1,23 @@
-import type { PartStatus } from '../connectors/connector.ts';
-import type { BookingOrder } from '../connectors/crm.ts';
+import type { BookingOrder, PartStatus } from '../connectors/connector.ts';
 import { booking } from '../resources/quotes-and-bookings.ts';
 import type { Field } from '../resources/resource.ts';
 import type { Plan } from './plan.ts';
 
-/** Room that the partner's name for the table may take in the CRM booking's details, in UTF-16 code units. */
-const referenceRoom = 1000;
+/** How long the partner's reference may be in the CRM booking's details, in UTF-16 code units. */
+const longestReference = 1000;
 
-/** The reservation as the CRM's people see it: a booking whose details tell of the table. */
-export function bookingOrder(plan: PlanFacts, status: PartStatus): BookingOrder {
+/**
+ * The reservation as the CRM's people see it: a booking whose details describe the table. Without details once they are
+ * erased here: what the CRM has stays.
+ */
+export function bookingOrder(plan: PlanFacts & Pick<Plan, 'erasedAt'>, status: PartStatus): BookingOrder {
   const { order, partner } = plan;
   return {
     trip_id: order.tripId,
     member_id: order.table.memberId,
     name: order.name,
     source: partner,
-    details: detailsText(plan),
+    ...(!plan.erasedAt && { details: detailsText(plan) }),
     status,
   };
 }
@@ -24,7 +26,7 @@ type PlanFacts = Pick<Plan, 'order' | 'details' | 'partner' | 'table'>;
 
 /** Whether the CRM can hold the booking, whatever the partner calls the table; how long its details are at most. */
 export function longestDetails(order: Plan['order'], details: string | undefined, partner: string) {
-  const length = detailsText({ order, details, partner, table: undefined }).length + referenceRoom;
+  const length = detailsText({ order, details, partner, table: undefined }).length + longestReference;
   const { maxLength = Number.POSITIVE_INFINITY }: Field = booking.fields.details;
   return { length, maxLength, fits: length <= maxLength };
 }

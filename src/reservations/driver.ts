@@ -1,10 +1,10 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
-import type { StoredAnswer } from '../idempotency/claims-table.ts';
+import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { isResting, type Plan, type PlanState } from './plan.ts';
-import type { Move, Outcome, PlansTable } from './plans-table.ts';
+import type { Move, PlansTable, RequestOutcome } from './plans-table.ts';
 import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
 
 /** How long a failed step is left alone, in seconds: 1, 2, 4 ... */
@@ -12,11 +12,11 @@ const longestPause = 30;
 /** The partner's decision is asked for less and less often. */
 const longestPoll = 60;
 
-/** Moves plans on, step by step; whoever uses it owns the plan by its fence. */
+/** Moves plans on, step by step; the caller owns the plan by its fence. */
 export interface Driver {
   /**
-   * Drives until the keyed request is answered or nothing is left to do. Undefined where the plan came to somebody
-   * else meanwhile, or owed nothing. Throws what stopped it; the plan was given back then.
+   * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
+   * plan meanwhile, or it owed nothing. Throws what stopped it; the plan was given back then.
    */
   drive(plan: Plan, call: Call, options?: { fresh?: boolean }): Promise<StoredAnswer | undefined>;
 }
@@ -26,14 +26,24 @@ export interface DriverOptions {
   systems: Systems;
   log: Log;
   metrics: Metrics;
-  /** What the keyed request gets, now that its plan has come so far. */
-  answer: (plan: Plan, outcome: Outcome) => StoredAnswer;
+  /** The answer to the keyed request, from where its plan is now. */
+  answer: (plan: Plan, outcome: RequestOutcome) => StoredAnswer;
 }
 
 export function createDriver({ plans, systems, log, metrics, answer }: DriverOptions): Driver {
-  /** Carries out the next step; undefined where the plan is somebody else's by now. */
+  /** Executes the next step; undefined where another driver has the plan by now. */
   async function advance(plan: Plan, fresh: boolean, call: Call) {
-    const move = await takeStep({ plan, fresh, systems, call });
+    const move = await takeStep({ plan, fresh, systems, call }).catch(async (error: unknown) => {
+      if (await dropUntouched(plan, fresh, error)) throw error;
+      throw await giveBack(plan, error);
+    });
+    // From here on the step's call was made, also where the database can't store it.
+    return store(plan, move).catch(async (error: unknown) => {
+      throw await giveBack(plan, error);
+    });
+  }
+
+  async function store(plan: Plan, move: Move) {
     if (isSameAttention(plan, move)) {
       await plans.release(plan, move.again ?? 0);
       return undefined;
@@ -52,17 +62,17 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     }
   }
 
-  /** If even that fails, the lease runs out by itself. */
-  async function giveBack(plan: Plan, error: unknown): Promise<void> {
-    const [first, most] = error instanceof StillPending ? [firstPoll, longestPoll] : [1, longestPause];
-    await plans.release(plan, Math.min(most, first * 2 ** Math.min(plan.attempts, 10))).catch(() => {});
+  /** Deletes a plan whose first call failed before anything was made; false for any other. */
+  async function dropUntouched(plan: Plan, isFresh: boolean, error: unknown): Promise<boolean> {
+    const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
+    return isUntouched && (await plans.drop(plan).catch(() => false));
   }
 
-  /** Gives a plan back that could not go on; what to throw. */
-  async function fail(plan: Plan, isFresh: boolean, error: unknown): Promise<unknown> {
-    const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
-    if (isUntouched && (await plans.drop(plan).catch(() => false))) return error;
-    await giveBack(plan, error);
+  /** Gives a plan back that could not go on; what to throw. If even that fails, the lease runs out by itself. */
+  async function giveBack(plan: Plan, error: unknown): Promise<unknown> {
+    const [first, most] = error instanceof StillPending ? [firstPoll, longestPoll] : [1, longestPause];
+    const seconds = Math.min(most, first * 2 ** Math.min(plan.attempts, 10));
+    await plans.release(plan, seconds).catch(() => {});
     return error instanceof StillPending ? error : unfinished(error);
   }
 
@@ -71,9 +81,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
       let plan = started;
       let isFresh = fresh;
       for (;;) {
-        const moved = await advance(plan, isFresh, call).catch(async (error: unknown) => {
-          throw await fail(plan, isFresh, error);
-        });
+        const moved = await advance(plan, isFresh, call);
         if (!moved || moved.answer || isAtRest(moved.plan)) return moved?.answer;
         ({ plan } = moved);
         isFresh = true;
@@ -91,7 +99,7 @@ function isSameAttention(plan: Plan, move: Move): boolean {
   return move.attention !== undefined && move.attention === plan.attention;
 }
 
-/** Nothing was made, and nothing will come of it later. */
+/** Thrown by a step's call: nothing was made, and nothing will come of it later. */
 function isHarmless(error: unknown): boolean {
   return error instanceof Problem && !error.facts.outcomeUnknown;
 }

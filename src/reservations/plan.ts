@@ -1,12 +1,11 @@
-import type { ProblemCode } from '../base/problem.ts';
-import type { PartStatus } from '../connectors/connector.ts';
-import type { DiningOrder } from '../connectors/dining/order.ts';
-import type { KeyedRequest } from '../idempotency/claims-table.ts';
+import type { ProblemCode } from '../base/problems.ts';
+import type { PartStatus, TableOrder } from '../connectors/connector.ts';
+import type { KeyedRequest } from '../idempotency/keyed-request.ts';
 
 export interface ReservationOrder {
   tripId: string;
   name: string;
-  table: DiningOrder;
+  table: TableOrder;
 }
 
 /** How far a reservation is; the moves stand at the top of steps.ts. */
@@ -33,7 +32,7 @@ export const reservationStatuses = [
 ] as const;
 export type ReservationStatus = (typeof reservationStatuses)[number];
 
-/** Why there is no table, or why it stays: what the consumer is told. */
+/** Why there is no table, or why it stays, in words for the consumer. */
 export interface Refusal {
   code: ProblemCode;
   detail: string;
@@ -47,7 +46,7 @@ export interface Owed extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externa
   requestId: string;
 }
 
-/** A reservation as it is stored. */
+/** A reservation as it is stored. Once its personal data is erased, the order's guest and place are empty. */
 export interface Plan {
   id: string;
   state: PlanState;
@@ -66,11 +65,13 @@ export interface Plan {
   attempts: number;
   createdAt: Date;
   updatedAt: Date;
+  /** When its personal data was erased. */
+  erasedAt: Date | undefined;
 }
 
 const resting: ReadonlySet<PlanState> = new Set(['pending', 'confirmed', 'refused', 'failed', 'cancelled']);
 
-/** Whether nothing is to be done now; `pending` is looked at again later. */
+/** Whether nothing is to be done now; `pending` is checked again later. */
 export function isResting({ state }: Pick<Plan, 'state'>): boolean {
   return resting.has(state);
 }

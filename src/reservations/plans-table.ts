@@ -1,7 +1,9 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { Problem } from '../base/problem.ts';
-import { completeForPlan, interval, leaseSeconds, type StoredAnswer } from '../idempotency/claims-table.ts';
-import type { Database, Tables } from '../store/database.ts';
+import { type RawBuilder, sql } from 'kysely';
+import { completeForPlan } from '../idempotency/claims-table.ts';
+import type { StoredAnswer } from '../idempotency/keyed-request.ts';
+import type { Database } from '../store/database.ts';
+import { orUnavailable } from '../store/failures.ts';
+import { changeInPieces, firstFence, interval, leaseSeconds } from '../store/statements.ts';
 import type { Owed, Plan, PlanState, Refusal, ReservationOrder, ReservationStatus } from './plan.ts';
 
 /** A new reservation, as it is stored before anything is called. */
@@ -15,18 +17,18 @@ export interface NewPlan {
 }
 
 /** How a keyed request ended: what its answer is made from, beside the plan. */
-export type Outcome = 'made' | 'refused' | 'cancelled' | 'not_cancelled';
+export type RequestOutcome = 'made' | 'refused' | 'cancelled' | 'not_cancelled';
 
-/** What a step comes to: the next state, and what became known. */
+/** The result of a step: the next state, and what became known. */
 export interface Move {
   state: PlanState;
   table?: Plan['table'];
   refusal?: Refusal;
-  /** A person has to look at it. */
+  /** Why a person has to check it. */
   attention?: string;
   /** The keyed request gets its answer now, and this is how it ended. */
-  outcome?: Outcome;
-  /** Seconds after which the job looks at it again. */
+  outcome?: RequestOutcome;
+  /** Seconds after which the job checks it again. */
   again?: number;
 }
 
@@ -48,37 +50,56 @@ interface Row {
   attempts: number;
   created_at: Date;
   updated_at: Date;
+  erased_at: Date | null;
 }
 
-/** Above every fence of an earlier plan with the same id, which was dropped. */
-const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
+/** What `erase` did with a reservation of the member: false where it is not finished. */
+export interface ErasedPlan {
+  id: string;
+  state: PlanState;
+  status: ReservationStatus;
+  is_erased: boolean;
+}
+
+/** Reservations that one statement erases. */
+const erasedAtOnce = 500;
+
 const lease = interval(leaseSeconds);
 /** Answers show milliseconds: what is stored is what is shown. */
 const now = sql.raw("date_trunc('milliseconds', now())");
 const columns = sql.raw(
   `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
-   p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at`,
+   p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at,
+   p.erased_at`,
 );
-/** Owned anew: the fence tells this driver from all before. */
+/** A new owner: the fence tells this driver from all before. */
 const taken = sql`fence = p.fence + 1, lease_until = now() + ${lease}`;
 const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
 const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
 const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
-
 /**
- * The SQL of reservations; each move is one statement or one transaction, and the database's clock decides. What
- * requests wait for throws `store_unavailable`.
+ * Keeps of the order only what reads and a cancellation need: a field that is added to it is erased with the rest.
+ * Clients rely on a name being there.
  */
+const erasure = sql.raw(`
+  erased_at = date_trunc('milliseconds', now()), details = null, refusal = null,
+  ordered = jsonb_build_object('tripId', p.ordered -> 'tripId', 'name', '(erased)', 'table', jsonb_build_object(
+    'memberId', p.ordered #> '{table,memberId}', 'startAt', p.ordered #> '{table,startAt}',
+    'partySize', p.ordered #> '{table,partySize}', 'durationMinutes', p.ordered #> '{table,durationMinutes}',
+    'merchantId', '', 'serviceId', '',
+    'guest', jsonb_build_object('givenName', '', 'familyName', '', 'email', '', 'phone', '')))`);
+
+/** Plans of reservations. What requests wait for throws `store_unavailable`. */
 export class PlansTable {
-  readonly #db: Kysely<Tables>;
+  readonly #database: Database;
 
   constructor(database: Database) {
-    this.#db = database.sql;
+    this.#database = database;
   }
 
   /**
    * Stores a new plan and takes it; or takes the unfinished one that an earlier owner of the same key left. Undefined
-   * where somebody else drives it, or where it is done.
+   * where another driver has it, or where it is done.
    */
   async begin({ id, order, details, partner, tableToken, owed }: NewPlan): Promise<Begun | undefined> {
     const query = sql<Row & { fresh: boolean }>`
@@ -89,16 +110,17 @@ export class PlansTable {
       on conflict (id) do update set ${taken}
       where p.owed is not null and p.state in ${creating} and p.lease_until <= now()
       returning ${columns}, xmax = 0 as fresh`;
-    const { rows } = await orUnavailable(() => query.execute(this.#db));
+    // Lost on its way back, the plan may be there, and the job would drive it.
+    const { rows } = await atStore(() => query.execute(this.#database.sql), true);
     return rows[0] && { plan: toPlan(rows[0]), fresh: rows[0].fresh };
   }
 
   /**
    * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
-   * same key was interrupted. Asking the partner how a pending one stands gives way. Undefined where none of this fits.
+   * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
    */
   async beginCancel(id: string, owed: Owed): Promise<Plan | undefined> {
-    const rows = await this.#rows(sql`
+    const query = sql`
       update reservations p set ${taken}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
         state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end
@@ -106,11 +128,11 @@ export class PlansTable {
         or (p.attention is not null and p.lease_until <= now())
         or (p.state in ${cancelling} and p.lease_until <= now() and p.owed ->> 'consumerId' = ${owed.consumerId}
           and p.owed ->> 'key' = ${owed.key}))
-      returning ${columns}`);
-    return rows[0];
+      returning ${columns}`;
+    return (await this.#rows(query, true))[0];
   }
 
-  /** Takes one that nobody drives and that is due; several who ask at once get different ones. */
+  /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
   async takeDue(): Promise<Plan | undefined> {
     const rows = await this.#rows(sql`
       update reservations p set ${taken}
@@ -131,7 +153,7 @@ export class PlansTable {
   async move(
     plan: Plan,
     move: Move,
-    answer: (moved: Plan, outcome: Outcome) => StoredAnswer,
+    answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer,
   ): Promise<{ plan: Plan; answer?: StoredAnswer } | undefined> {
     const { owed } = plan;
     const { outcome } = move;
@@ -139,7 +161,7 @@ export class PlansTable {
       const [moved] = await this.#rows(moving(plan, move));
       return moved && { plan: moved };
     }
-    const inTransaction = async (transaction: Kysely<Tables>) => {
+    const inTransaction = async (transaction: Database['sql']) => {
       const [row] = (await moving(plan, move).execute(transaction)).rows;
       if (!row) return undefined;
       const moved = toPlan(row);
@@ -147,21 +169,21 @@ export class PlansTable {
       await completeForPlan(transaction, owed, stored);
       return { plan: moved, answer: stored };
     };
-    return orUnavailable(() => this.#db.transaction().execute(inTransaction));
+    return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }
 
-  /** Gives a plan back as it is; the job looks at it after so many seconds, a repeat may at once. */
+  /** Gives a plan back as it is; the job takes it after so many seconds, a repeat may at once. */
   async release({ id, fence }: Plan, seconds: number): Promise<void> {
     await sql`
       update reservations set lease_until = now(), next_attempt_at = now() + ${interval(seconds)},
         attempts = attempts + 1
-      where id = ${id} and fence = ${fence}::bigint`.execute(this.#db);
+      where id = ${id} and fence = ${fence}::bigint`.execute(this.#database.sql);
   }
 
-  /** Forgets a plan that made nothing, so that its key is free for another try; false where it is another's by now. */
+  /** Deletes a plan that made nothing, so that its key is free for another try; false where another driver has it. */
   async drop({ id, fence }: Plan): Promise<boolean> {
     const query = sql`delete from reservations where id = ${id} and fence = ${fence}::bigint`;
-    return (await query.execute(this.#db)).numAffectedRows === 1n;
+    return (await query.execute(this.#database.sql)).numAffectedRows === 1n;
   }
 
   async find(id: string): Promise<Plan | undefined> {
@@ -180,25 +202,55 @@ export class PlansTable {
   /** Whether a reservation needs the CRM booking that has its id. */
   async holds(id: string): Promise<boolean> {
     const query = sql`select 1 from reservations where id = ${id} and state not in ('cancelled', 'refused', 'failed')`;
-    const { rows } = await orUnavailable(() => query.execute(this.#db));
+    const { rows } = await atStore(() => query.execute(this.#database.sql));
     return rows.length > 0;
   }
 
   /** Whether another reservation than this has the partner's table. */
   async hasTable(reference: string, besides: string): Promise<boolean> {
     const query = sql`select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`;
-    return (await orUnavailable(() => query.execute(this.#db))).rows.length > 0;
+    return (await atStore(() => query.execute(this.#database.sql))).rows.length > 0;
   }
 
-  /** Deletes refused ones that are older; until then they keep their key's other requests from starting anew. */
+  /** Deletes refused ones that are older; until then another request with the same key can't start again. */
   async clearRefused(hours: number): Promise<void> {
     await sql`
       delete from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
-    `.execute(this.#db);
+    `.execute(this.#database.bulk);
   }
 
-  async #rows(query: RawBuilder<unknown>): Promise<Plan[]> {
-    const { rows } = await orUnavailable(() => query.execute(this.#db));
+  /**
+   * Erases the personal data of finished reservations that ended so many days ago, a piece at a time; returns how many.
+   * Throws what the database does.
+   */
+  eraseOlderThan(days: number): Promise<number> {
+    const statement = sql`
+      update reservations p set ${erasure} where id in (
+        select id from reservations
+        where erased_at is null and state in ${finished} and ends_at <= now() - ${interval(days * 86_400)}
+        limit ${erasedAtOnce} for update skip locked)`;
+    return changeInPieces(this.#database.bulk, erasedAtOnce, statement);
+  }
+
+  /**
+   * Erases the personal data in the finished reservations of a member; returns those that had any. One that is not
+   * finished still needs it. Throws what the database does.
+   */
+  async eraseMember(memberId: string): Promise<ErasedPlan[]> {
+    const { rows } = await sql<ErasedPlan>`
+      with mine as (
+        select id, state, status from reservations
+        where erased_at is null and ordered #>> '{table,memberId}' = ${memberId}
+      ), erased as (
+        update reservations p set ${erasure} from mine where p.id = mine.id and p.state in ${finished} returning p.id
+      )
+      select mine.id, state, status, erased.id is not null as is_erased from mine left join erased using (id)
+      order by mine.id`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  async #rows(query: RawBuilder<unknown>, outcomeUnknown = false): Promise<Plan[]> {
+    const { rows } = await atStore(() => query.execute(this.#database.sql), outcomeUnknown);
     return (rows as Row[]).map(toPlan);
   }
 }
@@ -210,7 +262,7 @@ export interface Begun {
 }
 
 function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome, again }: Move) {
-  // Whoever has its answer, or rests, drives no further.
+  // A driver that has the answer, or whose plan rests, drives no further.
   const ends = outcome !== undefined || again !== undefined;
   return sql<Row>`
     update reservations p set state = ${state}, attempts = 0, updated_at = ${now}, attention = ${attention ?? null},
@@ -243,14 +295,10 @@ function toPlan(row: Row): Plan {
     attempts: row.attempts,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    erasedAt: row.erased_at ?? undefined,
   };
 }
 
-async function orUnavailable<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    const detail = 'The database that keeps the reservations is not available.';
-    throw new Problem('store_unavailable', detail, { retryAfter: 1, cause });
-  }
+function atStore<T>(work: () => Promise<T>, outcomeUnknown = false): Promise<T> {
+  return orUnavailable(work, { keeps: 'keeps the reservations', outcomeUnknown });
 }

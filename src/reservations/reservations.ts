@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { type Call, startCall } from '../base/call.ts';
+import { startPolling } from '../base/poll.ts';
 import { Problem } from '../base/problem.ts';
-import type { StoredAnswer } from '../idempotency/claims-table.ts';
+import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { type Claim, type ExecutedAnswer, inProgress } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
-import { type Answers, answerTo } from './answers.ts';
 import { createDriver } from './driver.ts';
-import { lookAtParts } from './parts.ts';
-import type { Plan, ReservationOrder } from './plan.ts';
-import { PlansTable } from './plans-table.ts';
+import { isResting, type Plan, type ReservationOrder } from './plan.ts';
+import { PlansTable, type RequestOutcome } from './plans-table.ts';
 import { StillPending, type Systems } from './steps.ts';
-import { type ReservationView, viewOf } from './view.ts';
+import { type PartStates, type ReservationView, readParts, viewOf } from './view.ts';
 
 /** Reservations that span a table at the dining partner and a booking in the CRM. */
 export interface Reservations {
@@ -20,7 +19,7 @@ export interface Reservations {
   readonly partner: string;
   /**
    * Makes both parts or none, and completes the claim. Throws what may pass (the job goes on with it then, unless
-   * nothing was made), `idempotency_in_progress` where somebody else drives it, `store_unavailable`.
+   * nothing was made), `idempotency_in_progress` where another request drives it, `store_unavailable`.
    */
   create(order: NewReservation, claim: Claim, call: Call): Promise<ExecutedAnswer>;
   /** Cancels both parts, as `create` makes them. Throws `not_found`, `conflict`. */
@@ -34,8 +33,13 @@ export interface Reservations {
    * there is none.
    */
   takeDue(): Promise<(() => Promise<void>) | undefined>;
-  /** Forgets refused reservations whose answers are forgotten too. */
-  clear(): Promise<void>;
+}
+
+/** Builds answers as they leave the service, so that the job can store what the request would have got. */
+export interface Answers {
+  made(view: ReservationView): StoredAnswer;
+  refused(problem: Problem, requestId: string): StoredAnswer;
+  cancelled(): StoredAnswer;
 }
 
 export interface NewReservation {
@@ -49,11 +53,10 @@ export interface ReservationsOptions extends Omit<Systems, 'isOthersTable'> {
   log: Log;
   metrics: Metrics;
   answers: Answers;
-  retentionHours: number;
 }
 
 export function createReservations(options: ReservationsOptions): Reservations {
-  const { database, dining, answers, log, retentionHours } = options;
+  const { database, dining, answers, log } = options;
   const plans = new PlansTable(database);
   const driver = createDriver({
     ...options,
@@ -94,18 +97,17 @@ export function createReservations(options: ReservationsOptions): Reservations {
     async read(id, call) {
       const plan = await plans.find(id);
       if (!plan || plan.state === 'refused') return undefined;
-      return viewOf(plan, await lookAtParts(options, plan, call));
+      return viewOf(plan, await readParts(options, plan, call));
     },
     holds: (bookingId) => plans.holds(bookingId),
     async takeDue() {
       const plan = await plans.takeDue();
       return plan && (() => driveOn(plan));
     },
-    clear: () => plans.clearRefused(retentionHours),
   };
 }
 
-/** The claim is completed already; undefined: the plan came to somebody else. */
+/** The claim is completed already; undefined: another driver has taken the plan. */
 function stored(answer: StoredAnswer | undefined): ExecutedAnswer {
   if (!answer) throw inProgress();
   return { ...answer, isStored: true };
@@ -129,4 +131,64 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
     'conflict',
     `The reservation is just being ${doing}. Read it, and try again later with a new key.`,
   );
+}
+
+/** What a keyed request gets when its plan ends so. */
+function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {
+  if (outcome === 'made') return answers.made(viewOf(plan, knownParts(plan)));
+  if (outcome === 'cancelled') return answers.cancelled();
+  return answers.refused(problemOfRefusal(plan, outcome), plan.owed?.requestId ?? '');
+}
+
+/** As they were just made: the systems need not be asked. */
+function knownParts(plan: Plan): PartStates {
+  return { booking: isResting(plan) ? plan.state : 'pending', table: plan.table?.status };
+}
+
+function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'not_cancelled'): Problem {
+  if (outcome === 'not_cancelled' && attention !== undefined) {
+    return new Problem(
+      'crm_rejected',
+      'The table is cancelled, but the CRM refused to note it. The operator has to check it.',
+    );
+  }
+  const { code = 'partner_rejected', detail = 'The partner refused.', partnerCause } = refusal ?? {};
+  const rest =
+    attention === undefined
+      ? ''
+      : ' Its note in the CRM could not be taken back; the operator has to check it.';
+  return new Problem(code, detail + rest, partnerCause === undefined ? {} : { partnerCause });
+}
+
+/** Plans that the job drives at the same time: one that hangs must not hold up the others. */
+const drivenAtOnce = 8;
+
+/**
+ * Starts the job that finishes what requests have left: killed, given up, or waiting for the partner. Its end waits for
+ * the plans under way.
+ */
+export function startRecovery(reservations: Pick<Reservations, 'takeDue'>, log: Log): AsyncDisposable {
+  const underWay = new Set<Promise<void>>();
+
+  /** Takes what is due, until so many are under way. */
+  async function takeAllDue(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted && underWay.size < drivenAtOnce) {
+      const drive = await reservations.takeDue();
+      if (!drive) return;
+      const driving = drive().finally(() => {
+        underWay.delete(driving);
+        // More may be due than could be taken.
+        polling.wake();
+      });
+      underWay.add(driving);
+    }
+  }
+
+  const polling = startPolling({ what: 'unfinished reservations', check: takeAllDue, log });
+  return {
+    async [Symbol.asyncDispose]() {
+      await polling[Symbol.asyncDispose]();
+      await Promise.all(underWay);
+    },
+  };
 }

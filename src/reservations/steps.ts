@@ -1,13 +1,11 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
-import type { Attempt, Connector } from '../connectors/connector.ts';
-import type { CrmConnector } from '../connectors/crm.ts';
-import type { DiningOrder } from '../connectors/dining/order.ts';
+import type { Connector, CreateAttempt, CrmConnector, TableOrder } from '../connectors/connector.ts';
 import { member } from '../resources/members.ts';
 import type { Records } from '../resources/records.ts';
 import { bookingOrder } from './booking-order.ts';
 import type { Plan, PlanState, Refusal } from './plan.ts';
-import type { Move, Outcome } from './plans-table.ts';
+import type { Move, RequestOutcome } from './plans-table.ts';
 
 /*
  * A reservation is a plan, stored before the first call. One driver at a time moves it on: the request that made it,
@@ -31,27 +29,27 @@ import type { Move, Outcome } from './plans-table.ts';
  *
  *   making_booking        the member is looked up; the CRM booking, status pending, may or may not exist yet.
  *   booking_table         the CRM booking exists; the partner may have been asked for the table.
- *   writing_outcome       the table exists, or waits for the partner; the CRM booking is told so, until it is done.
+ *   writing_outcome       the table exists, or waits for the partner; the CRM booking gets its status, until that is done.
  *   undoing               there is no table; the CRM booking is deleted.
  *   pending               both exist, the consumer has its answer, and the partner is asked now and then.
  *   confirmed             both exist and refer to each other.
  *   refused               the answer was a refusal, and nothing is left. Reads know no such reservation.
  *   failed                the partner decided against it after the consumer had its answer.
  *   cancelling_table      the partner may have been asked to cancel. A refusal leads back to where it was.
- *   writing_cancellation  the table is cancelled; the CRM booking is told so.
+ *   writing_cancellation  the table is cancelled; the CRM booking gets its status.
  *
- * A state is stored before the call that belongs to it is made, so whoever takes over repeats that call, with the same
+ * A state is stored before the call that belongs to it is made, so the next owner repeats that call, with the same
  * token. Only a refusal leads back: a failure, a time-out and a lost answer leave the state, and the same call is made
  * again until it is known how it ended. Where the CRM refuses what must be written there (undoing, writing_outcome,
  * writing_cancellation), the plan keeps its state and is marked: it needs attention, and is tried again now and then.
- * The keyed request is answered, and its claim completed, in the transaction of the move that settles it.
+ * The keyed request is answered, and its claim completed, in the transaction of the move that decides its outcome.
  */
 
 /** The systems that a reservation spans. */
 export interface Systems {
   records: Records;
   crm: CrmConnector;
-  dining: Connector<DiningOrder>;
+  dining: Connector<TableOrder>;
   /** Whether the partner's table belongs to a reservation other than this. */
   isOthersTable(reference: string, id: string): Promise<boolean>;
 }
@@ -64,10 +62,10 @@ interface StepInput {
   call: Call;
 }
 
-/** Makes the call of one state and tells what follows. Throws what may pass: then the state stays. */
+/** Makes the call of one state and returns what follows. Throws what may pass: then the state stays. */
 type Step = (input: StepInput) => Promise<Move>;
 
-/** How long the partner's decision and a mended CRM are waited for, in seconds. */
+/** How long until the partner is asked again, or a call that the CRM has refused is repeated, in seconds. */
 export const firstPoll = 5;
 const attentionPause = 900;
 
@@ -176,12 +174,12 @@ export async function takeStep(input: StepInput): Promise<Move> {
 }
 
 /** The token is the reference: what has it is ours. */
-function ownAttempt(token: string, fresh: boolean): Attempt {
+function ownAttempt(token: string, fresh: boolean): CreateAttempt {
   return { token, repeated: !fresh, isOthers: async () => false };
 }
 
 /** The plan stays where it is, answered and marked. */
-function stuck({ state }: Plan, outcome: Outcome, attention: string): Move {
+function stuck({ state }: Plan, outcome: RequestOutcome, attention: string): Move {
   return { state, attention, outcome, again: attentionPause };
 }
 

@@ -1,5 +1,10 @@
+import type { Call } from '../base/call.ts';
+import { now } from '../base/clock.ts';
+import { Problem } from '../base/problem.ts';
 import type { PartStatus } from '../connectors/connector.ts';
+import { bookingOrder } from './booking-order.ts';
 import type { Plan, ReservationStatus } from './plan.ts';
+import type { Systems } from './steps.ts';
 
 /** A reservation as consumers see it. */
 export interface ReservationView {
@@ -20,16 +25,18 @@ export interface ReservationView {
   };
   created_at: string;
   updated_at: string;
+  /** When its personal data was erased, if it was. The name is `(erased)` then. */
+  erased_at?: string;
 }
 
 /** How both parts stand; undefined where there is none. */
-export interface Parts {
+export interface PartStates {
   booking: string | null | undefined;
   table: PartStatus | 'unknown' | undefined;
 }
 
 /** Joins what is stored with how the parts stand. */
-export function viewOf(plan: Plan, parts: Parts): ReservationView {
+export function viewOf(plan: Plan, parts: PartStates): ReservationView {
   const { order, table } = plan;
   return {
     id: plan.id,
@@ -47,12 +54,41 @@ export function viewOf(plan: Plan, parts: Parts): ReservationView {
     },
     created_at: plan.createdAt.toISOString(),
     updated_at: plan.updatedAt.toISOString(),
+    ...(plan.erasedAt && { erased_at: plan.erasedAt.toISOString() }),
   };
 }
 
-/** Confirmed means that both parts are there: where one is known to be gone, somebody has to look at it. */
-function statusOf({ state, status }: Plan, { booking, table }: Parts): ReservationStatus {
+/** Confirmed means that both parts are there: where one is known to be gone, a person has to check it. */
+function statusOf({ state, status }: Plan, { booking, table }: PartStates): ReservationStatus {
   if (state !== 'confirmed') return status;
   const isWhole = booking !== undefined && (table === 'confirmed' || table === 'unknown');
   return isWhole ? status : 'needs_attention';
+}
+
+/** How long a read waits for the two systems. */
+const readMs = 5000;
+
+/** How the parts stand now; both systems are asked at the same time. A part whose system can't be asked is unknown. */
+export async function readParts(
+  { crm, dining }: Pick<Systems, 'crm' | 'dining'>,
+  plan: Plan,
+  call: Call,
+): Promise<PartStates> {
+  const { order, table } = plan;
+  const bounded = { ...call, deadline: Math.min(call.deadline, now() + readMs) };
+  const [bookingPart, tablePart] = await Promise.all([
+    crm.retrieve(plan.id, bookingOrder(plan, 'confirmed'), bounded).catch(unknownPart),
+    table && dining.retrieve(table.reference, order.table, bounded).catch(unknownPart),
+  ]);
+  call.crmMs = bounded.crmMs;
+  return {
+    booking: bookingPart === 'unknown' ? bookingPart : bookingPart?.crmStatus,
+    table: tablePart === 'unknown' ? tablePart : tablePart?.status,
+  };
+}
+
+/** That part of the view is `unknown`; the other one is shown all the same. */
+function unknownPart(error: unknown): 'unknown' {
+  if (error instanceof Problem) return 'unknown';
+  throw error;
 }

@@ -7,14 +7,16 @@ import type { Resource } from './resource.ts';
  * Every method throws `Problem` with a code of the CRM (crm_rejected, crm_unavailable, crm_timeout ...).
  */
 export interface Records {
-  /** Throws `crm_unavailable` where a call would be turned away at once: a dead CRM, a queue that is full. */
+  /** Throws `crm_unavailable` where a call would be refused at once: the CRM is unavailable or the queue is full. */
   admit(call: Call): void;
+  /** The time by the clock that sets `updated_at`, in milliseconds since 1970: up to a second late, never early. */
+  now(): number;
   /**
-   * Inserts a record that carries the External ID in its unique field, so that any number of repeats makes one
-   * record. Where the record is there already, that is the result. Throws `member_not_found`.
+   * Inserts a record with the External ID in its unique field, so that any number of repeats makes one record. Where the
+   * record exists already, that is the result. Throws `member_not_found`.
    */
   create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
-  /** The same, and the record as it is then; undefined where somebody has deleted it already. */
+  /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
   create(
     resource: Resource,
     externalId: string,
@@ -24,12 +26,12 @@ export interface Records {
   ): Promise<StoredRecord | undefined>;
   /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
-  /** Newest first, ties broken by External ID (descending too); at most `limit` records. */
-  list(resource: Resource, query: ListQuery, call: Call): Promise<StoredRecord[]>;
+  /** Newest first, ties broken by External ID (descending too). The page must be released when it has left. */
+  list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage>;
   /**
    * Replaces the given fields. Throws `not_found` where the record is gone. Given the record as it was read, a change
-   * whose answer was lost is looked after and repeated where it was not done; given only its reference, it may end
-   * with `outcomeUnknown`.
+   * whose answer was lost is checked, and repeated where it was not done. Given only its reference, it may end with
+   * `outcomeUnknown`.
    */
   update(
     resource: Resource,
@@ -37,7 +39,7 @@ export interface Records {
     values: FieldValues,
     call: Call,
   ): Promise<void>;
-  /** The same, and the record as it is then; undefined where somebody has deleted it already. */
+  /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
   update(
     resource: Resource,
     record: StoredRecord,
@@ -57,7 +59,7 @@ export interface ReadBack {
 export type FieldValues = Readonly<Record<string, string | null>>;
 
 export interface RecordRef {
-  /** Identifier of the CRM's own. It leaves the service in the hand-off's answer only. */
+  /** The CRM's own identifier. It leaves the service in the hand-off's answer only. */
   nativeId: string;
 }
 
@@ -71,5 +73,25 @@ export interface ListQuery {
   filters: FieldValues;
   /** Position of the last record of the page before. */
   after?: { createdAt: string; id: string };
+  /** Most records. */
   limit: number;
+  /** Most bytes of all records together, as `represent` writes them in UTF-8; a first record may have more. */
+  maxBytes: number;
+  /** Called for each record as it is read; only what it makes of it is kept. */
+  represent: (values: FieldValues) => string;
+}
+
+export interface ListedRecord {
+  id: string;
+  createdAt: string;
+  /** The record as `represent` wrote it, in UTF-8. */
+  json: Buffer;
+}
+
+export interface RecordPage {
+  records: ListedRecord[];
+  /** There are records after these. */
+  hasMore: boolean;
+  /** Frees what bounds the memory of pages in progress. */
+  release: () => void;
 }

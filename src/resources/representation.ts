@@ -6,16 +6,16 @@ import type { Field, Resource } from './resource.ts';
 /** Writes a record as the JSON text that consumers see; fields in the order of the declaration. */
 export type Represent = (values: FieldValues) => string;
 
-/** Builds the writer once a resource: a member that is JSON text already is passed on as it is. */
+/** Builds the writer once a resource: a field that is JSON text already is copied as it is. */
 export function createRepresentation({ fields }: Resource): Represent {
-  const members = Object.entries(fields).map(([name, { kind }], index) => ({
+  const parts = Object.entries(fields).map(([name, { kind }], index) => ({
     name,
     prefix: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,
     isJson: kind === 'json',
   }));
   return (values) => {
     let text = '';
-    for (const { name, prefix, isJson } of members) {
+    for (const { name, prefix, isJson } of parts) {
       const value = values[name] ?? null;
       text += prefix + (isJson ? (value ?? 'null') : JSON.stringify(value));
     }
@@ -28,7 +28,7 @@ export function entityTag(representation: string): string {
   return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`;
 }
 
-/** Schema of the representation. A field that the service itself vouches for is never null. */
+/** Schema of the representation. Only `id`, which the service makes, is never null. */
 export function representationSchema(resource: Resource): TSchema {
   const { fields, name } = resource;
   const properties = Object.fromEntries(
@@ -46,7 +46,7 @@ export function schemaName({ name }: Resource): string {
   return `${name[0]?.toUpperCase()}${name.slice(1)}`;
 }
 
-/** What is stored in the CRM by others may be empty, or not of the field's type. */
+/** Values in the CRM may be empty, or not of the field's type. */
 function orNull({ schema }: Field): TSchema {
   const { description, ...type } = schema as TSchema & { description?: string };
   return Type.Union([type, Type.Null()], description === undefined ? {} : { description });
@@ -54,21 +54,23 @@ function orNull({ schema }: Field): TSchema {
 
 /** Schema of the body that creates a record. */
 export function creationSchema(resource: Resource): TSchema {
-  const writable = Object.entries(resource.fields).filter(([, field]) => field.writable);
-  return Type.Object(
-    Object.fromEntries(
-      writable.map(([key, { schema, required }]) => [key, required ? schema : Type.Optional(schema)]),
-    ),
-    { additionalProperties: false, title: `New${schemaName(resource)}` },
+  const properties = writableProperties(resource, ({ schema, required }) =>
+    required ? schema : Type.Optional(schema),
   );
+  return Type.Object(properties, { additionalProperties: false, title: `New${schemaName(resource)}` });
 }
 
 /** Schema of the body that changes a record: any of the writable fields, at least one. */
 export function changeSchema(resource: Resource): TSchema {
-  const writable = Object.entries(resource.fields).filter(([, field]) => field.writable);
-  return Type.Object(Object.fromEntries(writable.map(([key, { schema }]) => [key, Type.Optional(schema)])), {
+  const properties = writableProperties(resource, ({ schema }) => Type.Optional(schema));
+  return Type.Object(properties, {
     additionalProperties: false,
     minProperties: 1,
     title: `${schemaName(resource)}Change`,
   });
+}
+
+function writableProperties({ fields }: Resource, property: (field: Field) => TSchema) {
+  const writable = Object.entries(fields).filter(([, field]) => field.writable);
+  return Object.fromEntries(writable.map(([key, field]) => [key, property(field)]));
 }

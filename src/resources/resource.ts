@@ -86,7 +86,7 @@ export function json(column: string, options: FieldOptions & { maxLength: number
   return { ...field('json', { path: column }, schema, options), maxLength: options.maxLength };
 }
 
-/** A moment that the CRM sets: RFC 3339 UTC with milliseconds; the CRM's own grain is one second. */
+/** A moment that the CRM sets: RFC 3339 UTC with milliseconds; the CRM's own resolution is one second. */
 export function timestamp(column: string, options: FieldOptions): Field<TString> {
   const { description, example } = options;
   const schema = Type.String({ format: 'date-time', maxLength: 24, description, examples: [example] });

@@ -4,7 +4,7 @@ import { SecretsUnavailable } from './secrets-manager.ts';
 /** Most pages of a list, of 100 names each. */
 const maxPages = 500;
 
-/** The service said no, with one of its documented errors that the caller knows what to do about. */
+/** The service refused with one of its documented errors, which the caller can handle. */
 export class AwsRefusal extends Error {
   override readonly name = 'AwsRefusal';
   /** Such as `ResourceNotFoundException`. */
@@ -27,16 +27,23 @@ const documented = [
   'InvalidParameterException',
 ];
 
+export interface AwsCallsOptions {
+  /** Undefined: as the SDK finds it in its own variables and files. */
+  region: string | undefined;
+  /** For one call with all its attempts. */
+  timeoutMs: number;
+}
+
 /**
  * The calls of AWS Secrets Manager that the adapter needs (AWS Secrets Manager API Reference), each with a time limit
  * over all its attempts. Every call throws `AwsRefusal` or `SecretsUnavailable`. The SDK is loaded with the first call.
  */
 export class AwsCalls {
-  readonly #timeoutMs: number;
+  readonly #options: AwsCallsOptions;
   #loading: Promise<Client> | undefined;
 
-  constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
+  constructor(options: AwsCallsOptions) {
+    this.#options = options;
   }
 
   /** The current version. */
@@ -44,7 +51,7 @@ export class AwsCalls {
     const found = await this.#send('GetSecretValue', (client, options) =>
       client.getSecretValue({ SecretId: name, VersionStage: 'AWSCURRENT' }, options),
     );
-    // Somebody may have stored a file by the command line, which makes it binary.
+    // A file that was stored with the AWS command line is binary.
     const value = found.SecretString ?? Buffer.from(found.SecretBinary ?? []).toString('utf8');
     return { value, version: found.VersionId ?? '', stages: found.VersionStages ?? [] };
   }
@@ -117,18 +124,19 @@ export class AwsCalls {
     work: (client: Client, options: { abortSignal: AbortSignal }) => Promise<T>,
   ): Promise<T> {
     try {
-      this.#loading ??= load(this.#timeoutMs);
-      return await work(await this.#loading, { abortSignal: AbortSignal.timeout(this.#timeoutMs) });
+      this.#loading ??= load(this.#options);
+      return await work(await this.#loading, { abortSignal: AbortSignal.timeout(this.#options.timeoutMs) });
     } catch (error) {
       throw translate(call, error);
     }
   }
 }
 
-async function load(timeoutMs: number): Promise<Client> {
+async function load({ region, timeoutMs }: AwsCallsOptions): Promise<Client> {
   const { SecretsManager } = await import('@aws-sdk/client-secrets-manager');
   return new SecretsManager({
-    // Three attempts with back-off, the SDK's own; each has a share of the time.
+    ...(region && { region }),
+    // Three attempts with back-off, the SDK's own; each gets part of the time.
     requestHandler: {
       connectionTimeout: timeoutMs / 4,
       requestTimeout: timeoutMs / 2,
@@ -137,7 +145,7 @@ async function load(timeoutMs: number): Promise<Client> {
   });
 }
 
-/** Errors by name, and what whoever runs the gateway can do. The first row that fits holds. */
+/** Errors by name, and what the operator can do. The first row that matches counts. */
 const advice: [name: RegExp, advice: string][] = [
   [
     /^(Throttl|TooManyRequests|RequestLimitExceeded|LimitExceeded)/,
@@ -155,8 +163,8 @@ const advice: [name: RegExp, advice: string][] = [
 ];
 
 /**
- * Only names of errors are passed on. Their messages stay out, for that of a wrong signature quotes the request with
- * its session token, and so does the error as a cause.
+ * Only names of errors are passed on. The message of a wrong signature quotes the request with its session token, and so
+ * does the error as a cause.
  */
 function translate(call: string, error: unknown): Error {
   const { name = 'Error', message = '', code = '', $metadata = {} } = error as Facts;

@@ -1,12 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SharedProbe } from '../observability/health.ts';
 import { AwsCalls, AwsRefusal } from './aws-calls.ts';
-import { checkSecretName, isSecretName, maxSecretBytes } from './secret-name.ts';
-import { type Secret, type SecretsManager, SecretsUnavailable, VersionConflict } from './secrets-manager.ts';
-import { createSharedProbe, type SharedProbe } from './shared-probe.ts';
+import {
+  checkSecretName,
+  isSecretName,
+  maxSecretBytes,
+  probeLifetimes,
+  type Secret,
+  type SecretsManager,
+  SecretsUnavailable,
+  VersionConflict,
+} from './secrets-manager.ts';
 
 export interface AwsOptions {
   /** What the names of all secrets of the gateway begin with, a last slash included. */
   prefix: string;
+  /** Undefined: as the SDK finds it in its own variables and files. */
+  region?: string | undefined;
   /** For one call with all its attempts. 10 s when not given. */
   timeoutMs?: number | undefined;
 }
@@ -19,12 +29,14 @@ const deletedStage = 'HANDOFF_DELETED';
 /** How long a create waits for a deletion of the same secret, which the service does in the background. */
 const deletionWaitMs = 5000;
 const deletionPollMs = 250;
+/** Reads of what a list lacks that run at once. */
+const parallelReads = 16;
 
 /**
  * Secrets in AWS Secrets Manager (AWS Secrets Manager API Reference). A version here is a version id of the service,
  * which is never used twice. The service has no conditional write, but it moves the stage AWSCURRENT only away from
  * the version that the caller names: a write adds a version under another stage and then moves AWSCURRENT to it from
- * the version that the writer saw. A deletion does the same with a version that stands for nothing, and then removes
+ * the version that the writer saw. A deletion does the same with a version that stands for a deleted secret, and then removes
  * the secret at once, without a recovery window. `watch` reports nothing.
  */
 export function createAwsSecretsManager(options: AwsOptions): SecretsManager {
@@ -35,22 +47,23 @@ class AwsSecretsManager implements SecretsManager {
   readonly kind = 'aws';
   readonly #prefix: string;
   readonly #calls: AwsCalls;
-  readonly #health: SharedProbe;
+  readonly #health: SharedProbe<void>;
   /**
    * Names that were there when they were last read or written here. Lists of the service may lack what is newer than
-   * five minutes: without these, a consumer that has just been made would be forgotten again.
+   * five minutes: without these, a consumer that was just created would be lost again. Names that a list lacks are read,
+   * since the secret may also have been deleted elsewhere.
    */
   readonly #seen = new Set<string>();
 
-  constructor({ prefix, timeoutMs = 10_000 }: AwsOptions) {
+  constructor({ prefix, region, timeoutMs = 10_000 }: AwsOptions) {
     this.#prefix = prefix;
-    this.#calls = new AwsCalls(timeoutMs);
-    this.#health = createSharedProbe(() => this.#guard(() => this.#calls.ping(prefix)));
+    this.#calls = new AwsCalls({ region, timeoutMs });
+    this.#health = new SharedProbe(() => this.#guard(() => this.#calls.ping(prefix)), probeLifetimes);
   }
 
   async read(name: string): Promise<Secret | undefined> {
     checkSecretName(name);
-    const found = await this.#guard(() => this.#look(name));
+    const found = await this.#guard(() => this.#find(name));
     return found === 'absent' || found === 'being deleted' ? undefined : found;
   }
 
@@ -79,8 +92,19 @@ class AwsSecretsManager implements SecretsManager {
     checkSecretName(folder);
     const listed = await this.#guard(() => this.#calls.listNames(`${this.#prefix}${folder}/`));
     const names = new Set(listed.map((name) => name.slice(this.#prefix.length)).filter(isSecretName));
-    for (const name of this.#seen) if (name.startsWith(`${folder}/`)) names.add(name);
+    const others = [...this.#seen].filter((name) => name.startsWith(`${folder}/`) && !names.has(name));
+    for (const name of await this.#stillThere(others)) names.add(name);
     return [...names].sort();
+  }
+
+  async #stillThere(names: readonly string[]): Promise<string[]> {
+    const found: string[] = [];
+    const waiting = names.values();
+    const readWaiting = async () => {
+      for (const name of waiting) if ((await this.read(name)) !== undefined) found.push(name);
+    };
+    await Promise.all(Array.from({ length: parallelReads }, readWaiting));
+    return found;
   }
 
   /** The service has no notifications without further services, and polling costs: changes show when secrets are read. */
@@ -96,7 +120,7 @@ class AwsSecretsManager implements SecretsManager {
     return this.#calls.close();
   }
 
-  async #look(name: string): Promise<Secret | 'absent' | 'being deleted'> {
+  async #find(name: string): Promise<Secret | 'absent' | 'being deleted'> {
     try {
       const { value, version, stages } = await this.#calls.get(this.#prefix + name);
       if (stages.includes(deletedStage)) return this.#gone(name, 'being deleted');
@@ -126,7 +150,7 @@ class AwsSecretsManager implements SecretsManager {
       } catch (error) {
         if (!isInTheWay(error)) throw error;
       }
-      const found = await this.#look(name);
+      const found = await this.#find(name);
       if (typeof found === 'object') {
         if (found.version === version) return version;
         throw this.#conflict(name);
@@ -145,12 +169,12 @@ class AwsSecretsManager implements SecretsManager {
       return version;
     } catch (error) {
       if (!(error instanceof AwsRefusal)) throw error;
-      return this.#settle(name, error, expected, version);
+      return this.#reconcile(name, error, expected, version);
     }
   }
 
-  /** After a refusal: which version is current says what happened, more surely than the words of the service. */
-  async #settle(name: string, refusal: AwsRefusal, expected: string, version: string): Promise<string> {
+  /** After a refusal, the current version shows what happened, more surely than the error of the service. */
+  async #reconcile(name: string, refusal: AwsRefusal, expected: string, version: string): Promise<string> {
     const current = await this.#calls.get(this.#prefix + name).catch((error: unknown) => {
       if (error instanceof AwsRefusal) return undefined;
       throw error;
@@ -162,7 +186,7 @@ class AwsSecretsManager implements SecretsManager {
     throw this.#conflict(name);
   }
 
-  /** What no caller knows how to handle becomes `SecretsUnavailable`, and health looks again after a failure. */
+  /** Refusals that nothing else handles become `SecretsUnavailable`; after a failure the next health check probes again. */
   async #guard<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -175,7 +199,7 @@ class AwsSecretsManager implements SecretsManager {
   }
 
   #conflict(name: string): VersionConflict {
-    return new VersionConflict(`${this.#prefix}${name} in AWS Secrets Manager was changed by somebody else`);
+    return new VersionConflict(`${this.#prefix}${name} in AWS Secrets Manager was changed by another writer`);
   }
 
   #tooLarge(name: string): SecretsUnavailable {

@@ -6,8 +6,15 @@ import { promisify } from 'node:util';
 import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
 import { acquireFileLock } from '../base/file-lock.ts';
 import { watchFolder } from './folder-watch.ts';
-import { checkSecretName, isSecretName, maxSecretBytes } from './secret-name.ts';
-import { type Secret, type SecretsManager, SecretsUnavailable, VersionConflict } from './secrets-manager.ts';
+import {
+  checkSecretName,
+  isSecretName,
+  maxSecretBytes,
+  type Secret,
+  type SecretsManager,
+  SecretsUnavailable,
+  VersionConflict,
+} from './secrets-manager.ts';
 
 const open = promisify(fs.open);
 const read = promisify(fs.read);
@@ -81,8 +88,8 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
 }
 
 /**
- * A folder that is not there yet holds no secrets; one that was there and is gone (a mount that was lost) must not be
- * taken for that, or every consumer would be revoked. Throws `SecretsUnavailable`.
+ * A folder that does not exist yet holds no secrets. One that existed and is gone (a lost mount) must not count as
+ * empty, or every consumer would be revoked. Throws `SecretsUnavailable`.
  */
 function createRootCheck(dir: string): () => Promise<void> {
   let wasThere = false;
@@ -129,12 +136,12 @@ async function underLock<T>(dir: string, path: string, work: () => Promise<T>): 
 
 async function checkVersion(path: string, expected: string | null): Promise<void> {
   const found = (await readSecret(path))?.version ?? null;
-  if (found !== expected) throw new VersionConflict(`${path} was changed by somebody else`);
+  if (found !== expected) throw new VersionConflict(`${path} was changed by another writer`);
 }
 
 /**
- * Opening and reading take their turns in the thread pool; asking about the open file and closing it cost less than
- * such a turn. It matters with many thousand secrets.
+ * Opening and reading use the thread pool; stat and close of the open file cost less than a hop to another thread. This
+ * matters with many thousand secrets.
  */
 async function readSecret(path: string): Promise<Secret | undefined> {
   try {
@@ -156,7 +163,7 @@ async function readSecret(path: string): Promise<Secret | undefined> {
   }
 }
 
-/** All of a file, also of one that somebody is just lengthening. */
+/** The whole file, also one that is growing. */
 async function readWhole(file: number, path: string, size: number): Promise<Buffer> {
   if (size > maxSecretBytes) throw unavailable(path, `${maxSecretBytes} bytes are the most`);
   const buffer = Buffer.allocUnsafe(size + 1);

@@ -29,6 +29,7 @@ class FolderWatch {
   readonly #watched = new Map<string, Watched>();
   #gathering: NodeJS.Timeout | undefined;
   #polling: NodeJS.Timeout | undefined;
+  readonly #replacements: NodeJS.Timeout;
   #stopped = false;
 
   constructor(folder: string, changed: () => void, watchOne: typeof watch) {
@@ -36,12 +37,14 @@ class FolderWatch {
     this.#changed = changed;
     this.#watchOne = watchOne;
     this.#rescan();
+    this.#replacements = setInterval(() => this.#noticeReplacement(), pollMs).unref();
   }
 
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#gathering);
     clearInterval(this.#polling);
+    clearInterval(this.#replacements);
     for (const path of [...this.#watched.keys()]) this.#unwatch(path);
   }
 
@@ -86,6 +89,12 @@ class FolderWatch {
       this.#poll();
     }
     return true;
+  }
+
+  /** A mount, or another folder under the same name: the folder that is watched reports nothing of it. */
+  #noticeReplacement(): void {
+    if (this.#polling !== undefined) return;
+    if (statFolder(this.#folder)?.ino !== this.#watched.get(this.#folder)?.inode) this.#gather();
   }
 
   #unwatch(path: string): void {

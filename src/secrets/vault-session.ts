@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
+import { now } from '../base/clock.ts';
 import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
-import { asObject, type VaultAnswer, type VaultHttp } from './vault-http.ts';
-import { refusal } from './vault-refusal.ts';
+import { asObject, refusal, type VaultAnswer, type VaultHttp } from './vault-http.ts';
 
-/** A token that somebody made, or the identity of a Kubernetes pod, for which Vault makes one. */
+/** A token from the settings, or the identity of a Kubernetes pod, for which Vault issues one. */
 export type VaultSignIn =
   | { method: 'token'; token: string }
   | { method: 'kubernetes'; role: string; tokenFile: string; mount: string };
@@ -12,7 +12,7 @@ export type VaultSignIn =
 interface Lease {
   token: string;
   isRenewable: boolean;
-  /** When it was given, in milliseconds of `performance.now()`: a clock that is set does not matter. */
+  /** When it was given, in milliseconds of `now()`: Vault's clock goes on while this machine is suspended. */
   from: number;
   /** Milliseconds; infinite for a token without an end. */
   lifetimeMs: number;
@@ -24,8 +24,8 @@ const shortestRetryMs = 1000;
 
 /**
  * Holds a Vault token and keeps it alive: renewed at half its lifetime, and where that fails, or where renewing gives
- * little more since the token nears its maximum, signed in anew. A token of the settings can't be made anew; the log
- * says so before it ends. Vault documentation, Tokens, Kubernetes auth method (API).
+ * little more since the token nears its maximum, it signs in again. A token of the settings can't be replaced; this is
+ * logged before it ends. Vault documentation, Tokens, Kubernetes auth method (API).
  */
 export class VaultSession {
   readonly #http: VaultHttp;
@@ -43,7 +43,7 @@ export class VaultSession {
     this.#log = log;
   }
 
-  /** A token that has not run out, as far as is known. Throws `SecretsUnavailable`. */
+  /** A token that has not run out, by its known lifetime. Throws `SecretsUnavailable`. */
   async token(): Promise<string> {
     const lease = this.#lease;
     if (lease !== undefined && remainingMs(lease) > 0) return lease.token;
@@ -51,8 +51,8 @@ export class VaultSession {
   }
 
   /**
-   * Tells a token that is no longer valid from a permission that it lacks. Where the token was the reason, there is
-   * another one now and the result is true. Throws `SecretsUnavailable` where there can't be another.
+   * Distinguishes an invalid token from one that lacks a permission. Where the token was invalid, it has been replaced
+   * and the result is true. Throws `SecretsUnavailable` where there can't be another.
    */
   async replaceRefused(token: string): Promise<boolean> {
     if (this.#lease !== undefined && this.#lease.token !== token) return true;
@@ -144,13 +144,13 @@ export class VaultSession {
       else await this.#open();
     } catch (err) {
       this.#log.warn({ err }, 'the Vault token could not be renewed; another try follows');
-      // Past its end the next call signs in; until then tries come closer together, but never in a storm.
+      // Past its end the next call signs in; until then tries come closer together, at most one a second.
       const remaining = remainingMs(lease);
       if (remaining > 0) this.#renewIn(Math.max(remaining / 2, shortestRetryMs));
     }
   }
 
-  /** Undefined where signing in anew is the better way. */
+  /** Undefined where signing in again is better. */
   async #askForMore(lease: Lease): Promise<Lease | undefined> {
     const { token } = lease;
     const answer = await this.#http.call({ method: 'POST', path: 'auth/token/renew-self', token, body: {} });
@@ -171,13 +171,13 @@ export class VaultSession {
 }
 
 function remainingMs(lease: Lease): number {
-  return lease.from + lease.lifetimeMs - performance.now();
+  return lease.from + lease.lifetimeMs - now();
 }
 
-/** Vault says 0 for a token that has no end, such as a root token. */
+/** Vault gives 0 for a token without an end, such as a root token. */
 function makeLease(token: string, seconds: number, isRenewable: boolean): Lease {
   const lifetimeMs = seconds > 0 ? seconds * 1000 : Number.POSITIVE_INFINITY;
-  return { token, isRenewable, from: performance.now(), lifetimeMs };
+  return { token, isRenewable, from: now(), lifetimeMs };
 }
 
 function readLease(answer: VaultAnswer): Lease | undefined {
@@ -185,12 +185,12 @@ function readLease(answer: VaultAnswer): Lease | undefined {
   const token = auth?.['client_token'];
   const seconds = auth?.['lease_duration'];
   if (typeof token !== 'string' || token === '' || typeof seconds !== 'number') return undefined;
-  // No life left; unlike with a look-up, 0 is not endless here.
+  // Expired: unlike with a look-up, 0 does not mean endless here.
   if (seconds <= 0) return undefined;
   return makeLease(token, seconds, auth?.['renewable'] === true);
 }
 
-/** Read anew at each sign-in: Kubernetes replaces it long before it runs out. */
+/** Read again at each sign-in: Kubernetes replaces it long before it runs out. */
 async function readTokenFile(path: string): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).trim();

@@ -1,16 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SharedProbe } from '../observability/health.ts';
 import type { Log } from '../observability/log.ts';
-import { checkSecretName, isSecretName, maxSecretBytes } from './secret-name.ts';
-import { type Secret, type SecretsManager, SecretsUnavailable, VersionConflict } from './secrets-manager.ts';
-import { createSharedProbe, type SharedProbe } from './shared-probe.ts';
+import {
+  checkSecretName,
+  isSecretName,
+  maxSecretBytes,
+  probeLifetimes,
+  type Secret,
+  type SecretsManager,
+  SecretsUnavailable,
+  VersionConflict,
+} from './secrets-manager.ts';
 import {
   asObject,
   createVaultHttp,
+  errorsOf,
+  refusal,
   type VaultAnswer,
   type VaultCall,
   type VaultConnection,
 } from './vault-http.ts';
-import { errorsOf, refusal } from './vault-refusal.ts';
 import { VaultSession, type VaultSignIn } from './vault-session.ts';
 
 export interface VaultOptions extends VaultConnection {
@@ -31,15 +40,15 @@ interface Found {
   secret: Secret | undefined;
   /** Number of the current version, which check-and-set compares; 0 where there is none. */
   number: number;
-  /** Somebody is about to remove it. */
+  /** A writer is about to remove it. */
   isBeingDeleted: boolean;
 }
 
 /**
  * Secrets in HashiCorp Vault, engine KV version 2 (Vault documentation, KV secrets engine version 2, HTTP API). The
  * value of a secret is the text under the key `value`. Writes are compared and set by Vault itself (`options.cas`).
- * The API has no conditional deletion: a deletion first writes a mark with check-and-set, which whoever reads takes
- * for nothing and nobody writes over, and then removes the secret with its history. Numbers of versions begin anew
+ * The API has no conditional deletion: a deletion first writes a mark with check-and-set, which readers treat
+ * as no secret and writers never overwrite, and then removes the secret with its history. Version numbers start again
  * after that, so a version here also has the time at which Vault made it. `watch` reports nothing.
  */
 export function createVaultSecretsManager(options: VaultOptions & { log: Log }): SecretsManager {
@@ -51,34 +60,34 @@ class VaultSecretsManager implements SecretsManager {
   readonly #options: VaultOptions;
   readonly #http: ReturnType<typeof createVaultHttp>;
   readonly #session: VaultSession;
-  readonly #health: SharedProbe;
+  readonly #health: SharedProbe<void>;
 
   constructor(options: VaultOptions & { log: Log }) {
     this.#options = options;
     this.#http = createVaultHttp(options);
     this.#session = new VaultSession(this.#http, options.signIn, options.log);
-    this.#health = createSharedProbe(() => this.#probe());
+    this.#health = new SharedProbe(() => this.#probe(), probeLifetimes);
   }
 
   async read(name: string): Promise<Secret | undefined> {
     checkSecretName(name);
-    return (await this.#look(name)).secret;
+    return (await this.#find(name)).secret;
   }
 
   async write(name: string, value: string, expected: string | null): Promise<string> {
     checkSecretName(name);
     if (Buffer.byteLength(value) > maxSecretBytes) throw this.#tooLarge(name);
-    // Who saw a version that is being deleted has lost; who creates waits until the name is free.
-    const found = await (expected === null ? this.#lookUnlessBeingDeleted(name) : this.#look(name));
+    // A writer that saw a version which is being deleted has a conflict; one that creates waits until the name is free.
+    const found = await (expected === null ? this.#findUnlessBeingDeleted(name) : this.#find(name));
     if ((found.secret?.version ?? null) !== expected) throw this.#conflict(name);
     return this.#put(name, { value }, found.number);
   }
 
   async delete(name: string, expected: string): Promise<void> {
     checkSecretName(name);
-    const found = await this.#look(name);
+    const found = await this.#find(name);
     if (found.secret?.version !== expected) throw this.#conflict(name);
-    // From here on nobody writes: those who saw the old version conflict, those who create wait for the end.
+    // From here on no write succeeds: those based on the old version conflict, creates wait until the removal.
     await this.#put(name, { deleted: true }, found.number);
     const path = this.#path('metadata', name);
     const answer = await this.#call({ method: 'DELETE', path });
@@ -104,7 +113,7 @@ class VaultSecretsManager implements SecretsManager {
     await this.#http.close();
   }
 
-  async #look(name: string): Promise<Found> {
+  async #find(name: string): Promise<Found> {
     const path = this.#path('data', name);
     const answer = await this.#call({ method: 'GET', path });
     const { data, metadata } = readParts(answer);
@@ -124,10 +133,10 @@ class VaultSecretsManager implements SecretsManager {
     return value;
   }
 
-  async #lookUnlessBeingDeleted(name: string): Promise<Found> {
+  async #findUnlessBeingDeleted(name: string): Promise<Found> {
     const until = performance.now() + deletionWaitMs;
     for (;;) {
-      const found = await this.#look(name);
+      const found = await this.#find(name);
       if (!found.isBeingDeleted) return found;
       if (performance.now() > until) {
         throw new SecretsUnavailable(
@@ -201,7 +210,7 @@ class VaultSecretsManager implements SecretsManager {
   }
 
   #conflict(name: string): VersionConflict {
-    return new VersionConflict(`${this.#path('data', name)} in Vault was changed by somebody else`);
+    return new VersionConflict(`${this.#path('data', name)} in Vault was changed by another writer`);
   }
 
   #tooLarge(name: string): SecretsUnavailable {
@@ -217,7 +226,7 @@ function readParts({ body }: VaultAnswer) {
   return { data: asObject(content['data']) ?? {}, metadata: asObject(content['metadata']) ?? {} };
 }
 
-/** Nothing is there, or nothing any more; a path that no engine serves has an error, and a proxy answers otherwise. */
+/** No secret, or a deleted one; the answer for a path that no engine serves has an error, and a proxy answers otherwise. */
 function isAbsent(answer: VaultAnswer): boolean {
   const errors = answer.body?.['errors'];
   return 'version' in readParts(answer).metadata || (Array.isArray(errors) && errors.length === 0);

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { isLoopback } from '../base/loopback.ts';
 import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
 
@@ -12,8 +13,18 @@ const connectionKeys = {
   },
 } as const satisfies Record<string, { any: readonly SettingKey[]; needed: readonly SettingKey[] }>;
 
+/** The settings as they were read, with what else the rules need. */
+export interface Read {
+  raw: RawSettings;
+  /** Keys that are set, to a valid value or not. */
+  set: ReadonlySet<SettingKey>;
+  env: NodeJS.ProcessEnv;
+  production: boolean;
+}
+
 /** Faults that only several settings together can have, or that only production has. */
-export function checkTogether(raw: RawSettings, set: ReadonlySet<SettingKey>, production: boolean): string[] {
+export function checkTogether(read: Read): string[] {
+  const { raw, set, production } = read;
   const faults: string[] = [];
   for (const { any, needed } of Object.values(connectionKeys)) {
     const first = any.find((key) => set.has(key));
@@ -23,11 +34,13 @@ export function checkTogether(raw: RawSettings, set: ReadonlySet<SettingKey>, pr
     }
   }
   faults.push(...checkRedis(raw.redisUrl), ...checkTls(set), ...checkWorkers(raw, set));
+  if (raw.secretsManager === 'vault') faults.push(...checkVault(read));
+  if (raw.secretsManager === 'aws') faults.push(...checkAws(read));
   if (production) faults.push(...checkProduction(raw, set));
   return faults;
 }
 
-/** Of the forms in which several servers are named, none is spoken; to leave some of them out would be no failover. */
+/** URLs of several servers are refused: to use only one of them would be no failover. */
 function checkRedis(url: string | undefined): string[] {
   if (url === undefined || (/^rediss?:/.test(url) && !url.includes(','))) return [];
   const form = 'must be the redis:// or rediss:// URL of one server';
@@ -35,7 +48,7 @@ function checkRedis(url: string | undefined): string[] {
   return [`${named('redisUrl')} ${form}; ${advice}`];
 }
 
-/** Each of these without its partners would leave clients unchecked, or the port in the clear, without a word. */
+/** Any of these without the others would silently leave clients unchecked, or the port without TLS. */
 function checkTls(set: ReadonlySet<SettingKey>): string[] {
   const needs: [SettingKey, SettingKey][] = [
     ['tls.certFile', 'tls.keyFile'],
@@ -49,12 +62,56 @@ function checkTls(set: ReadonlySet<SettingKey>): string[] {
     .map(([key, needed]) => `${named(needed)} is missing: ${key} is set, and they belong together`);
 }
 
-/** What is embedded lives in one process. */
+/** Embedded parts live in one process. */
 function checkWorkers({ workers = 1 }: RawSettings, set: ReadonlySet<SettingKey>): string[] {
   const needed = ['databaseUrl', 'redisUrl'] as const;
   return needed
     .filter((key) => workers > 1 && !set.has(key))
     .map((key) => `${named(key)} is missing: more than one worker (workers) share their state there`);
+}
+
+function checkVault({ raw, set, production }: Read): string[] {
+  return [
+    ...checkVaultAddress(raw['vault.address'], set.has('vault.address'), production),
+    ...checkVaultSignIn(set.has('vault.token'), set.has('vault.kubernetesRole')),
+    ...checkAuthorities(raw['vault.caFile']),
+  ];
+}
+
+function checkVaultAddress(address: string | undefined, isSet: boolean, production: boolean): string[] {
+  const name = named('vault.address');
+  if (!isSet) return [`${name} is missing: the secrets manager is vault`];
+  if (address === undefined) return [];
+  const url = URL.parse(address);
+  if (url === null || url.username + url.password !== '')
+    return [`${name} must be a URL such as https://vault.example.com:8200, without a user name`];
+  if (production && sendsInTheClear(address))
+    return [`${name} must start with https://: the token would travel in the clear`];
+  return [];
+}
+
+function checkVaultSignIn(hasToken: boolean, hasRole: boolean): string[] {
+  if (hasToken !== hasRole) return [];
+  const [token, role] = [named('vault.token'), named('vault.kubernetesRole')];
+  if (hasToken) return [`${token} and ${role} are both set: leave one of them out`];
+  return [`${token} or ${role} is missing: the secrets manager is vault`];
+}
+
+function checkAuthorities(file: string | undefined): string[] {
+  if (file === undefined) return [];
+  try {
+    if (readFileSync(file, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return [];
+    return [`${named('vault.caFile')}: ${file} holds no certificate in PEM`];
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
+    return [`${named('vault.caFile')}: ${file} can't be read (${reason})`];
+  }
+}
+
+/** The SDK would report it at its first call only. A profile may name the region. */
+function checkAws({ set, env }: Read): string[] {
+  if (set.has('aws.region') || env['AWS_PROFILE'] || env['AWS_CONFIG_FILE']) return [];
+  return [`${named('aws.region')} is missing: the secrets manager is aws`];
 }
 
 function checkProduction(raw: RawSettings, set: ReadonlySet<SettingKey>): string[] {

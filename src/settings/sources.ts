@@ -1,13 +1,14 @@
+import leven from 'leven';
 import type { TSchema } from 'typebox';
 import Value from 'typebox/value';
 import { type RawSettings, type Setting, type SettingKey, settingsTable } from './table.ts';
 
 const rows = Object.entries(settingsTable) as [SettingKey, Setting][];
 
-/** What the file and the environment say, before anything is checked against anything else. */
+/** The values of file and environment, before they are checked together. */
 export interface Assembled {
   raw: RawSettings;
-  /** Keys that somebody set. */
+  /** Keys that are set, to a valid value or not. */
   set: Set<SettingKey>;
   faults: string[];
 }
@@ -21,13 +22,13 @@ export function assembleSettings(file: unknown, env: NodeJS.ProcessEnv): Assembl
     return { ...emptyAssembly(), faults: ['the configuration file must hold an object'] };
   const assembled = emptyAssembly();
   const found = valuesOfFile(file, env, assembled.faults);
+  const { fallback } = settingsTable.secretsManager;
+  const secretsManager = env['SECRETS_MANAGER'] || found.get('secretsManager') || fallback;
   for (const [key, row] of rows) {
-    const variable = env[row.env];
-    const isFromEnv = variable !== undefined && variable !== '';
-    if (!isFromEnv && !found.has(key)) continue;
-    const value = isFromEnv ? parseVariable(variable, row.schema) : found.get(key);
-    const where = isFromEnv ? `${key} (${row.env})` : key;
-    if (accept(assembled, key, row, value, where)) assembled.set.add(key);
+    if (row.onlyWith !== undefined && row.onlyWith !== secretsManager) continue;
+    const variable = env[row.env]?.trim();
+    if (variable) accept(assembled, key, parseVariable(variable, row.schema), `${key} (${row.env})`);
+    else if (found.has(key)) accept(assembled, key, found.get(key), key);
   }
   return assembled;
 }
@@ -51,15 +52,11 @@ function emptyAssembly(): Assembled {
   return { raw, set: new Set(), faults: [] };
 }
 
-function accept(assembled: Assembled, key: SettingKey, row: Setting, value: unknown, where: string): boolean {
-  if (!Value.Check(row.schema, value)) {
-    assembled.faults.push(
-      `${where}: ${row.secret ? 'the value' : JSON.stringify(value)} ${expected(row.schema)}`,
-    );
-    return false;
-  }
-  (assembled.raw as Record<string, unknown>)[key] = value;
-  return true;
+function accept({ raw, set, faults }: Assembled, key: SettingKey, value: unknown, where: string): void {
+  const { schema, secret }: Setting = settingsTable[key];
+  set.add(key);
+  if (Value.Check(schema, value)) (raw as Record<string, unknown>)[key] = value;
+  else faults.push(`${where}: ${secret ? 'the value' : JSON.stringify(value)} ${expected(schema)}`);
 }
 
 /** The environment sections, each flattened and each checked for unknown keys, whichever of them is chosen. */
@@ -88,11 +85,19 @@ function flatten(object: Record<string, unknown>, prefix: string, faults: string
       const key = path === '' ? name : `${path}.${name}`;
       if (Object.hasOwn(settingsTable, key)) found.push([key, value]);
       else if (isPlainObject(value) && rows.some(([known]) => known.startsWith(`${key}.`))) walk(value, key);
-      else faults.push(`${prefix}${key}: there is no such setting`);
+      else faults.push(`${prefix}${key}: there is no such setting${suggest(key)}`);
     }
   };
   walk(object, '');
   return found;
+}
+
+/** The nearest key, as an addition to the message about an unknown one; nothing where none is near. */
+function suggest(unknown: string): string {
+  const distances = rows.map(([key]) => ({ key, distance: leven(key.toLowerCase(), unknown.toLowerCase()) }));
+  const [nearest] = distances.sort((a, b) => a.distance - b.distance);
+  const isNear = nearest !== undefined && nearest.distance <= Math.max(2, unknown.length / 3);
+  return isNear ? `; did you mean ${nearest.key}?` : '';
 }
 
 function parseVariable(text: string, schema: TSchema): unknown {
@@ -109,18 +114,17 @@ interface Bounds {
   minimum?: number;
   exclusiveMinimum?: number;
   maximum?: number;
-  pattern?: string;
-  minLength?: number;
+  description?: string;
 }
 
 /** The schema as the end of a sentence that starts with the wrong value. */
 function expected(schema: TSchema): string {
-  const { type, enum: choices, pattern, minLength, ...bounds } = schema as Bounds;
+  const { type, enum: choices, description, ...bounds } = schema as Bounds;
   if (choices) return `is not one of ${choices.join(', ')}`;
+  if (description !== undefined) return `is not ${description}`;
   if (type === 'integer') return `is not a whole number${range(bounds)}`;
   if (type === 'number') return `is not a number${range(bounds)}`;
-  if (pattern !== undefined) return `does not match ${pattern}`;
-  if (minLength !== undefined) return 'is not a text that holds something';
+  if (type === 'array') return 'is not a list of texts';
   return `is not of type ${type}`;
 }
 

@@ -1,44 +1,72 @@
+import { join } from 'node:path';
 import { type Static, type TSchema, Type } from 'typebox';
 
 /** One row of the table: everything that is known of a setting stands here and nowhere else. */
-export interface Setting<S extends TSchema = TSchema> {
+export interface Setting<S extends TSchema = TSchema, D = string | number | readonly string[] | undefined> {
   /** Environment variable that overrides the configuration file. */
   env: string;
+  /** Its `description` says what is allowed, where type and bounds do not. */
   schema: S;
-  /** Value when nothing is set; a text in angle brackets in the documentation where it depends on other settings. */
-  fallback: Static<S> | undefined;
-  /** What it does, for the reference page. */
+  /** Value when nothing is set, or how it follows from settings above it; undefined: there is none. */
+  fallback: D | ((earlier: Earlier) => D);
+  /** What it does, for the reference page; with the default in words where that follows from other settings. */
   doc: string;
-  /** The value is a URL that may hold a password: never printed. */
-  secret?: boolean;
+  /** The value as the service uses it. */
+  normalize?: (value: Static<S>) => Static<S>;
+  /** The value may hold a password: never printed. */
+  secret?: true;
+  /** Read only with this secrets manager: elsewhere the variable belongs to other programs. */
+  onlyWith?: 'vault' | 'aws';
 }
 
-function setting<S extends TSchema>(
+/** What the defaults of later settings may follow from. */
+export interface Earlier {
+  production: boolean;
+  host: string;
+  dataDir: string;
+  environment: string;
+  'crm.loginUrl': string | undefined;
+}
+
+type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith'>;
+
+function setting<S extends TSchema, D extends Static<S> | undefined>(
   env: string,
   schema: S,
-  fallback: Static<S> | undefined,
+  fallback: D | ((earlier: Earlier) => D),
   doc: string,
-): Setting<S> {
-  return { env, schema, fallback, doc };
+  rest: Rest<S> = {},
+): Setting<S, D> {
+  return { env, schema, fallback, doc, ...rest };
 }
 
-function secret<S extends TSchema>(row: Setting<S>): Setting<S> {
-  return { ...row, secret: true };
-}
-
-const text = Type.String({ minLength: 1, maxLength: 2048 });
-const httpUrl = Type.String({ pattern: '^https?://[^\\s/?#]+[^\\s?#]*$', maxLength: 2048 });
-const secretName = Type.String({ pattern: '^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$', maxLength: 200 });
+const text = Type.String({ minLength: 1, maxLength: 2048, description: 'a text that is not empty' });
+const like = (pattern: string, description: string, maxLength = 2048) =>
+  Type.String({ pattern, maxLength, description });
+const httpUrl = like('^https?://[^\\s/?#]+[^\\s?#]*$', 'an http:// or https:// URL without a query');
+const path = '[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*';
+const secretName = like(
+  '^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$',
+  'a name of letters, digits, dots, dashes and underscores, with slashes between its parts',
+  200,
+);
+const vaultPath = like(`^${path}$`, 'a path such as team/secret, without a slash at either end', 500);
 const port = Type.Integer({ minimum: 0, maximum: 65_535 });
 const hours = Type.Number({ minimum: 0, maximum: 8760 });
 const days = Type.Number({ minimum: 1, maximum: 3650 });
 const seconds = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
 const oneOf = <T extends string[]>(...values: [...T]) => Type.Enum(values);
+const withoutLastSlash = (url: string) => url.replace(/\/+$/, '');
 
 export const settingsTable = {
   host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),
   port: setting('PORT', port, 8080, 'Port of the API; 0 takes any free one.'),
-  metricsHost: setting('METRICS_HOST', text, undefined, 'Address of the metrics port; `host` when not set.'),
+  metricsHost: setting(
+    'METRICS_HOST',
+    text,
+    ({ host }) => host,
+    'Address of the metrics port; `host` when not set.',
+  ),
   metricsPort: setting(
     'METRICS_PORT',
     port,
@@ -57,21 +85,19 @@ export const settingsTable = {
     'dev',
     'Which CRM environment this is: `dev`, `staging` or `prod`.',
   ),
-  databaseUrl: secret(
-    setting(
-      'DATABASE_URL',
-      Type.String({ pattern: '^postgres(ql)?://\\S+$', maxLength: 2048 }),
-      undefined,
-      'PostgreSQL; when not set, PGlite in `dataDir`.',
-    ),
+  databaseUrl: setting(
+    'DATABASE_URL',
+    like('^postgres(ql)?://\\S+$', 'a URL such as postgres://user:password@host:5432/handoff'),
+    undefined,
+    'PostgreSQL; when not set, PGlite in `dataDir`.',
+    { secret: true },
   ),
-  redisUrl: secret(
-    setting(
-      'REDIS_URL',
-      Type.String({ pattern: '^redis[a-z+-]*://\\S+$', maxLength: 2048 }),
-      undefined,
-      'Redis, `redis://` or `rediss://`, one server; when not set, a cache in the process.',
-    ),
+  redisUrl: setting(
+    'REDIS_URL',
+    like('^redis[a-z+-]*://\\S+$', 'a URL such as redis://host:6379'),
+    undefined,
+    'Redis, `redis://` or `rediss://`, one server; when not set, a cache in the process.',
+    { secret: true },
   ),
   workers: setting(
     'WORKERS',
@@ -79,23 +105,104 @@ export const settingsTable = {
     1,
     'Worker processes on one port, each of them a replica. More than one need `databaseUrl` and `redisUrl`.',
   ),
+  maxConnections: setting(
+    'MAX_CONNECTIONS',
+    Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+    10_000,
+    'Connections to the API at once, for each replica; further ones are closed unanswered.',
+  ),
   trustProxies: setting(
     'TRUST_PROXIES',
     Type.Array(text, { maxItems: 64 }),
-    [],
+    [] as string[],
     'Addresses or networks (comma separated) whose `X-Forwarded-For` counts.',
   ),
   secretsManager: setting(
     'SECRETS_MANAGER',
     oneOf('file', 'vault', 'aws'),
     'file',
-    'Where secrets come from. `vault` and `aws` have variables of their own: see secrets-managers.md.',
+    'Where secrets come from. `vault` and `aws` have settings of their own: see secrets-managers.md.',
   ),
   secretsDir: setting(
     'SECRETS_DIR',
     text,
-    undefined,
+    ({ dataDir }) => join(dataDir, 'secrets'),
     'Folder of the file secrets manager, one file a secret; `<dataDir>/secrets` when not set.',
+  ),
+  'vault.address': setting(
+    'VAULT_ADDR',
+    httpUrl,
+    undefined,
+    'Vault, such as `https://vault.example.com:8200`. Needed with `vault`.',
+    { normalize: withoutLastSlash, secret: true, onlyWith: 'vault' },
+  ),
+  'vault.token': setting(
+    'VAULT_TOKEN',
+    // Anything else could not be sent in a header.
+    like('^[\\x21-\\x7e]+$', 'a token of printable ASCII characters'),
+    undefined,
+    'Token for Vault; this or `vault.kubernetesRole`.',
+    { secret: true, onlyWith: 'vault' },
+  ),
+  'vault.kubernetesRole': setting(
+    'VAULT_K8S_ROLE',
+    text,
+    undefined,
+    "Role to sign in to Vault as, with the pod's service account.",
+    { onlyWith: 'vault' },
+  ),
+  'vault.kubernetesMount': setting(
+    'VAULT_K8S_MOUNT',
+    vaultPath,
+    'kubernetes',
+    'Where the Kubernetes auth method is mounted.',
+    { onlyWith: 'vault' },
+  ),
+  'vault.kubernetesTokenFile': setting(
+    'VAULT_K8S_TOKEN_FILE',
+    text,
+    '/var/run/secrets/kubernetes.io/serviceaccount/token',
+    "File with the service account's token; read at each sign-in.",
+    { onlyWith: 'vault' },
+  ),
+  'vault.mount': setting('VAULT_MOUNT', vaultPath, 'secret', 'Where the KV engine (version 2) is mounted.', {
+    onlyWith: 'vault',
+  }),
+  'vault.prefix': setting(
+    'VAULT_PREFIX',
+    vaultPath,
+    'handoff-gateway',
+    'Folder in Vault of everything that belongs to the gateway.',
+    { onlyWith: 'vault' },
+  ),
+  'vault.namespace': setting(
+    'VAULT_NAMESPACE',
+    like('^[\\x21-\\x7e]+$', 'the path of a namespace', 500),
+    undefined,
+    'Sent as `X-Vault-Namespace` (Vault Enterprise).',
+    { onlyWith: 'vault' },
+  ),
+  'vault.caFile': setting(
+    'VAULT_CACERT',
+    text,
+    undefined,
+    "File with the certificate authorities for Vault, PEM; the system's when not set. Read at start.",
+    { onlyWith: 'vault' },
+  ),
+  'aws.prefix': setting(
+    'AWS_SECRETS_PREFIX',
+    like('^[A-Za-z0-9/_+=.@-]{1,200}$', 'a name of 1 to 200 characters of A-Z, a-z, 0-9 and /_+=.@-'),
+    'handoff-gateway/',
+    'What the names of all secrets of the gateway begin with.',
+    { onlyWith: 'aws' },
+  ),
+  'aws.region': setting(
+    'AWS_REGION',
+    text,
+    undefined,
+    'Region of the secrets; needed with `aws`, unless `AWS_PROFILE` or `AWS_CONFIG_FILE` is set. ' +
+      "All other variables of the AWS SDK are the SDK's own.",
+    { onlyWith: 'aws' },
   ),
   secretsRefreshSeconds: setting(
     'SECRETS_REFRESH_SECONDS',
@@ -109,11 +216,12 @@ export const settingsTable = {
     httpUrl,
     undefined,
     'Login host of the CRM; the token endpoint is `<loginUrl>/services/oauth2/token`. The simulator when not set.',
+    { normalize: withoutLastSlash },
   ),
   'crm.audience': setting(
     'CRM_AUDIENCE',
     text,
-    undefined,
+    (earlier) => earlier['crm.loginUrl'],
     '`aud` of the JWT that asks for a token; `crm.loginUrl` when not set.',
   ),
   'crm.clientId': setting('CRM_CLIENT_ID', text, undefined, 'Consumer key of the external client app.'),
@@ -121,14 +229,15 @@ export const settingsTable = {
   'crm.privateKeySecret': setting(
     'CRM_PRIVATE_KEY_SECRET',
     secretName,
-    undefined,
+    ({ environment }) => `crm/${environment}/private-key`,
     'Name of the secret that holds the private key (PEM); `crm/<environment>/private-key` when not set.',
   ),
   'crm.apiVersion': setting(
     'CRM_API_VERSION',
-    Type.String({ pattern: '^v?[0-9]{2,3}\\.0$', maxLength: 6 }),
+    like('^v?[0-9]{2,3}\\.0$', 'a version such as 68.0', 6),
     '68.0',
     'Version of the CRM API.',
+    { normalize: (version) => version.replace(/^v/, '') },
   ),
   'crm.tokenLifetimeSeconds': setting(
     'CRM_TOKEN_LIFETIME_SECONDS',
@@ -159,12 +268,13 @@ export const settingsTable = {
     httpUrl,
     undefined,
     'Booking server of the dining partner; `/v3/…` follows it. The simulator when not set, and in production no reservations.',
+    { normalize: withoutLastSlash },
   ),
   'dining.username': setting('DINING_USERNAME', text, undefined, 'User name at the dining partner.'),
   'dining.passwordSecret': setting(
     'DINING_PASSWORD_SECRET',
     secretName,
-    undefined,
+    ({ environment }) => `dining/${environment}/password`,
     'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
   ),
   idempotencyRetentionHours: setting(
@@ -179,6 +289,12 @@ export const settingsTable = {
     days,
     30,
     'How long received webhooks are kept; a repeat is recognised for so long.',
+  ),
+  reservationRetentionDays: setting(
+    'RESERVATION_RETENTION_DAYS',
+    Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
+    90,
+    "How long the guest's data in a reservation is kept, from the end of the reservation's time.",
   ),
   memberCacheSeconds: setting(
     'MEMBER_CACHE_SECONDS',
@@ -197,6 +313,12 @@ export const settingsTable = {
     Type.Integer({ minimum: 0, maximum: 1_000_000_000 }),
     6000,
     'Failed authentications a minute for each address; 0 = off.',
+  ),
+  'rateLimit.publicPerMinute': setting(
+    'RATE_LIMIT_PUBLIC_PER_MINUTE',
+    Type.Integer({ minimum: 0, maximum: 1_000_000_000 }),
+    6000,
+    'Requests without valid credentials or signature a minute for each address; 0 = off.',
   ),
   'tls.certFile': setting(
     'TLS_CERT_FILE',
@@ -220,7 +342,7 @@ export const settingsTable = {
   drainSeconds: setting(
     'DRAIN_SECONDS',
     seconds(0, 300),
-    undefined,
+    ({ production }) => (production ? 5 : 0),
     'After a stop signal, how long new requests are still accepted; 5 in production and 0 elsewhere when not set.',
   ),
   shutdownSeconds: setting(
@@ -240,5 +362,34 @@ export const settingsTable = {
 type Table = typeof settingsTable;
 export type SettingKey = keyof Table;
 
-/** Settings as they stand after the file and the environment were read: by key, undefined where nothing is set. */
+type Value<K extends SettingKey> = Table[K] extends Setting<infer S, infer D> ? Static<S> | D : never;
+
+/** Settings by key, as the file and the environment have them: undefined where nothing is set. */
 export type RawSettings = { [K in SettingKey]: Static<Table[K]['schema']> | undefined };
+
+type TopLevel<K extends string> = K extends `${infer Prefix}.${string}` ? Prefix : K;
+
+/** Settings ready for use, a section for each prefix: `crm.loginUrl` is `settings.crm.loginUrl`. Frozen. */
+export type Settings = {
+  readonly [K in TopLevel<SettingKey>]: K extends SettingKey ? Value<K> : Section<K>;
+} & {
+  /** NODE_ENV is `production`. */
+  readonly production: boolean;
+};
+
+type Section<Prefix extends string> = {
+  readonly [K in SettingKey as K extends `${Prefix}.${infer Name}` ? Name : never]: Value<K>;
+};
+
+/** A section whose connection is configured: nothing of it is missing. */
+type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
+
+/** The settings `crm.*` with an org, real or simulated. */
+export type CrmSettings = Complete<Settings['crm']>;
+
+/** The settings `dining.*` with a partner, real or simulated. */
+export type DiningSettings = Complete<Settings['dining']>;
+
+/** The settings `tls.*` where the API port speaks TLS. */
+export type TlsSettings = Complete<Pick<Settings['tls'], 'certFile' | 'keyFile'>> &
+  Partial<Pick<Settings['tls'], 'clientCaFile' | 'clientAuth'>>;

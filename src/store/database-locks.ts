@@ -1,50 +1,43 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
+import { inTime } from '../base/in-time.ts';
 import type { Lock, Locks } from '../base/lock.ts';
 import type { Database } from './database.ts';
+import { interval } from './statements.ts';
 
-/** A database that is slower than this counts as away: whoever wants a lock has a request waiting. */
+/** A database that is slower than this counts as unavailable: a request waits for the lock. In milliseconds. */
 const longestWaitMs = 1000;
+const tooSlow = () => new Error('the database is too slow');
 
 /** Locks as rows of the table `locks`; all times are the database's clock. */
 export function createDatabaseLocks(database: Database): Locks {
-  const run = async (text: string, values: unknown[]) => (await database.execute(text, values)).rows;
-  const own = 'name = $1 and owner = $2 and held_until > clock_timestamp()';
-  const release = async (key: string, owner: string) => {
-    await run(`update locks set held_until = clock_timestamp() where ${own}`, [key, owner]);
-  };
+  const queries = database.sql;
   return {
     async acquireLock(key, ttlMs): Promise<Lock | undefined> {
       const owner = randomUUID();
-      const taking = run(takeSql, [key, owner, ttlMs]) as Promise<{ fence: string }[]>;
-      const [row] = await inTime(taking).catch((error: unknown) => {
-        // It may be ours after all, when nobody waits any more.
-        taking.then(() => release(key, owner)).catch(() => undefined);
+      const own = sql`name = ${key} and owner = ${owner} and held_until > clock_timestamp()`;
+      const release = async () => {
+        await sql`update locks set held_until = clock_timestamp() where ${own}`.execute(queries);
+      };
+      const taking = sql<{ fence: string }>`
+        insert into locks as l (name, owner, fence, held_until)
+        values (${key}, ${owner}, 1, clock_timestamp() + ${interval(ttlMs / 1000)})
+        on conflict (name) do update set owner = excluded.owner, fence = l.fence + 1, held_until = excluded.held_until
+        where l.held_until <= clock_timestamp()
+        returning fence::text`.execute(queries);
+      const { rows } = await inTime(taking, longestWaitMs, tooSlow).catch((error: unknown) => {
+        // The statement may take the lock after all, when nobody waits for it any more.
+        taking.then(release).catch(() => undefined);
         throw error;
       });
+      const [row] = rows;
       if (row === undefined) return undefined;
+      const held = () => sql`select 1 from locks where ${own}`.execute(queries);
       return {
         fence: Number(row.fence),
-        isHeld: async () =>
-          (await inTime(run(`select 1 from locks where ${own}`, [key, owner]))).length === 1,
-        release: () => inTime(release(key, owner)),
+        isHeld: async () => (await inTime(held(), longestWaitMs, tooSlow)).rows.length === 1,
+        release: () => inTime(release(), longestWaitMs, tooSlow),
       };
     },
   };
-}
-
-const takeSql = `
-  insert into locks as l (name, owner, fence, held_until)
-  values ($1, $2, 1, clock_timestamp() + make_interval(secs => $3::double precision / 1000))
-  on conflict (name) do update set owner = excluded.owner, fence = l.fence + 1, held_until = excluded.held_until
-  where l.held_until <= clock_timestamp()
-  returning fence::text`;
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error('the database is too slow')), longestWaitMs);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

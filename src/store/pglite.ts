@@ -7,11 +7,11 @@ import { promisify } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { Kysely, PGliteDialect } from 'kysely';
-import type { Database, Tables } from './database.ts';
+import type { Database } from './database.ts';
 import { createHistory, selectVersions } from './migrate.ts';
 
 /**
- * For a developer's machine. V8's optimising compiler is kept away from the module: it would take 600 MB for a while
+ * For a developer's machine. V8's optimising compiler does not compile the module: that would take 600 MB for a while
  * and 100 MB for good, and queries are faster without the pauses (the second and third flag follow from the first at
  * start-up only).
  */
@@ -33,9 +33,11 @@ export async function openPglite(dir: string): Promise<Database> {
   const pglite = await PGlite.create({ dataDir: dir, startParams });
   // What start-up leaves behind is collected by then; requests would take twice as long with it.
   setFlagsFromString('--no-optimize-for-size');
+  const sql = new Kysely<unknown>({ dialect: new PGliteDialect({ pglite }) });
   return {
     kind: 'pglite',
-    sql: new Kysely<Tables>({ dialect: new PGliteDialect({ pglite }) }),
+    sql,
+    bulk: sql,
     execute: async (text, values) => {
       if (values?.length) return pglite.query(text, values);
       const results = await pglite.exec(text).catch(async (error) => {

@@ -1,8 +1,10 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
-import { Pool } from 'pg';
+import { Pool, type PoolConfig, type QueryConfig } from 'pg';
 import type { Log } from '../observability/log.ts';
-import type { Database, Tables } from './database.ts';
+import type { Database } from './database.ts';
+import { isHung } from './failures.ts';
 import { createHistory, selectVersions } from './migrate.ts';
+import { preparedName } from './statements.ts';
 
 /** Number of the advisory lock under which one process migrates; any constant will do. */
 const migrationLock = 4_702_118_903;
@@ -15,78 +17,117 @@ export interface PostgresOptions {
   maxConnections?: number;
 }
 
-/** Connects to PostgreSQL; connections are made when they are needed. */
+/** How long a request waits for the database at most, connecting included, in milliseconds. */
+const longestWaitMs = 2500;
+/** Limits that the server keeps itself, so that a statement is really over when its request is refused. */
+const requestLimits = {
+  statement_timeout: 2000,
+  // A request that waits for another's row must not hold up the others that share its statement.
+  lock_timeout: 1000,
+  // A process that was stopped in the middle of a transaction keeps its rows no longer.
+  idle_in_transaction_session_timeout: 5000,
+};
+/** For how long after a statement without an answer no request waits for another one, in milliseconds. */
+const pauseMs = 1000;
+/** Most connections for jobs, beside those for requests. */
+const jobConnections = 4;
+
+/**
+ * Connects to PostgreSQL; connections are made when they are needed. Jobs have connections of their own, so that none
+ * of theirs, slow or hung, keeps a request waiting.
+ */
 export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions): Database {
-  const pool = new Pool({
-    connectionString: url,
-    max: maxConnections,
+  const open = (options: PoolConfig) => {
+    const pool = new Pool({
+      connectionString: url,
+      keepAlive: true,
+      application_name: 'handoff-gateway',
+      ...options,
+    });
+    // An idle connection that breaks is replaced on next use; without a listener the process would end.
+    pool.on('error', (error) => log.warn({ err: error }, 'an idle database connection broke'));
+    // Nor while it is in use: its statement fails by itself, and the event on top of that would end the process.
+    pool.on('connect', (client) => client.on('error', () => {}));
+    return pool;
+  };
+  const requests = open({ max: maxConnections, connectionTimeoutMillis: longestWaitMs, ...requestLimits });
+  const jobs = open({
+    max: jobConnections,
     connectionTimeoutMillis: 3000,
-    // A statement that hangs would hold a request's connection for ever.
     statement_timeout: 10_000,
     query_timeout: 12_000,
-    keepAlive: true,
-    application_name: 'handoff-gateway',
   });
-  // An idle connection that breaks is replaced on next use; without a listener the process would end.
-  pool.on('error', (error) => log.warn({ err: error }, 'an idle database connection broke'));
-  // Nor while it is in use: its statement fails by itself, and the event on top of that would end the process.
-  pool.on('connect', (client) => client.on('error', () => {}));
+  const bounded = boundedPool(requests, longestWaitMs);
   return {
     kind: 'postgres',
-    sql: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: dropHungClients(pool) }) }),
-    execute: (text, values) => pool.query(text, values),
-    migrate: async (statements) => {
-      const client = await pool.connect();
-      let broken: Error | undefined;
+    sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: bounded }) }),
+    bulk: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: boundedPool(jobs, 12_000) }) }),
+    execute: (text, values) => jobs.query(text, values),
+    migrate: (statements) => migrateOn(jobs, statements),
+    checkHealth: async () => {
+      const client = await bounded.connect();
       try {
-        // Waiting for another process that migrates may take longer than any other statement.
-        await client.query('begin; set local statement_timeout = 0');
-        await client.query(`select pg_advisory_xact_lock(${migrationLock})`);
-        await client.query(createHistory);
-        const { rows } = await client.query<{ version: number }>(selectVersions);
-        for (const statement of statements(rows.map(({ version }) => version))) await client.query(statement);
-        await client.query('commit');
-      } catch (error) {
-        broken = error as Error;
-        throw error;
+        await client.query('select 1', []);
       } finally {
-        // A connection in the middle of a failed transaction is not given back but closed.
-        client.release(broken);
+        client.release();
       }
     },
-    checkHealth: async () => void (await pool.query('select 1')),
-    close: () => pool.end(),
+    close: async () => void (await Promise.all([requests.end(), jobs.end()])),
   };
 }
 
-/**
- * A statement that begins with `/* name *\/` is prepared under that name, once for each connection: the server need not
- * parse and plan it each time. For those on the hot path whose text never varies.
- */
-function preparedName(text: string): string | undefined {
-  return /^\/\* ([a-z.]+) \*\//.exec(text)?.[1];
+async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>[0]): Promise<void> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    // Waiting for another process that migrates may take longer than any other statement.
+    await client.query('begin; set local statement_timeout = 0');
+    await client.query(`select pg_advisory_xact_lock(${migrationLock})`);
+    await client.query(createHistory);
+    const { rows } = await client.query<{ version: number }>(selectVersions);
+    for (const statement of statements(rows.map(({ version }) => version))) await client.query(statement);
+    await client.query('commit');
+  } catch (error) {
+    broken = error as Error;
+    throw error;
+  } finally {
+    // A connection in the middle of a failed transaction is not given back but closed.
+    client.release(broken);
+  }
 }
 
 /**
- * The pool as Kysely sees it. A statement that got no answer in time leaves its connection hanging, and whoever got it
- * next would wait as long: such a connection is closed rather than given back.
+ * The pool as Kysely sees it. All that is done with a connection, getting it included, has so many milliseconds. A
+ * statement that got no answer by then leaves its connection hanging, and the next user of it would wait as long: such a
+ * connection takes no further statement, not even a rollback, and is closed rather than given back. For a second, or
+ * until another statement is answered, every other request that needs the database is refused without waiting.
  */
-function dropHungClients(pool: Pool): PostgresPool {
+function boundedPool(pool: Pool, ms: number): PostgresPool {
+  let hungAt = Number.NEGATIVE_INFINITY;
+  const noteHang = (error: unknown) => {
+    if (isHung(error)) hungAt = performance.now();
+    throw error;
+  };
   return {
     options: pool.options,
     end: () => pool.end(),
     connect: async () => {
-      const client = await pool.connect();
+      const started = performance.now();
+      if (started - hungAt < pauseMs) throw new Error('the last statement met a timeout just now');
+      const client = await pool.connect().catch(noteHang);
       let hung: Error | undefined;
       const query = async (text: string, values: unknown[]) => {
+        if (hung) throw hung;
+        const name = preparedName(text);
+        const query_timeout = Math.max(1, started + ms - performance.now());
+        const config = { ...(name !== undefined && { name }), text, values, query_timeout };
         try {
-          const name = preparedName(text);
-          return await (name === undefined
-            ? client.query(text, values)
-            : client.query({ name, text, values }));
+          const result = await client.query(config as QueryConfig);
+          hungAt = Number.NEGATIVE_INFINITY;
+          return result;
         } catch (error) {
           if (error instanceof Error && error.message === 'Query read timeout') hung = error;
-          throw error;
+          return hung ? noteHang(error) : Promise.reject(error);
         }
       };
       return { query, release: () => client.release(hung) } as unknown as PostgresPoolClient;

@@ -1,4 +1,4 @@
-/** What the CRM tells of members. Events of any other type are kept and not acted upon. */
+/** Types of events about members. Events of any other type are stored and have no effect. */
 export const memberEventTypes = ['member.created', 'member.updated', 'member.deleted'] as const;
 
 export function isMemberEvent(type: string): boolean {

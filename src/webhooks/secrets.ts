@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { coalesce } from '../base/coalesce.ts';
 import type { Log } from '../observability/log.ts';
 import { type SecretsManager, SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
 
@@ -8,7 +9,7 @@ const folder = 'webhooks';
 
 /** Valid at once at most: each costs a computation for each webhook. */
 const maxSecrets = 10;
-/** Bytes that Standard Webhooks asks for are 24 to 64; what guards nothing is refused, what is longer does no harm. */
+/** Standard Webhooks asks for 24 to 64 bytes; a shorter secret is refused only where it is weak, a longer one never. */
 const minBytes = 16;
 const line = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 
@@ -23,7 +24,7 @@ export function parseWebhookSecrets(value: string): { secrets: Buffer[]; faults:
     if (bytes.length < minBytes) {
       faults.push(`line ${index + 1} is not whsec_ and at least ${minBytes} bytes in base64`);
     } else if (secrets.length === maxSecrets) {
-      faults.push(`line ${index + 1} is one too many: ${maxSecrets} secrets are looked at`);
+      faults.push(`line ${index + 1} is one too many: ${maxSecrets} secrets are used`);
     } else {
       secrets.push(bytes);
     }
@@ -51,25 +52,13 @@ export interface WebhookSecretsOptions {
   refreshSeconds: number;
 }
 
-/** The secrets in memory: read again every `refreshSeconds` and on every change that the secrets manager tells. */
-export interface WebhookSecrets {
-  /** Undefined until they could be read once; empty where there are none. */
-  readonly loaded: readonly Buffer[] | undefined;
-  /** Reads them and keeps them up to date until `stop`. A secrets manager that is away is asked again later. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export function createWebhookSecrets(options: WebhookSecretsOptions): WebhookSecrets {
-  return new LoadedSecrets(options);
-}
-
-class LoadedSecrets implements WebhookSecrets {
+/** The secrets in memory: read again every `refreshSeconds` and on every change that the secrets manager reports. */
+export class WebhookSecrets {
   readonly #options: WebhookSecretsOptions;
+  readonly #refresh = coalesce(() => this.#readAll());
   #loaded: readonly Buffer[] | undefined;
   #version: string | null | undefined;
-  #reading: Promise<void> | undefined;
-  #isReadAgain = false;
+  #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
   #unwatch: (() => void) | undefined;
 
@@ -77,10 +66,12 @@ class LoadedSecrets implements WebhookSecrets {
     this.#options = options;
   }
 
+  /** Undefined until they could be read once; empty where there are none. */
   get loaded(): readonly Buffer[] | undefined {
     return this.#loaded;
   }
 
+  /** Reads them and keeps them up to date until `stop`. Where the secrets manager is unavailable, it is asked again later. */
   async start(): Promise<void> {
     const { secrets, refreshSeconds } = this.#options;
     this.#unwatch = secrets.watch(folder, () => void this.#refresh());
@@ -90,31 +81,23 @@ class LoadedSecrets implements WebhookSecrets {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#unwatch?.();
     clearInterval(this.#timer);
-    await this.#reading;
+    // Waits for the reading under way, if there is one.
+    await this.#refresh();
   }
 
-  /** Never fails. Asked while it reads, it reads once more, since the change may have come after the reading. */
-  #refresh(): Promise<void> {
-    this.#isReadAgain = true;
-    this.#reading ??= this.#readAll().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
-  }
-
+  /** Never fails. */
   async #readAll(): Promise<void> {
-    while (this.#isReadAgain) {
-      this.#isReadAgain = false;
-      try {
-        const found = await this.#options.secrets.read(webhookSecretName);
-        this.#take(found?.value ?? '', found?.version ?? null);
-      } catch (err) {
-        // What was loaded stays valid; health tells of the secrets manager.
-        const level = err instanceof SecretsUnavailable ? 'debug' : 'warn';
-        this.#options.log[level]({ err }, 'the webhook secrets could not be read again');
-      }
+    if (this.#isStopped) return;
+    try {
+      const found = await this.#options.secrets.read(webhookSecretName);
+      this.#take(found?.value ?? '', found?.version ?? null);
+    } catch (err) {
+      // What was loaded stays valid; health reports the secrets manager.
+      const level = err instanceof SecretsUnavailable ? 'debug' : 'warn';
+      this.#options.log[level]({ err }, 'the webhook secrets could not be read again');
     }
   }
 

@@ -13,6 +13,7 @@ interface Entry {
   result: string;
   timestamp: string;
   request_id: string;
+  count: number;
 }
 
 interface Page {
@@ -58,7 +59,7 @@ describe('GET /v1/admin/auth-attempts', () => {
       const id = `audit-${result}`;
       await gateway.request(target, { as, headers: { 'x-request-id': id } });
       const { timestamp, ...entry } = await entryOf(id);
-      assert.deepEqual(entry, { consumer_id: consumerId, endpoint, result, request_id: id });
+      assert.deepEqual(entry, { consumer_id: consumerId, endpoint, result, request_id: id, count: 1 });
       assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       assert.equal(
         (await page(`result=${result}&limit=200`)).data.every((each) => each.result === result),
@@ -109,6 +110,54 @@ describe('GET /v1/admin/auth-attempts', () => {
     await assertProblem(await gateway.request(path), 403, 'permission_denied');
   });
 });
+
+const beyond = 'of an address are one entry for each minute and result';
+for (const [limit, setting] of [
+  ['limit of failed authentications', 'RATE_LIMIT_FAILED_PER_MINUTE'],
+  ['public limit', 'RATE_LIMIT_PUBLIC_PER_MINUTE'],
+] as const)
+  test(`attempts beyond the ${limit} ${beyond}`, async () => {
+    const gateway = await startGateway({ [setting]: '5', TRUST_PROXIES: '127.0.0.1' });
+    try {
+      const send = async (path: string, address: string, as: { apiKey: string; apiSecret: string } | null) =>
+        (await gateway.request(path, { as, headers: { 'x-forwarded-for': address } })).status;
+      // In one minute and one window of the limit: each address's windows begin at a second of its own.
+      const statuses = new Map<number, number>();
+      for (let i = 0; i < 40; i++) {
+        // Another address of the same network each time.
+        const status = await send('/v1/quotes', `2001:db8::${i.toString(16)}`, null);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+      const refused = statuses.get(429) ?? 0;
+      assert.ok(refused >= 30);
+      await send('/v1/bookings', '2001:db8::1', { ...gateway.console, apiSecret: 'wrong' });
+      assert.equal(await send('/v1/quotes', '192.0.2.1', null), 401);
+      const pageOf = async (result: string) => {
+        const query = `/v1/admin/auth-attempts?result=${result}&limit=200`;
+        const response = await gateway.request(query, { as: gateway.admin });
+        return ((await response.json()) as Page).data;
+      };
+      const sum = (entries: Entry[]) => entries.reduce((all, { count }) => all + count, 0);
+      let missing: Entry[];
+      do missing = await pageOf('missing');
+      while (sum(missing) < 41);
+      assert.equal(sum(missing), 41);
+      assert.equal(missing.filter(({ count }) => count === 1).length, 41 - refused);
+      // Two only where a minute has ended meanwhile.
+      const sums = missing.filter(({ count }) => count > 1);
+      assert.ok(sums.length === 1 || sums.length === 2, String(sums.length));
+      assert.equal(sums[0]?.endpoint, 'GET /v1/quotes');
+      let wrong: Entry[];
+      do wrong = await pageOf('wrong_secret');
+      while (wrong.length === 0);
+      assert.deepEqual(
+        wrong.map(({ consumer_id, endpoint, count }) => [consumer_id, endpoint, count]),
+        [[gateway.console.id, 'GET /v1/bookings', 1]],
+      );
+    } finally {
+      await gateway.stop();
+    }
+  });
 
 const postgres = await startPostgres();
 after(() => postgres?.stop());

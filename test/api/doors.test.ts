@@ -149,6 +149,35 @@ describe('GET /v1/docs', () => {
     assert.equal(script.status, 200);
     assert.match(script.headers.get('content-type') ?? '', /javascript/);
   });
+
+  test('is compressed for whom takes that, and not sent again to whom has it', async () => {
+    for (const path of ['/v1/docs', '/v1/docs/scalar.js']) {
+      const ask = (headers: Record<string, string>) => gateway.request(path, { as: null, headers });
+      const plain = await ask({ 'accept-encoding': 'identity' });
+      assert.equal(plain.headers.get('content-encoding'), null);
+      const text = await plain.text();
+      for (const [accepted, encoding] of [
+        ['gzip', 'gzip'],
+        ['br, GZIP;q=0.5', 'gzip'],
+        ['*', 'gzip'],
+        ['br', null],
+        ['gzip;q=0, *', null],
+        ['gzip; q=0.0', null],
+        ['', null],
+      ] as const) {
+        const answer = await ask({ 'accept-encoding': accepted });
+        assert.equal(answer.headers.get('content-encoding'), encoding, accepted);
+        assert.match(answer.headers.get('vary') ?? '', /\bAccept-Encoding$/);
+        assert.equal(await answer.text(), text);
+        const tag = answer.headers.get('etag') ?? '';
+        assert.equal(tag === plain.headers.get('etag'), encoding === null);
+        const again = await ask({ 'accept-encoding': accepted, 'if-none-match': tag });
+        assert.equal(again.status, 304);
+        assert.equal(again.headers.get('etag'), tag);
+        assert.equal(await again.text(), '');
+      }
+    }
+  });
 });
 
 describe('the port for operations', () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ProblemCode } from '../../src/base/problem.ts';
+import type { ProblemCode } from '../../src/base/problems.ts';
 import type { RequestOptions, TestGateway } from '../support/gateway.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 import { newReservation } from '../support/reservations.ts';
@@ -10,7 +10,7 @@ import type { TcpProxy } from '../support/tcp-proxy.ts';
 /** What the scenarios play on. */
 export interface Stage {
   gateway: TestGateway;
-  /** Through Prism. */
+  /** Sends a request, and fails where the answer does not fit the document. */
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Between the gateway and its database. */
   database: TcpProxy;
@@ -68,8 +68,7 @@ async function reserve({ gateway, request }: Stage, effect: object): Promise<Res
 /** Every code: how it comes about, or why nothing leads to it yet. */
 export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string }> = {
   invalid_request: ({ request }) => request('/v1/quotes?limit=0'),
-  // Prism never answers what it cannot read itself.
-  malformed_json: ({ gateway }) => gateway.request('/v1/quotes', { body: '{', headers: key() }),
+  malformed_json: ({ request }) => request('/v1/quotes', { body: '{', headers: key() }),
   idempotency_key_missing: ({ gateway, request }) => request('/v1/quotes', { body: newQuote(gateway) }),
   idempotency_key_invalid: ({ request }) => request(missing(), change(key('order-1'))),
   invalid_cursor: ({ request }) => request('/v1/quotes?cursor=none'),

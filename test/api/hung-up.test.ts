@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
@@ -21,9 +21,10 @@ describe('a request whose caller has hung up', () => {
     return ofRequest();
   }
 
+  const samples = async () => samplesOf(await (await fetch(`${gateway.operationsUrl}/metrics`)).text());
+
   async function activeRequests(): Promise<number | undefined> {
-    const page = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
-    return samplesOf(page).find(({ name }) => name === 'http_server_active_requests')?.value;
+    return (await samples()).find(({ name }) => name === 'http_server_active_requests')?.value;
   }
 
   test('is logged, measured and recorded when its work is done', async () => {
@@ -48,20 +49,38 @@ describe('a request whose caller has hung up', () => {
     assert.equal(await activeRequests(), 0);
   });
 
-  test('in the middle of its body is so too', async () => {
-    const { apiKey, apiSecret } = gateway.console;
-    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
-    await once(socket, 'connect');
-    socket.write(
-      'POST /api/v1/handoff HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n' +
-        `x-request-id: half\r\nx-api-key: ${apiKey}\r\nx-api-secret: ${apiSecret}\r\n\r\n{"type":`,
+  for (const [how, hangUp] of [
+    ['ends', (socket: Socket) => socket.destroy()],
+    ['is reset', (socket: Socket) => socket.resetAndDestroy()],
+  ] as const) {
+    test(`is so too where the connection ${how} in the middle of a body`, async () => {
+      const { apiKey, apiSecret } = gateway.console;
+      const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+      await once(socket, 'connect');
+      const id = `half-${how.replace(' ', '-')}`;
+      socket.write(
+        'POST /api/v1/handoff HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n' +
+          `x-request-id: ${id}\r\nx-api-key: ${apiKey}\r\nx-api-secret: ${apiSecret}\r\n\r\n{"type":`,
+      );
+      while ((await activeRequests()) !== 1) await sleep(20);
+      hangUp(socket);
+      const lines = await logOf(id);
+      const { facts } = lines.find(({ message }) => message === 'request') ?? {};
+      assert.equal(facts?.['hung_up'], true);
+      assert.equal(facts['result'], 'accepted');
+      assert.equal(await activeRequests(), 0);
+    });
+  }
+
+  test('is counted by a status of its own and never as an error of the service', async () => {
+    const counted = (await samples()).filter(
+      ({ name }) => name === 'http_server_request_duration_seconds_count',
     );
-    while ((await activeRequests()) !== 1) await sleep(20);
-    socket.destroy();
-    const lines = await logOf('half');
-    const { facts } = lines.find(({ message }) => message === 'request') ?? {};
-    assert.equal(facts?.['hung_up'], true);
-    assert.equal(facts['result'], 'accepted');
-    assert.equal(await activeRequests(), 0);
+    const statuses = counted.map(({ labels }) => labels['http_response_status_code']);
+    assert.deepEqual([...new Set(statuses)], ['499']);
+    assert.deepEqual(
+      gateway.logLines.filter(({ level }) => level === 'error' || level === 'warn'),
+      [],
+    );
   });
 });

@@ -1,5 +1,6 @@
 import type { Route } from '../../src/api/route.ts';
-import { createServer } from '../../src/api/server.ts';
+import { createServer, type ServerOptions } from '../../src/api/server.ts';
+import { unreadAnswerMs } from '../../src/http/connections.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { plainTracing } from '../../src/observability/tracing.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
@@ -8,27 +9,39 @@ import { type LogLine, recordLog } from '../support/log.ts';
 export interface MadeUpServer {
   url: string;
   logLines: LogLine[];
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>;
   stop(): Promise<void>;
 }
 
 export async function startMadeUpServer(...routes: Route[]): Promise<MadeUpServer> {
+  return startMadeUpServerWith({ routes });
+}
+
+/** `options` replace those that it would have. */
+export async function startMadeUpServerWith(options: Partial<ServerOptions>): Promise<MadeUpServer> {
   const { log, lines } = recordLog();
+  const metrics = createMetrics();
   const server = createServer({
-    routes,
+    routes: [],
     authenticate: () => ({ result: 'missing', consumerId: null }),
     attempts: { record: () => {} },
-    limits: { requests: undefined, failures: undefined },
+    limits: { requests: undefined, failures: undefined, unauthenticated: undefined },
     ledger: { run: () => Promise.reject(new Error('made-up routes have no keys')) },
     log,
-    metrics: createMetrics(),
+    metrics,
     tracing: plainTracing,
     trustProxies: [],
+    connections: { max: 1000, unreadMs: unreadAnswerMs },
     tls: undefined,
     isStopping: () => false,
+    ...options,
   });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
   return {
-    url: await server.listen({ host: '127.0.0.1', port: 0 }),
+    url: options.tls ? url.replace(/^http:/, 'https:') : url,
     logLines: lines,
+    metrics: () => metrics.registry.metrics(),
     stop: () => server.close(),
   };
 }

@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { openApiDocument } from '../../src/api/openapi/document.ts';
-import { deprecationHeaders } from '../../src/api/pipeline/deprecation.ts';
-import { type Deprecation, defineRoute, type Permission, type Route } from '../../src/api/route.ts';
+import {
+  type Deprecation,
+  defineRoute,
+  deprecationHeaders,
+  type Permission,
+  type Route,
+} from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { startMadeUpServer } from './made-up-server.ts';
 

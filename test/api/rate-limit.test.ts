@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
 import { networkOf } from '../../src/api/pipeline/rate-limit.ts';
 import type { PermissionAction } from '../../src/consumers/consumer.ts';
-import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
 import { startRedis } from '../support/redis.ts';
+import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 
 const redis = await startRedis();
 after(() => redis?.stop());
@@ -131,9 +133,104 @@ describe('the limit for failed authentications', () => {
   });
 });
 
+describe('the limit for requests without valid credentials', () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway({ RATE_LIMIT_PUBLIC_PER_MINUTE: '3', TRUST_PROXIES: '127.0.0.1' });
+  });
+  after(() => gateway.stop());
+
+  let addresses = 0;
+  /** One whose minute is not about to end: each address has a minute of its own. */
+  const newAddress = (): { 'x-forwarded-for': string } => {
+    addresses += 1;
+    const address = `192.0.2.${addresses}`;
+    const elapsedMs = (Date.now() - (crc32(address) % 60_000)) % 60_000;
+    return elapsedMs > 50_000 ? newAddress() : { 'x-forwarded-for': address };
+  };
+  const ask = (path: string, options: RequestOptions = {}) => gateway.request(path, { as: null, ...options });
+
+  for (const [what, path, options, status] of [
+    ['health', '/v1/healthz', {}, 200],
+    ['documentation', '/v1/docs', {}, 200],
+    ['HEAD', '/v1/healthz', { method: 'HEAD' }, 200],
+    ['OPTIONS', '/v1/quotes', { method: 'OPTIONS' }, 204],
+    ['unknown paths', '/nothing', {}, 404],
+    ['unknown methods', '/v1/quotes', { method: 'PUT' }, 405],
+    ['missing credentials', '/v1/quotes', {}, 401],
+    ['unsigned webhooks', webhookPath, { body: {} }, 401],
+    ['webhooks that are no JSON', webhookPath, { method: 'POST' }, 401],
+    ['webhooks that are too large', webhookPath, { body: 'x'.repeat(70_000) }, 413],
+    ['query parameters that nobody knows', '/v1/docs?x=1', {}, 400],
+  ] as const) {
+    test(`answers 429 to ${what} from one address, and goes on with others`, async () => {
+      const headers = newAddress();
+      for (let i = 0; i < 3; i++) {
+        const response = await ask(path, { ...options, headers });
+        assert.equal(response.status, status);
+        assert.equal(response.headers.get('ratelimit'), null);
+      }
+      const refused = await ask(path, { ...options, headers });
+      assert.equal(refused.status, 429);
+      assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+      assert.match(refused.headers.get('ratelimit') ?? '', /^"public";r=0;t=\d+$/);
+      assert.equal(refused.headers.get('ratelimit-policy'), '"public";q=3;w=60');
+      if (what !== 'HEAD') await assertProblem(refused, 429, 'rate_limited');
+      assert.equal((await ask(path, { ...options, headers: newAddress() })).status, status);
+    });
+  }
+
+  test('counts a path that is none by the address of the connection', async () => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 5; i++) statuses.push((await ask('/v1/%zz')).status);
+    assert.deepEqual(statuses, [400, 400, 400, 429, 429]);
+  });
+
+  test('never refuses valid credentials or a right signature, on public paths neither', async () => {
+    const headers = newAddress();
+    for (let i = 0; i < 5; i++) await ask('/v1/healthz', { headers });
+    const as = gateway.console;
+    for (const [path, status] of [
+      ['/v1/quotes', 200],
+      ['/v1/admin/consumers', 403],
+      ['/v1/quotes/x', 400],
+      ['/v1/healthz', 200],
+      ['/nothing', 404],
+    ] as const) {
+      assert.equal((await ask(path, { as, headers })).status, status, path);
+    }
+    assert.equal((await ask('/v1/quotes', { as, method: 'PUT', headers })).status, 405);
+    const wrong = { ...as, apiSecret: 'wrong' };
+    for (const path of ['/v1/healthz', '/v1/quotes']) {
+      assert.equal((await ask(path, { as: wrong, headers })).status, 429);
+    }
+    const secret = await firstWebhookSecret(gateway);
+    const webhook = signedRequest(secret, memberEvent(gateway.org.memberId), { headers });
+    assert.equal((await gateway.request(webhookPath, webhook)).status, 202);
+    assert.equal((await fetch(`${gateway.operationsUrl}/metrics`)).status, 200);
+  });
+
+  test('counts no request of somebody who is known', async () => {
+    const headers = newAddress();
+    for (let i = 0; i < 5; i++) {
+      assert.equal((await ask('/v1/quotes/x', { as: gateway.console, headers })).status, 400);
+    }
+    for (let i = 0; i < 5; i++) {
+      assert.equal((await ask('/v1/healthz', { as: gateway.console, headers })).status, 200);
+      assert.equal((await ask('/nothing', { as: gateway.console, headers })).status, 404);
+    }
+    assert.equal((await ask('/v1/healthz', { headers })).status, 200);
+  });
+});
+
 describe('limits that are off, and addresses that nobody vouches for', () => {
   test('0 turns a limit off, and its headers', async () => {
-    const gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0', RATE_LIMIT_FAILED_PER_MINUTE: '0' });
+    const gateway = await startGateway({
+      RATE_LIMIT_PER_MINUTE: '0',
+      RATE_LIMIT_FAILED_PER_MINUTE: '0',
+      RATE_LIMIT_PUBLIC_PER_MINUTE: '0',
+    });
     try {
       const response = await gateway.request('/v1/quotes?limit=1');
       assert.equal(response.headers.get('ratelimit'), null);

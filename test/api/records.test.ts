@@ -263,6 +263,20 @@ for (const [collection, object] of [
       assert.equal((await send('DELETE', `/${record.id}`, { headers: { 'if-match': now } })).status, 204);
     });
 
+    test('a tag is good for one change, also where the record gets its old values again at once', async () => {
+      const { record, etag } = await create({ name: 'X' });
+      const change = async (name: string, tag: string) => {
+        const answer = await send('PATCH', `/${record.id}`, { body: { name }, headers: { 'if-match': tag } });
+        await answer.arrayBuffer();
+        return { status: answer.status, tag: answer.headers.get('etag') ?? '' };
+      };
+      const there = await change('Y', etag);
+      const back = await change('X', there.tag);
+      assert.deepEqual([there.status, back.status], [200, 200]);
+      assert.notEqual(back.tag, etag);
+      assert.equal((await change('Z', etag)).status, 412);
+    });
+
     test('HEAD answers like GET without a body', async () => {
       const { record, etag } = await create();
       const head = await send('HEAD', `/${record.id}`);

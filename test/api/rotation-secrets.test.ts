@@ -20,7 +20,10 @@ function partsOf(secret: string): string[] {
 async function storedSecrets(dir: string): Promise<string[]> {
   const files = await readdir(dir, { recursive: true, withFileTypes: true });
   const texts = await Promise.all(
-    files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name), 'utf8')),
+    files
+      // It holds ids, which are no secret.
+      .filter((file) => file.isFile() && file.name !== 'revoked-consumers')
+      .map((file) => readFile(join(file.parentPath, file.name), 'utf8')),
   );
   return texts.flatMap((text) => {
     const hashes = [...text.matchAll(/"hash": "([^"]+)"/g)].map(([, hash = '']) => hash);

@@ -79,7 +79,10 @@ describe('POST /v1/admin/consumers/:id/rotate', () => {
     assert.doesNotMatch(text, /hgs_|hash/);
     const { apiKey, rotatedAt, credentials } = JSON.parse(text) as Record<string, unknown>;
     assert.deepEqual([apiKey, rotatedAt], [rotation.apiKey, rotation.rotatedAt]);
-    assert.equal((credentials as object[]).length, 2);
+    assert.deepEqual(
+      (credentials as { state: string }[]).map(({ state }) => state),
+      ['active', 'rotated'],
+    );
   });
 
   test('takes no body, an empty one of any content type, {} and a grace window', async () => {
@@ -104,6 +107,15 @@ describe('POST /v1/admin/consumers/:id/rotate', () => {
     assert.equal(await isAccepted(gateway, old), false);
     assert.ok(await isAccepted(gateway, next));
     assert.equal(next.previous.expiresAt, next.rotatedAt);
+    const shown = await gateway.request(`/v1/admin/consumers/${old.id}`, { as: gateway.admin });
+    const { credentials } = (await shown.json()) as { credentials: { apiKey: string; state: string }[] };
+    assert.deepEqual(
+      credentials.map(({ apiKey, state }) => [apiKey, state]),
+      [
+        [next.apiKey, 'active'],
+        [old.apiKey, 'expired'],
+      ],
+    );
   });
 
   test('refuses what is no grace window, and changes nothing', async () => {

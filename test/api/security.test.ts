@@ -12,7 +12,7 @@ import {
 } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
-import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createConsumers } from '../../src/consumers/consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
@@ -63,7 +63,13 @@ describe('every route', () => {
     const open = routes.filter(({ permission }) => isPublic(permission));
     assert.deepEqual(
       open.map(({ method, path }) => `${method} ${path}`),
-      ['POST /v1/webhooks/crm/members', 'GET /v1/healthz', 'GET /v1/docs', 'GET /v1/docs/scalar.js'],
+      [
+        'POST /v1/webhooks/crm/members',
+        'GET /v1/healthz',
+        'GET /v1/problems/:code',
+        'GET /v1/docs',
+        'GET /v1/docs/scalar.js',
+      ],
     );
   });
 

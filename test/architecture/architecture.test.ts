@@ -14,9 +14,11 @@ describe('the architecture', () => {
   });
 
   test('is described by rows that exist', () => {
-    const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-      dependencies: Record<string, string>;
-    };
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
+      'dependencies' | 'optionalDependencies',
+      Record<string, string>
+    >;
+    const dependencies = { ...manifest.dependencies, ...manifest.optionalDependencies };
     const paths = [...Object.keys(mayImport), ...Object.values(mayImport).flat()];
     assert.deepEqual(
       paths.filter((path) => !existsSync(join(root, path))),
@@ -125,6 +127,17 @@ describe('a planted violation is found', () => {
     });
     const ring = 'src/crm/rest → src/crm/soql → src/crm/token → src/crm/rest';
     assert.deepEqual(found, [`the folders import each other in a ring: ${ring}`]);
+  });
+
+  test('files of one folder that import each other in a ring, if only by types and when they run', () => {
+    const found = violationsIn({
+      'src/crm/port.ts': "export const open = () => import('./adapter.ts');\nexport type Port = 1;",
+      'src/crm/adapter.ts': "export type { Port } from './middle.ts';",
+      'src/crm/middle.ts': "import type { Port } from './port.ts';\nexport type { Port };",
+      'src/crm/crm.ts': "import './port.ts';",
+    });
+    const ring = 'src/crm/adapter.ts → src/crm/middle.ts → src/crm/port.ts → src/crm/adapter.ts';
+    assert.deepEqual(found, [`the files import each other in a ring: ${ring}`]);
   });
 
   test('and nothing is found where every rule is kept', () => {

@@ -4,7 +4,11 @@ import { mayImport, packageHomes } from './rules.ts';
 /** What breaks the rules in the tree, one sentence each. */
 export function findViolations(root: string): string[] {
   const imports = readImports(root, ['src', 'simulators', 'salesforce']);
-  return [...imports.flatMap(checkImport), ...findRings(imports)];
+  return [
+    ...imports.flatMap(checkImport),
+    ...findRings('folders', imports, siblingFolders),
+    ...findRings('files', imports, (from, to) => [from, to]),
+  ];
 }
 
 function checkImport({ from, to, isPackage }: Import): string[] {
@@ -34,22 +38,26 @@ function isIn(file: string, area: string): boolean {
   return file === area || file.startsWith(`${area}/`);
 }
 
-/** Folders that lie side by side and import each other in a ring, at any depth. */
-function findRings(imports: readonly Import[]): string[] {
+/** Rings of imports between what `ends` names for each of them, such as the files themselves. */
+function findRings(
+  what: 'files' | 'folders',
+  imports: readonly Import[],
+  ends: (from: string, to: string) => [string, string] | undefined,
+): string[] {
   const edges = new Map<string, Set<string>>();
   for (const { from, to, isPackage } of imports) {
-    const pair = to === undefined || isPackage ? undefined : siblingFolders(from, to);
+    const pair = to === undefined || isPackage ? undefined : ends(from, to);
     if (pair !== undefined) edges.set(pair[0], (edges.get(pair[0]) ?? new Set()).add(pair[1]));
   }
   const rings = [...edges.keys()].flatMap((start) => {
     const path = pathBackTo(start, edges);
-    // Every member finds the ring: the one whose name comes first reports it.
-    return path === undefined || path.some((folder) => folder < start) ? [] : [[...path, start].join(' → ')];
+    // A ring is found from each of its parts; the one whose name comes first reports it.
+    return path === undefined || path.some((part) => part < start) ? [] : [[...path, start].join(' → ')];
   });
-  return rings.map((ring) => `the folders import each other in a ring: ${ring}`);
+  return rings.map((ring) => `the ${what} import each other in a ring: ${ring}`);
 }
 
-/** The two folders in which the paths part; undefined where one of the files lies right at that point. */
+/** The two folders side by side in which the paths part, at any depth; undefined where a file lies at that point. */
 function siblingFolders(from: string, to: string): [string, string] | undefined {
   const [a, b] = [from.split('/'), to.split('/')];
   const depth = a.findIndex((part, i) => part !== b[i]) + 1;
@@ -57,7 +65,7 @@ function siblingFolders(from: string, to: string): [string, string] | undefined 
   return [a.slice(0, depth).join('/'), b.slice(0, depth).join('/')];
 }
 
-/** The shortest way from the folder back to itself, beginning with it. */
+/** The shortest way from a folder or file back to itself, beginning with it. */
 function pathBackTo(start: string, edges: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
   const visited = new Set<string>();
   const paths = [[start]];

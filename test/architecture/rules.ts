@@ -1,8 +1,11 @@
+/** The database as table modules see it. */
+const storePort = ['src/store/database.ts', 'src/store/statements.ts', 'src/store/failures.ts'];
+
 /**
  * Who may import whom, one way only; type imports and dynamic imports count as imports. A folder may always import
  * from itself, Node's own modules, and packages as the second table says.
  *
- *     main → cli → app → api, crm and the adapters → domain folders → ports → observability → base
+ *     main → cli → app → api, crm and the adapters → domain folders → ports → observability → http → base
  *
  * A name stands for the folder and all in it, or for one file: where a file is named, the rest of its folder is out
  * of reach. That is how domain folders see the port of the secrets manager, the cache and the database, and never
@@ -16,10 +19,8 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/embedded',
     'src/version.ts',
     'src/settings',
-    // The doctor's look at the org; all else of the CRM is behind the app.
+    // The doctor's check of the org; the rest of the CRM is behind the app.
     'src/crm/crm-check.ts',
-    // The parent of several workers answers at their metrics port.
-    'src/api/operations-server.ts',
     ...allBelowApp(),
   ],
   'src/app.ts': [
@@ -39,6 +40,7 @@ export const mayImport: Record<string, readonly string[]> = {
 
   // What stands in for other people's systems when none is configured; nothing else in src knows the simulators.
   'src/embedded': ['simulators', 'src/settings', 'src/secrets/secrets-manager.ts', 'src/base'],
+  // Parts get their section of the settings whole; its type follows from the table.
   'src/settings': ['src/base'],
 
   // The HTTP face.
@@ -47,57 +49,58 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/reservations',
     'src/resources',
     'src/consumers',
+    'src/audit',
+    'src/rate-limits',
     'src/idempotency',
     'src/webhooks',
+    'src/http/connections.ts',
     'src/observability',
     'src/version.ts',
+    'src/settings/table.ts',
     'src/base',
   ],
 
   // The domain.
   'src/handoff': ['src/resources', 'src/observability', 'src/base'],
   'src/consumers': [
+    'src/audit/attempt.ts',
     'src/secrets/secrets-manager.ts',
     'src/cache/shared-cache.ts',
-    'src/store/database.ts',
     'src/observability',
     'src/base',
   ],
-  'src/idempotency': ['src/store/database.ts', 'src/store/is-away.ts', 'src/observability', 'src/base'],
+  'src/audit': [...storePort, 'src/observability', 'src/base'],
+  'src/rate-limits': ['src/cache/shared-cache.ts', 'src/observability', 'src/base'],
+  'src/idempotency': [...storePort, 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
   'src/reservations': [
     'src/connectors/connector.ts',
-    'src/connectors/crm.ts',
-    'src/connectors/dining/order.ts',
     'src/resources',
     'src/idempotency',
-    'src/store/database.ts',
+    ...storePort,
     'src/observability',
     'src/base',
   ],
   'src/member-cache': ['src/resources', 'src/cache/shared-cache.ts', 'src/observability', 'src/base'],
-  'src/webhooks': [
-    'src/secrets/secrets-manager.ts',
-    'src/store/database.ts',
-    'src/observability',
-    'src/base',
-  ],
+  'src/webhooks': ['src/secrets/secrets-manager.ts', ...storePort, 'src/observability', 'src/base'],
 
   // The systems that unified resources span: the port, and one folder for each.
   'src/connectors': [
     'src/http',
+    'src/settings/table.ts',
     'src/secrets/secrets-manager.ts',
     'src/resources',
     'src/observability',
     'src/base',
   ],
 
-  // How other people's systems are spoken to.
+  // HTTP both ways: calls to other systems, and what connections to our own servers may cost.
   'src/http': ['src/base'],
 
   // The CRM, which implements the records of resources/.
   'src/crm': [
     'src/http',
+    'src/settings/table.ts',
     'src/resources',
     'src/cache/shared-cache.ts',
     'src/secrets/secrets-manager.ts',
@@ -106,12 +109,12 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
 
   // Ports, each with its adapters.
-  'src/secrets': ['src/observability', 'src/base'],
+  'src/secrets': ['src/settings/table.ts', 'src/observability', 'src/base'],
   'src/cache': ['src/observability', 'src/base'],
   'src/store': ['src/observability', 'src/base'],
   'src/jobs': ['src/store/database.ts', 'src/observability', 'src/base'],
 
-  'src/observability': ['src/base'],
+  'src/observability': ['src/http/connections.ts', 'src/base'],
   'src/base': [],
 
   // Outside the service. The simulators are what it is tested against: shared code would prove nothing.
@@ -134,7 +137,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/store', 'src/idempotency', 'src/consumers', 'src/reservations', 'src/webhooks'],
+  kysely: ['src/store', 'src/idempotency', 'src/audit', 'src/reservations', 'src/webhooks'],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
   // One module, loaded only where traces are exported.
@@ -144,6 +147,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['src/observability/otlp-tracing.ts'],
   '@opentelemetry/sdk-trace': ['src/observability/otlp-tracing.ts'],
   typebox: ['src'],
+  leven: ['src/settings'],
   '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
   'fast-xml-parser': ['simulators/salesforce'],
 };
@@ -153,11 +157,13 @@ function allBelowApp(): string[] {
     'src/handoff',
     'src/reservations',
     'src/consumers',
+    'src/audit',
+    'src/rate-limits',
     'src/idempotency',
     'src/resources',
     'src/member-cache',
     'src/webhooks',
   ];
   const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];
-  return [...domain, ...ports, 'src/observability', 'src/base'];
+  return [...domain, ...ports, 'src/http/connections.ts', 'src/observability', 'src/base'];
 }

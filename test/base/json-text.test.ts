@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { compactMember } from '../../src/base/json-text.ts';
+import { compactField } from '../../src/base/json-text.ts';
 
-const details = (json: string) => compactMember(json, ['result', 'details'])?.text;
+const details = (json: string) => compactField(json, ['result', 'details'])?.text;
 
-describe('compactMember', () => {
+describe('compactField', () => {
   test('keeps numbers digit for digit, key order, escapes and emoji', () => {
     const text =
       '{"z":9007199254740993,"10":1e400,"2":0.10000000000000000001,"a":-0,"__proto__":{"x":1},"e":"😀","u":"\\u0041\\/"}';
@@ -36,7 +36,7 @@ describe('compactMember', () => {
   });
 
   test('tells how deep the value nests', () => {
-    const depthOf = (value: string) => compactMember(`{"d":${value}}`, ['d'])?.depth;
+    const depthOf = (value: string) => compactField(`{"d":${value}}`, ['d'])?.depth;
     assert.equal(depthOf('1'), 0);
     assert.equal(depthOf('{}'), 1);
     assert.equal(depthOf('{"a":[{}],"b":[]}'), 3);
@@ -49,9 +49,9 @@ describe('compactMember', () => {
     fc.assert(
       fc.property(spaced, fc.jsonValue(), ([value, space], other) => {
         const json = `${space}{${space}"o"${space}:${JSON.stringify(other, null, space)}${space},${space}"v":${space}${value}${space}}`;
-        const found = compactMember(json, ['v']);
+        const found = compactField(json, ['v']);
         assert.deepEqual(JSON.parse(found?.text ?? ''), JSON.parse(value));
-        assert.equal(compactMember(`{"v":${found?.text}}`, ['v'])?.text, found?.text);
+        assert.equal(compactField(`{"v":${found?.text}}`, ['v'])?.text, found?.text);
       }),
     );
   });

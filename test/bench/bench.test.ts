@@ -37,14 +37,14 @@ describe('the benchmark', { skip: stores.includes(undefined) && 'PostgreSQL or R
       'before\n<!-- bench: written by npm run bench -->\nold\n<!-- bench: end -->\nafter\n',
     );
     const files = ['--json', join(folder, 'report.json'), '--markdown', page()];
-    await bench('--only', 'bulk,proxy,idle,authentication,loading,replicas', ...tiny, ...files);
+    await bench('--only', 'bulk,arrivals,proxy,idle,authentication,loading,replicas', ...tiny, ...files);
     report = JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')) as Report;
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
   test('answers every request that it sends in every part', () => {
     const rows = report.tables.flatMap((table) => table.rows).filter((row) => 'a second' in row);
-    assert.ok(rows.length >= 4 + 3 + 6);
+    assert.ok(rows.length >= 4 + 7 + 3 + 6);
     for (const row of rows) {
       assert.equal(row['other answers'], 'none', JSON.stringify(row));
       for (const column of ['a second', 'p50 ms', 'p99 ms']) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
@@ -17,6 +18,17 @@ describe('with a shared Redis', { skip: shared === undefined && 'no Redis' }, ()
     await answers(cache);
   });
   after(() => cache.close());
+
+  it('takes a key of another kind for none, and puts a value in its place', async () => {
+    const redis = new Redis(shared as string);
+    const key = `test:${randomUUID()}`;
+    await redis.rpush(key, 'a list');
+    await redis.quit();
+    assert.equal(await cache.get(key), undefined);
+    await cache.set(key, 'value', 1000);
+    assert.equal(await cache.get(key), 'value');
+  });
+
   sharedCacheConformance('Redis', () => ({ cache, elapse: (ms) => delay(ms) }));
 });
 

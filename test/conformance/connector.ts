@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, it } from 'node:test';
 import { startCall } from '../../src/base/call.ts';
 import { Problem } from '../../src/base/problem.ts';
-import type { Attempt, Connector } from '../../src/connectors/connector.ts';
+import type { Connector, CreateAttempt } from '../../src/connectors/connector.ts';
 
 /** A connector, its system, and the faults that its system can be asked for. */
 export interface ConnectorUnderTest<Order> {
@@ -34,12 +34,12 @@ const call = () => startCall('conformance');
 /** For what is not going to succeed. */
 const shortCall = () => startCall('conformance', undefined, 2500);
 
-const firstAttempt = (): Attempt => ({
+const firstAttempt = (): CreateAttempt => ({
   token: randomUUID(),
   repeated: false,
   isOthers: async () => false,
 });
-const again = (attempt: Attempt): Attempt => ({ ...attempt, repeated: true });
+const again = (attempt: CreateAttempt): CreateAttempt => ({ ...attempt, repeated: true });
 
 /** What every connector promises. */
 export function connectorConformance<Order>(name: string, underTest: () => ConnectorUnderTest<Order>): void {

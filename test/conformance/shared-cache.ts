@@ -50,6 +50,18 @@ function values(underTest: () => CacheUnderTest): void {
     assert.equal(await cache.get(key), undefined);
   });
 
+  it('deletes what begins and ends as asked, however much there is, and nothing else', async () => {
+    const { cache } = underTest();
+    const [group, other] = [newKey(), newKey()];
+    const keys = Array.from({ length: 30 }, (_, i) => `${group}:${i}:end`);
+    const kept = [`${group}:1:end2`, `${other}:1:end`, `${group}:end:1`];
+    for (const key of [...keys, ...kept]) await cache.set(key, 'value', 60_000);
+    assert.equal(await cache.deleteMatching(`${group}:`, ':end'), 30);
+    assert.equal(await cache.deleteMatching(`${group}:`, ':end'), 0);
+    assert.equal(await cache.get(keys[7] as string), undefined);
+    for (const key of kept) assert.equal(await cache.get(key), 'value');
+  });
+
   it('takes lifetimes that are no whole milliseconds', async () => {
     const { cache } = underTest();
     const key = newKey();

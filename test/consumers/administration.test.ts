@@ -6,8 +6,9 @@ import { Problem } from '../../src/base/problem.ts';
 import { createMemoryCache } from '../../src/cache/memory.ts';
 import { createRedisCache } from '../../src/cache/redis.ts';
 import type { SharedCache } from '../../src/cache/shared-cache.ts';
-import { type Consumers, createConsumers } from '../../src/consumers/create-consumers.ts';
+import { type Consumers, createConsumers } from '../../src/consumers/consumers.ts';
 import { makeConsumerId } from '../../src/consumers/credentials.ts';
+import { readRevocations } from '../../src/consumers/revocations.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
 import { recordLog } from '../support/log.ts';
@@ -84,6 +85,19 @@ describe('administration of consumers', () => {
     assert.equal(found.name, 'new name');
     assert.deepEqual(found.certificateFingerprints, ['ab'.repeat(32)]);
     assert.equal(found.credentials.length, 3);
+  });
+
+  it('revokes many consumers at once, through two replicas', async () => {
+    const replicas = [
+      await startReplica(createMemoryCache()),
+      await startReplica(createMemoryCache()),
+    ] as const;
+    const create = () => replicas[0].administration.create({ name: 'shop', permissions: readQuotes });
+    const made = await Promise.all(Array.from({ length: 160 }, create));
+    const ids = made.map(({ consumer }) => consumer.id);
+    await Promise.all(ids.map((id, index) => replicas[index % 2 === 0 ? 0 : 1].administration.revoke(id)));
+    assert.deepEqual((await readRevocations(store.secrets)).slice(-ids.length).sort(), ids.sort());
+    assert.deepEqual(await replicas[1].store.list(), []);
   });
 
   it('says that the secrets manager is away, and shows meanwhile what is loaded', async () => {

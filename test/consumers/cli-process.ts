@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { registerConsumerCommands } from '../../src/cli/consumer.ts';
-import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createConsumers } from '../../src/consumers/consumers.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
@@ -8,10 +8,10 @@ import { createFileSecretsManager } from '../../src/secrets/file.ts';
 /** The consumer commands on the secrets folder of the first argument. */
 const [, , dir = '', ...args] = process.argv;
 const program = new Command('handoff');
-registerConsumerCommands(program, async () => {
+registerConsumerCommands(program, async (opened) => {
   const secrets = createFileSecretsManager({ dir });
+  opened.defer(() => secrets.close());
   const log = createLog('silent');
-  const consumers = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
-  return { consumers, close: () => secrets.close() };
+  return createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
 });
 await program.parseAsync(args, { from: 'user' });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createSecretKey } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
@@ -6,8 +7,10 @@ import {
   apiKeyPattern,
   apiSecretPattern,
   consumerIdOf,
+  hashSecret,
   hasValidChecksum,
   isConsumerId,
+  isSameHash,
   makeConsumerId,
   makeCredentialPair,
   maxCredentialLength,
@@ -89,5 +92,23 @@ describe('format of credentials', () => {
     assert.deepEqual([...counts.keys()].sort(), [...base62].sort());
     // With modulo bias the first eight characters would come 25 % more often; chance alone stays far below 15 %.
     for (const count of counts.values()) assert.ok(Math.abs(count - 2000) < 300);
+  });
+});
+
+describe('the hash of a secret', () => {
+  it('is HMAC-SHA-256 (RFC 4231, test case 2)', () => {
+    const hash = hashSecret('what do ya want for nothing?', createSecretKey('Jefe', 'utf8'));
+    assert.equal(hash.toString('hex'), '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843');
+  });
+
+  it('is the same as another only where each byte is, and never as one that was cut off', () => {
+    const hash = hashSecret('a', createSecretKey(Buffer.alloc(32, 1)));
+    assert.ok(isSameHash(hash, Buffer.from(hash)));
+    for (let at = 0; at < hash.length; at++) {
+      const other = Buffer.from(hash);
+      other[at] = (other[at] ?? 0) ^ 1;
+      assert.ok(!isSameHash(hash, other));
+    }
+    for (const length of [0, 31]) assert.ok(!isSameHash(hash, hash.subarray(0, length)));
   });
 });

@@ -1,4 +1,4 @@
-import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createConsumers } from '../../src/consumers/consumers.ts';
 import { makeFirstConsumers } from '../../src/consumers/first-start.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { consumerSecretName } from '../../src/consumers/consumer.ts';
 import { makeFirstConsumers } from '../../src/consumers/first-start.ts';
+import { SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
 
 const all = ['read', 'write', 'delete'];
@@ -30,6 +30,10 @@ describe('first start', () => {
     children.push(child);
     const [code, signal] = await once(child, 'exit');
     return signal ?? code;
+  };
+  const revoke = async (...ids: string[]) => {
+    const { consumers } = createTestConsumers(store.secrets);
+    for (const id of ids) await consumers.administration.revoke(id);
   };
   const readCredentials = async () => JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'));
 
@@ -89,10 +93,7 @@ describe('first start', () => {
   it('begins again where the draft of a crash is of no use', async () => {
     await makeFirst();
     const { admin, console } = await readCredentials();
-    for (const { id } of [admin, console]) {
-      const name = consumerSecretName(id);
-      await store.secrets.delete(name, (await store.secrets.read(name))?.version ?? '');
-    }
+    await revoke(admin.id, console.id);
     for (const content of [
       '',
       '{"console":',
@@ -104,5 +105,21 @@ describe('first start', () => {
     await makeFirst();
     await assertWhole();
     assert.notEqual((await readCredentials()).admin.id, admin.id);
+  });
+
+  it('makes none where those that the file names were lost, until that is deleted', async () => {
+    await makeFirst();
+    const { admin } = await readCredentials();
+    await rm(store.dir, { recursive: true });
+    const lost = (error: unknown) =>
+      error instanceof SecretsUnavailable && /credentials\.json/.test(error.message);
+    await assert.rejects(makeFirst(), lost);
+    await mkdir(store.dir, { recursive: true });
+    await assert.rejects(makeFirst(), lost);
+    assert.equal((await readCredentials()).admin.id, admin.id);
+    assert.deepEqual(await store.secrets.list('keys'), []);
+    await rm(join(dataDir, 'credentials.json'));
+    await makeFirst();
+    await assertWhole();
   });
 });

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createConsumers } from '../../src/consumers/consumers.ts';
+import { guardAgainstLoss } from '../../src/consumers/loss-guard.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import type { SecretsManager } from '../../src/secrets/secrets-manager.ts';
@@ -56,7 +57,13 @@ export function createTestConsumers(secrets: SecretsManager, refreshSeconds = 36
   const clock = createTestClock(Date.now());
   const metrics = createMetrics();
   const { log, lines } = recordLog();
-  const consumers = createConsumers({ secrets, log, metrics, refreshSeconds, clock });
+  const consumers = createConsumers({
+    secrets: guardAgainstLoss(secrets),
+    log,
+    metrics,
+    refreshSeconds,
+    clock,
+  });
   return { consumers, clock, metrics, log, lines };
 }
 

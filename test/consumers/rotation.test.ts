@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Problem } from '../../src/base/problem.ts';
 import type { Consumer, StoredCredential } from '../../src/consumers/consumer.ts';
+import { viewOfConsumer } from '../../src/consumers/consumer-view.ts';
 import { rotateCredentials } from '../../src/consumers/rotation.ts';
 
 const now = Date.parse('2027-03-01T08:00:00.000Z');
@@ -69,12 +70,20 @@ describe('rotation of a record', () => {
     });
   });
 
-  it('keeps the newest expired pairs for the audit, and no more: the record stays bounded', () => {
+  it('keeps the newest 150 pairs at most, however often it is rotated', () => {
     let record = consumer(pair('first'));
     for (let i = 0; i < 500; i++) record = rotateCredentials(record, pair(`key-${i}`), now + i * hour, 0.5);
-    assert.ok(record.credentials.length <= 25, String(record.credentials.length));
-    assert.equal(record.credentials[0]?.apiKey, 'key-499');
-    assert.equal(record.credentials[1]?.apiKey, 'key-498');
+    assert.deepEqual(
+      record.credentials.map(({ apiKey }) => apiKey),
+      Array.from({ length: 150 }, (_, i) => `key-${499 - i}`),
+    );
+  });
+
+  it('drops pairs that expired more than 30 days ago', () => {
+    const day = 24 * hour;
+    const before = consumer(pair('a'), pair('kept', now - 30 * day + 1), pair('dropped', now - 30 * day));
+    const rotated = rotateCredentials(before, pair('new'), now, 24);
+    assert.deepEqual(Object.keys(expiries(rotated)), ['new', 'a', 'kept']);
   });
 
   it('refuses to keep more valid pairs than a secret can hold, and says what helps', () => {
@@ -90,11 +99,35 @@ describe('rotation of a record', () => {
     assert.equal(rotate(0).credentials.filter(({ expiresAt }) => expiresAt === null).length, 1);
   });
 
-  it('treats a rotated pair that names no expiry as expired, as the directory does', () => {
+  it('drops a rotated pair that names no expiry, as the directory refuses it', () => {
     const odd: StoredCredential = { ...pair('odd'), state: 'rotated' };
-    assert.equal(
-      expiries(rotateCredentials(consumer(odd), pair('new'), now, 24))['odd'],
-      '1970-01-01T00:00:00.000Z',
-    );
+    assert.deepEqual(expiries(rotateCredentials(consumer(odd), pair('new'), now, 24)), { new: null });
+  });
+});
+
+describe('a consumer as it is shown', () => {
+  const states = (record: Consumer, at: number) =>
+    viewOfConsumer(record, at).credentials.map(({ apiKey, state }) => [apiKey, state]);
+
+  it('names a pair expired from its expiry on, and lists it for 30 days more', () => {
+    const end = now + hour;
+    const record = consumer(pair('new'), pair('old', end));
+    assert.deepEqual(states(record, end - 1), [
+      ['new', 'active'],
+      ['old', 'rotated'],
+    ]);
+    const expired = [
+      ['new', 'active'],
+      ['old', 'expired'],
+    ];
+    assert.deepEqual(states(record, end), expired);
+    assert.deepEqual(states(record, end + 30 * 24 * hour - 1), expired);
+    assert.deepEqual(states(record, end + 30 * 24 * hour), [['new', 'active']]);
+  });
+
+  it('names no active key where every pair was rotated out', () => {
+    const view = viewOfConsumer(consumer(pair('old', now + hour)), now);
+    assert.equal(view.apiKey, null);
+    assert.equal(view.expiresAt, null);
   });
 });

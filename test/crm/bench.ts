@@ -6,13 +6,13 @@ import {
   startSalesforceSimulator,
 } from '../../simulators/salesforce/simulator.ts';
 import { type Call, startCall } from '../../src/base/call.ts';
-import type { Locks } from '../../src/base/lock.ts';
-import { Problem, type ProblemCode, type ProblemFacts } from '../../src/base/problem.ts';
+import { Problem } from '../../src/base/problem.ts';
+import type { ProblemCode, ProblemFacts } from '../../src/base/problems.ts';
 import { createMemoryCache } from '../../src/cache/memory.ts';
 import type { SharedCache } from '../../src/cache/shared-cache.ts';
-import { type Crm, type CrmSettings, createCrm } from '../../src/crm/crm.ts';
+import { type Crm, type CrmOptions, createCrm } from '../../src/crm/crm.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
-import type { FieldValues } from '../../src/resources/records.ts';
+import type { FieldValues, ListQuery } from '../../src/resources/records.ts';
 import type { Secret, SecretsManager } from '../../src/secrets/secrets-manager.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
 
@@ -42,9 +42,7 @@ export interface Bench extends Replica {
   stop(): Promise<void>;
 }
 
-export type ReplicaChanges = Partial<
-  CrmSettings & { cache: SharedCache; spareLocks: Locks; secrets: SecretsManager }
->;
+export type ReplicaChanges = Partial<Omit<CrmOptions, 'log' | 'metrics'>>;
 
 export async function startBench(
   changes: ReplicaChanges = {},
@@ -217,6 +215,11 @@ export class TestSecrets implements SecretsManager {
   }
   async checkHealth(): Promise<void> {}
   async close(): Promise<void> {}
+}
+
+/** A page of any records, written as JSON, unless `query` says otherwise. */
+export function aList(query: Partial<ListQuery> = {}): ListQuery {
+  return { filters: {}, limit: 10, maxBytes: 4 * 1024 * 1024, represent: JSON.stringify, ...query };
 }
 
 export function aCall(budgetMs?: number): Call {

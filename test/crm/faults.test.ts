@@ -5,7 +5,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { StoredRecord } from '../../src/resources/records.ts';
-import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
+import { aCall, aList, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
 
 let bench: Bench;
 /** A replica for each test: none inherits an open breaker or a quota that was used up. */
@@ -45,7 +45,7 @@ describe('what each error means', () => {
       'crm_quota_exhausted',
       { retryAfter: 600 },
     ],
-    [apiError(500, 'UNKNOWN_EXCEPTION'), 'crm_error', { outcomeUnknown: true }],
+    [apiError(501, 'UNKNOWN_EXCEPTION'), 'crm_error', { outcomeUnknown: true }],
     [{ kind: 'error', status: 400, errorCode: '', message: '<html>', contentType: 'text/html' }, 'crm_error'],
     [
       { kind: 'error', status: 302, errorCode: '', message: 'moved', contentType: 'text/html' },
@@ -72,6 +72,74 @@ describe('what each error means', () => {
       assert.equal(await bench.org.calls('create'), calls + 1);
     });
   }
+});
+
+describe('a 500', () => {
+  const faults = {
+    'with a code': apiError(500, 'UNKNOWN_EXCEPTION'),
+    'of HTML': { kind: 'error', status: 500, errorCode: '', message: '<html>', contentType: 'text/html' },
+    'without a body': { kind: 'error', status: 500, errorCode: '', message: '', contentType: 'text/plain' },
+  };
+  const ofPart = { kind: 'partError', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'x' };
+  const existing = async () => {
+    const id = randomUUID();
+    await replica.crm.records.create(quote, id, quoteFor(bench.memberId), aCall());
+    return (await replica.crm.records.find(quote, id, aCall())) as StoredRecord;
+  };
+  const change = (record: StoredRecord, name: string) =>
+    replica.crm.records.update(quote, record, { name }, aCall(), { readBack: true });
+
+  for (const [form, effect] of Object.entries(faults)) {
+    it(`${form} is repeated at a read and at an insert, looked after at a change and a deletion`, async () => {
+      const record = await existing();
+      const id = record.values['id'] as string;
+      for (const work of [
+        async () => assert.deepEqual(await replica.crm.records.find(quote, id, aCall()), record),
+        async () => assert.ok(await create()),
+        async () => assert.equal((await change(record, 'Hotel 500'))?.values['name'], 'Hotel 500'),
+        async () => replica.crm.records.remove(quote, record, aCall()),
+      ]) {
+        await bench.org.fault(effect, onData, 1);
+        await work();
+      }
+      assert.equal(await replica.crm.records.find(quote, id, aCall()), undefined);
+    });
+  }
+
+  it('inside a Composite call counts like one of its own', async () => {
+    const record = await existing();
+    const calls = await bench.org.calls('composite');
+    await bench.org.fault(ofPart, { operation: 'create' }, 1);
+    const id = randomUUID();
+    const values = quoteFor(bench.memberId);
+    const made = await replica.crm.records.create(quote, id, values, aCall(), { readBack: true });
+    assert.equal(made?.values['id'], id);
+    await bench.org.fault(ofPart, { operation: 'update' }, 1);
+    assert.equal((await change(record, 'Hotel 500'))?.values['name'], 'Hotel 500');
+    assert.equal(await bench.org.calls('composite'), calls + 4);
+  });
+
+  it('inside the Composite call of a long query is repeated', async () => {
+    const ids = Array.from({ length: 200 }, () => randomUUID());
+    await bench.org.fault(ofPart, { operation: 'query' }, 1);
+    const found = await Promise.all(ids.map((each) => replica.crm.records.find(quote, each, aCall())));
+    assert.ok(found.every((record) => record === undefined));
+  });
+
+  it('that stays is crm_error after four tries, of a write with an unknown outcome, and opens no breaker', async () => {
+    const before = await bench.org.calls('create');
+    await bench.org.fault(faults['with a code'], onData);
+    await assert.rejects(create(), hasCode('crm_error', { outcomeUnknown: true }));
+    assert.equal(await bench.org.calls('create'), before + 4);
+    await assert.rejects(create(), { code: 'crm_error' });
+    assert.equal(await total(replica.metrics, 'handoff_crm_breaker_open'), 0);
+  });
+
+  it('that names no error opens the breaker, as other answers of the edge do', async () => {
+    await bench.org.fault(faults['of HTML'], onData);
+    for (let round = 0; round < 2; round++) await create().catch(() => undefined);
+    assert.equal(await total(replica.metrics, 'handoff_crm_breaker_open'), 1);
+  });
 });
 
 describe('validation', () => {
@@ -308,7 +376,7 @@ describe('limits', () => {
     await Promise.all(held);
     await bench.org.configure({ latencyMs: 5 });
     await bench.org.resetCounters();
-    const list = () => records.list(quote, { filters: {}, limit: 1 }, aCall());
+    const list = () => records.list(quote, aList({ limit: 1 }), aCall());
     await Promise.all(Array.from({ length: 40 }, list));
     await bench.org.configure({ latencyMs: 0 });
     assert.ok((await bench.org.counters()).highestConcurrency <= 2);

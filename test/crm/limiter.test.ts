@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { startCall } from '../../src/base/call.ts';
-import { createLimiter } from '../../src/crm/rest/limiter.ts';
+import { type Call, startCall } from '../../src/base/call.ts';
+import { type BatchCall, Limiter } from '../../src/crm/rest/limiter.ts';
+
+/** Does the work while it holds a slot. */
+async function run<T>(limiter: Limiter, call: Call | BatchCall, work: () => Promise<T>): Promise<T> {
+  const release = await limiter.acquire(call);
+  return work().finally(release);
+}
 
 /** Work that ends when the test says so. */
 function gate() {
@@ -10,11 +16,11 @@ function gate() {
 }
 
 it('lets so many work at a time, first come first served', async () => {
-  const limiter = createLimiter(2);
+  const limiter = new Limiter(2);
   const gates = Array.from({ length: 5 }, gate);
   const begun: number[] = [];
   const done = gates.map(({ work }, index) =>
-    limiter.run(startCall('test'), async () => {
+    run(limiter, startCall('test'), async () => {
       begun.push(index);
       await work();
     }),
@@ -30,34 +36,38 @@ it('lets so many work at a time, first come first served', async () => {
 });
 
 it('gives a slot back when the work fails', async () => {
-  const limiter = createLimiter(1);
+  const limiter = new Limiter(1);
   await assert.rejects(
-    limiter.run(startCall('test'), () => Promise.reject(new Error('failed'))),
+    run(limiter, startCall('test'), () => Promise.reject(new Error('failed'))),
     /failed/,
   );
-  assert.equal(await limiter.run(startCall('test'), async () => 'worked'), 'worked');
+  assert.equal(await run(limiter, startCall('test'), async () => 'worked'), 'worked');
 });
 
-it('lets parties take turns, so that a flood of one does not hold up another', async () => {
-  const limiter = createLimiter(1);
+it('lets tenants take turns, so that a flood of one does not hold up another', async () => {
+  const limiter = new Limiter(1);
   const { work, open } = gate();
   const begun: string[] = [];
-  const run = (consumer: string) =>
-    limiter.run(startCall('test', consumer), async () => void begun.push(consumer));
-  const first = limiter.run(startCall('test'), work);
-  const done = [...Array.from({ length: 5 }, () => run('flood')), run('one'), run('two')];
-  const shared = limiter.run({ ...startCall('batch'), turn: 'finds' }, async () => void begun.push('batch'));
+  const runFor = (consumer: string) =>
+    run(limiter, startCall('test', consumer), async () => void begun.push(consumer));
+  const first = run(limiter, startCall('test'), work);
+  const done = [...Array.from({ length: 5 }, () => runFor('flood')), runFor('one'), runFor('two')];
+  const shared = run(
+    limiter,
+    { ...startCall('batch'), batcher: 'finds' },
+    async () => void begun.push('batch'),
+  );
   open();
   await Promise.all([first, shared, ...done]);
   assert.deepEqual(begun, ['flood', 'one', 'two', 'batch', 'flood', 'flood', 'flood', 'flood']);
 });
 
-it('turns away whoever has waited too long, and nobody else', async () => {
-  const limiter = createLimiter(1);
+it('refuses a call that has waited too long, and no other', async () => {
+  const limiter = new Limiter(1);
   const { work, open } = gate();
-  const first = limiter.run(startCall('test'), work);
-  const late = limiter.run(startCall('test', undefined, 20), async () => 'never');
-  const patient = limiter.run(startCall('test'), async () => 'worked');
+  const first = run(limiter, startCall('test'), work);
+  const late = run(limiter, startCall('test', undefined, 20), async () => 'never');
+  const patient = run(limiter, startCall('test'), async () => 'worked');
   await assert.rejects(late, { kind: 'crowded' });
   open();
   await first;

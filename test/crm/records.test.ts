@@ -5,7 +5,7 @@ import type { Problem } from '../../src/base/problem.ts';
 import { member } from '../../src/resources/members.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { ListQuery } from '../../src/resources/records.ts';
-import { aCall, type Bench, hasCode, quoteFor, startBench, total } from './bench.ts';
+import { aCall, aList, type Bench, hasCode, quoteFor, startBench, total } from './bench.ts';
 
 let bench: Bench;
 before(async () => {
@@ -137,16 +137,16 @@ describe('lists', () => {
   });
 
   /** Follows the pages to the end, as the API's cursor does. */
-  async function pages(limit: number): Promise<string[][]> {
+  async function pages(limit: number, maxBytes = 4 * 1024 * 1024): Promise<string[][]> {
     const found: string[][] = [];
     let after: ListQuery['after'];
     for (;;) {
-      const query: ListQuery = { filters: { trip_id: trip }, limit, ...(after && { after }) };
-      const page = await bench.crm.records.list(booking, query, aCall());
-      found.push(page.map(({ values }) => String(values['id'])));
-      const last = page.at(-1)?.values;
-      if (page.length < limit || !last) return found;
-      after = { createdAt: String(last['created_at']), id: String(last['id']) };
+      const query = aList({ filters: { trip_id: trip }, limit, maxBytes, ...(after && { after }) });
+      const { records, hasMore, release } = await bench.crm.records.list(booking, query, aCall());
+      release();
+      found.push(records.map(({ id }) => id));
+      after = records.at(-1);
+      if (!hasMore || !after) return found;
     }
   }
 
@@ -159,6 +159,22 @@ describe('lists', () => {
       const found = await pages(limit);
       assert.deepEqual(found.flat(), expected, `limit ${limit}`);
       assert.ok(found.slice(0, -1).every((page) => page.length === limit));
+    }
+  });
+
+  it('ends a page by bytes too, and has a record that is larger alone', async () => {
+    const all = (await pages(200)).flat();
+    const [first] = (await bench.crm.records.list(booking, aList({ filters: { trip_id: trip } }), aCall()))
+      .records;
+    const bytes = first?.json.length ?? 0;
+    for (const [maxBytes, most] of [
+      [1, 1],
+      [bytes * 3.5, 3],
+      [bytes * 6.5, 6],
+    ] as const) {
+      const found = await pages(7, maxBytes);
+      assert.deepEqual(found.flat(), all);
+      assert.ok(found.slice(0, -1).every((page) => page.length === most || page.length === most - 1));
     }
   });
 
@@ -176,17 +192,17 @@ describe('lists', () => {
     const id = randomUUID();
     await crm.records.create(booking, id, quoteFor(memberId, { trip_id: trip, status: 'pending' }), aCall());
     const filters = { trip_id: trip.toUpperCase(), member_id: memberId, status: 'pending' };
-    const found = await crm.records.list(booking, { filters, limit: 10 }, aCall());
+    const found = await crm.records.list(booking, aList({ filters }), aCall());
     assert.deepEqual(
-      found.map(({ values }) => values['id']),
+      found.records.map((record) => record.id),
       [id],
     );
     const none = await crm.records.list(
       booking,
-      { filters: { ...filters, status: "pending' OR Id != '" }, limit: 10 },
+      aList({ filters: { ...filters, status: "pending' OR Id != '" } }),
       aCall(),
     );
-    assert.deepEqual(none, []);
+    assert.deepEqual(none.records, []);
   });
 
   it('gives up in words, and with no wrong page, where nearly all records are strangers', async () => {
@@ -197,7 +213,7 @@ describe('lists', () => {
     );
     await bench.org.configure({ maxPageSize: 1 });
     try {
-      const list = bench.crm.records.list(quote, { filters: { trip_id: trip }, limit: 10 }, aCall());
+      const list = bench.crm.records.list(quote, aList({ filters: { trip_id: trip } }), aCall());
       await assert.rejects(list, hasCode('crm_error'));
     } finally {
       await bench.org.configure({ maxPageSize: 2000 });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, startCall } from '../../src/base/call.ts';
 import type { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
+import { aCall, aList, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
 
 let bench: Bench;
 let replica: Replica;
@@ -41,7 +41,7 @@ describe('a CRM that is dead', () => {
   it('is not waited for: requests are turned away without a call, before their keys are claimed', async () => {
     await killed();
     await bench.org.resetCounters();
-    for (const refused of [find(), replica.crm.records.list(quote, { filters: {}, limit: 1 }, aCall())])
+    for (const refused of [find(), replica.crm.records.list(quote, aList({ limit: 1 }), aCall())])
       await assert.rejects(refused, (error: Problem) => {
         assert.equal(error.code, 'crm_unavailable');
         assert.ok((error.facts.retryAfter ?? 0) >= 1);
@@ -172,9 +172,7 @@ describe('a queue', () => {
     const release = await blocked();
     const order: string[] = [];
     const list = (consumer: string) =>
-      replica.crm.records
-        .list(quote, { filters: {}, limit: 1 }, of(consumer))
-        .then(() => order.push(consumer));
+      replica.crm.records.list(quote, aList({ limit: 1 }), of(consumer)).then(() => order.push(consumer));
     const all = [
       ...Array.from({ length: 20 }, () => list('flood')),
       list('patient'),
@@ -186,11 +184,11 @@ describe('a queue', () => {
     assert.ok(order.indexOf('reader') <= 3, order.join());
   });
 
-  it('draws the members of a call from all consumers in turn', async () => {
+  it('draws the requests of a batch from all consumers in turn', async () => {
     replica = bench.addReplica({ maxConcurrency: 3, timeoutMs: 10_000 });
     await replica.crm.tokens.getToken(aCall());
     const holds = await bench.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 3);
-    const lists = [1, 2, 3].map(() => replica.crm.records.list(booking, { filters: {}, limit: 1 }, aCall()));
+    const lists = [1, 2, 3].map(() => replica.crm.records.list(booking, aList({ limit: 1 }), aCall()));
     await bench.org.struck(holds, 3);
     const order: string[] = [];
     const read = (consumer: string) => find(of(consumer)).then(() => order.push(consumer));
@@ -206,7 +204,7 @@ it('repeats are bounded by a budget, so that a CRM in trouble is not asked four 
   await bench.org.fault({ kind: 'concurrentLimit' }, { path: '/services/data/' });
   await bench.org.resetCounters();
   const lists = Array.from({ length: 50 }, () =>
-    replica.crm.records.list(quote, { filters: {}, limit: 1 }, aCall()),
+    replica.crm.records.list(quote, aList({ limit: 1 }), aCall()),
   );
   const outcomes = await Promise.allSettled(lists);
   assert.ok(outcomes.every(({ status }) => status === 'rejected'));

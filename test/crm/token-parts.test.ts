@@ -82,7 +82,7 @@ describe('the token endpoint', () => {
     answer = { status, type, body: typeof body === 'string' ? body : JSON.stringify(body) };
     return createTokenEndpoint({ http, loginUrl: `${loginUrl}/`, timeoutMs: 1000 }).request('the.assertion');
   };
-  const good = () => ({ access_token: '00Dxx!AQ.opaque', instance_url: `${loginUrl}/some/path` });
+  const good = () => ({ access_token: '00Dxx!AQ.opaque', instance_url: loginUrl });
 
   it('sends the two parameters of the flow as a form', async () => {
     assert.deepEqual(await request(good()), {
@@ -150,6 +150,12 @@ describe('the token endpoint', () => {
     ['a token that no header can carry', { access_token: 'a b', instance_url: 'https://x.example' }, 200],
     ['an instance that is no URL', { access_token: 'a', instance_url: 'javascript' }, 200],
     ['an instance of another kind', { access_token: 'a', instance_url: 'file:///etc' }, 200],
+    ['an instance with a path', { access_token: 'a', instance_url: 'https://x.example/some/path' }, 200],
+    [
+      'an instance without TLS elsewhere',
+      { access_token: 'a', instance_url: 'http://127.0.0.1.example' },
+      200,
+    ],
     ['no JSON at all', 'access_token=a', 200],
   ];
   for (const [name, body, status, type] of passing) {
@@ -157,6 +163,11 @@ describe('the token endpoint', () => {
       await assert.rejects(request(body, status, type), { name: 'TokenFailure', permanent: false });
     });
   }
+
+  it('an answer without end is not read', async () => {
+    const endless = `{"access_token": "${'x'.repeat(1_000_000)}"}`;
+    await assert.rejects(request(endless), { name: 'TokenFailure', permanent: false });
+  });
 
   it('an error says nothing of what was sent or what came', async () => {
     const body = { error: 'x'.repeat(500), error_description: 'the.assertion' };

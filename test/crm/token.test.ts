@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, it } from 'node:test';
 import { createMemoryCache } from '../../src/cache/memory.ts';
 import { CacheUnavailable, type SharedCache } from '../../src/cache/shared-cache.ts';
@@ -270,6 +272,67 @@ it('takes what stands in the cache for a miss where it is no record', async () =
     await create(bench);
   }
   assert.equal((await bench.org.records('Quote__c')).length, 6);
+});
+
+it('never sends a token where a record leads that no token endpoint may issue: a new one takes its place', async () => {
+  const elsewhere = createServer().listen(0, '127.0.0.1');
+  await once(elsewhere, 'listening');
+  let visits = 0;
+  elsewhere.on('connection', (socket) => {
+    visits += 1;
+    socket.destroy();
+  });
+  const { port } = elsewhere.address() as AddressInfo;
+  await create(bench);
+  const good = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  const changes: object[] = [
+    { instance_url: `${bench.org.url}/path` },
+    { instance_url: `http://127.0.0.1:${port}/services` },
+    { instance_url: `http://${['user', 'word'].join(':')}@127.0.0.1:${port}` },
+    { instance_url: `http://127.0.0.1:${port}?` },
+    { instance_url: `http://127.0.0.1.nip.example:${port}` },
+    { instance_url: 'http://crm.example' },
+    { instance_url: 'ftp://127.0.0.1' },
+    { instance_url: '//127.0.0.1' },
+    { instance_url: '' },
+    { instance_url: ['https://crm.example'] },
+    { access_token: 'a\r\nHost: crm.example' },
+    { access_token: 'ä' },
+    { access_token: 'a'.repeat(16_385) },
+    { access_token: 12 },
+    { expires_at: 'tomorrow' },
+    { expires_at: '+275760-09-13T00:00:00.000Z' },
+    { expires_at: 4_000_000_000_000 },
+    { padding: 'x'.repeat(40_000) },
+  ];
+  for (const change of changes) {
+    const planted = JSON.stringify({ ...good, ...change });
+    await bench.cache.set('crm_token:dev', planted, 60_000);
+    const replica = bench.addReplica();
+    await create(replica);
+    assert.equal(
+      await total(replica.metrics, 'handoff_crm_token_cache_misses_total'),
+      1,
+      planted.slice(0, 300),
+    );
+    const now = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+    assert.deepEqual(
+      { ...now, access_token: '', expires_at: '' },
+      { ...good, access_token: '', expires_at: '' },
+    );
+  }
+  elsewhere.close();
+  assert.equal(visits, 0);
+});
+
+it('uses a record of the documented form, whoever wrote it', async () => {
+  await create(bench);
+  const record = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z/, '+00:00');
+  await bench.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at }), 60_000);
+  const replica = bench.addReplica();
+  await create(replica);
+  assert.equal(await bench.org.calls('token'), 1);
 });
 
 it('writes neither tokens nor assertions nor keys to the log', async () => {

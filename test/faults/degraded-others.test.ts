@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createConsumers } from '../../src/consumers/consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createVaultSecretsManager } from '../../src/secrets/vault.ts';
 import { createCertificates } from '../support/certificates.ts';

@@ -25,7 +25,7 @@ const mishaps = {
     code: 'crm_timeout',
   },
 };
-const broken = { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'x' };
+const broken = { kind: 'error', status: 400, errorCode: 'MALFORMED_QUERY', message: 'x' };
 /** Nobody can look records up. */
 const unreadable = { match: { operation: 'query' }, effect: broken };
 /** Nobody can look after a change whose outcome is not known. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Events, openEvents } from '../support/events.ts';
@@ -166,6 +167,58 @@ describe('a gateway that is killed', { skip: !postgres && 'no PostgreSQL' }, () 
       );
     }
     for (const { id } of bad) assert.deepEqual(answers.get(id), ['invalid_credentials']);
+  });
+});
+
+describe('one of two gateways that is killed', { skip: !postgres && 'no PostgreSQL' }, () => {
+  test('after it has acknowledged and taken a webhook: the other finds it by itself', async () => {
+    const url = postgres?.url as string;
+    await using opened = new AsyncDisposableStack();
+    const proxy = await startTcpProxy(url);
+    opened.defer(() => proxy.close());
+    const ownOrg = await startOwnOrg();
+    opened.defer(() => ownOrg.close());
+    const events = await openEvents(url);
+    opened.defer(() => events.close());
+    const first = await createInstallation({ DATABASE_URL: proxy.url }, ownOrg);
+    opened.defer(() => first.remove());
+    const one = await first.start();
+    const shared = { DATABASE_URL: url, SECRETS_DIR: join(first.dataDir, 'secrets') };
+    const second = await createInstallation(shared, ownOrg);
+    opened.defer(() => second.remove());
+    await second.start();
+    const secret = await firstWebhookSecret(first);
+    const find = async (id: string) => (await events.all()).find(({ webhook_id }) => webhook_id === id);
+    const untilProcessed = async (id: string) => {
+      const signal = AbortSignal.timeout(20_000);
+      while ((await find(id))?.state !== 'processed') await sleep(20, undefined, { signal });
+    };
+
+    for (;;) {
+      const id = `msg_${randomUUID()}`;
+      const hold = proxy.holdAnswers(taking);
+      const { method, headers, body } = signedRequest(secret, memberEvent(randomUUID()), { id });
+      const response = await fetch(one.url + webhookPath, {
+        method: method ?? 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      });
+      assert.equal(response.status, 202);
+      await hold.hit();
+      const event = await find(id);
+      if (event?.state === 'received' && event.attempts === 1) {
+        one.signal('SIGKILL');
+        await one.ended;
+        // Ends the lease, as time would. A job of pg-boss would come within a minute.
+        await events.makeDue();
+        await untilProcessed(id);
+        assert.equal((await find(id))?.attempts, 2);
+        return;
+      }
+      // The look that was held found nothing, or the other was quicker.
+      hold.release();
+      await untilProcessed(id);
+    }
   });
 });
 

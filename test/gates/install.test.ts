@@ -40,6 +40,16 @@ describe('what is missing', () => {
     assert.deepEqual(comparePackages(wanted, production, there, false), ['node_modules/tool']);
   });
 
+  test('is a package of the embedded mode, unless the service runs in production', () => {
+    const root = { '': { version: '1.0.0', optionalDependencies: { simulator: '1.0.0' } } };
+    const simulator = { 'node_modules/simulator': { version: '1.0.0', optional: true } };
+    const missing = () => comparePackages({ ...wanted, ...root, ...simulator }, installed, there, true);
+    assert.deepEqual(missing(), ['node_modules/simulator']);
+    process.env['NODE_ENV'] = 'production';
+    assert.deepEqual(missing(), []);
+    delete process.env['NODE_ENV'];
+  });
+
   test('is a package whose folder was removed', () => {
     const isGone = (path: string) => path === 'node_modules/a';
     assert.deepEqual(comparePackages(wanted, installed, isGone, true), ['node_modules/a']);

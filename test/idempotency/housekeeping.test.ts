@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
-import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
-import { createHousekeeping, type Settle } from '../../src/idempotency/housekeeping.ts';
+import { createHousekeeping, type Reconcile } from '../../src/idempotency/housekeeping.ts';
+import type { StoredAnswer } from '../../src/idempotency/keyed-request.ts';
 import { createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -12,10 +12,10 @@ import { openTestPglite, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
 
 describe('the job that clears the ledger', () => {
-  const settled: StoredAnswer = {
+  const found: StoredAnswer = {
     status: 201,
     headers: { location: '/v1/quotes/1' },
-    body: '{"settled":true}',
+    body: '{"found":true}',
   };
   let opened: TestDatabase;
   let database: Database;
@@ -28,9 +28,9 @@ describe('the job that clears the ledger', () => {
   });
   after(() => opened.stop());
 
-  const clear = (settle: Settle) =>
-    createHousekeeping({ database, log: recordLog().log, retentionHours: 24, settle }).run();
-  const neverAsked: Settle = async () => assert.fail('must not be asked');
+  const clear = (reconcile: Reconcile) =>
+    createHousekeeping({ database, log: recordLog().log, retentionHours: 24, reconcile }).run();
+  const neverAsked: Reconcile = async () => assert.fail('must not be asked');
   const age = (key: string, hours: number) =>
     sql`update idempotency_claims set
       completed_at = completed_at - make_interval(hours => ${hours}),
@@ -60,12 +60,27 @@ describe('the job that clears the ledger', () => {
 
   test('deletes answers when their retention is over, and no earlier', async () => {
     const [old, young] = [newRequest(), newRequest()];
-    for (const request of [old, young]) await ledger.run(request, async () => settled);
+    for (const request of [old, young]) await ledger.run(request, async () => found);
     await age(old.key, 25);
     await age(young.key, 23);
     await clear(neverAsked);
     assert.equal(await exists(old.key), false);
     assert.equal(await exists(young.key), true);
+  });
+
+  test('deletes leases on records when they have run out, and no earlier', async () => {
+    const leased = async () =>
+      (await sql<{ record: string }>`select record from record_leases order by record`.execute(database.sql))
+        .rows;
+    for (const record of ['quote old', 'quote young']) {
+      await ledger.run(newRequest(), async (claim) => {
+        await claim.leaseRecord(record);
+        return found;
+      });
+    }
+    await sql`update record_leases set leased_until = now() where record = 'quote old'`.execute(database.sql);
+    await clear(neverAsked);
+    assert.deepEqual(await leased(), [{ record: 'quote young' }]);
   });
 
   test('completes an abandoned claim whose record exists: a repeat gets its answer', async () => {
@@ -74,10 +89,10 @@ describe('the job that clears the ledger', () => {
     await clear(async (operation, externalId) => {
       asked.push(`${operation} ${externalId}`);
       await assert.rejects(replay(request), { code: 'idempotency_in_progress' });
-      return settled;
+      return found;
     });
     assert.deepEqual(asked, [`createQuote ${request.externalId}`]);
-    assert.deepEqual(await replay(request), { answer: settled, replayed: true });
+    assert.deepEqual(await replay(request), { answer: found, replayed: true });
   });
 
   test('deletes an abandoned claim without a record', async () => {
@@ -94,7 +109,7 @@ describe('the job that clears the ledger', () => {
         database.sql,
       );
       await clear(neverAsked);
-      return settled;
+      return found;
     });
     assert.equal(await exists(recent.key), true);
     assert.equal((await replay(active)).replayed, true);
@@ -112,7 +127,7 @@ describe('the job that clears the ledger', () => {
     const repeat = await ledger.run(request, async ({ externalId, continued }) => {
       assert.equal(externalId, request.externalId);
       assert.equal(continued, true);
-      return settled;
+      return found;
     });
     assert.equal(repeat.replayed, false);
   });

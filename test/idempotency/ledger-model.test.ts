@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
-import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
+import type { StoredAnswer } from '../../src/idempotency/keyed-request.ts';
 import { type Claim, createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';

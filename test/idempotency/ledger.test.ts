@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { Problem } from '../../src/base/problem.ts';
-import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
+import type { StoredAnswer } from '../../src/idempotency/keyed-request.ts';
 import { type Claim, createLedger, type Ledger } from '../../src/idempotency/ledger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';

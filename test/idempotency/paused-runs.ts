@@ -1,5 +1,5 @@
 import type { KyselyPlugin } from 'kysely';
-import type { StoredAnswer } from '../../src/idempotency/claims-table.ts';
+import type { StoredAnswer } from '../../src/idempotency/keyed-request.ts';
 import type { Claim, Ledger } from '../../src/idempotency/ledger.ts';
 
 /** What becomes of the result of a statement that was carried out. */

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../src/base/problem.ts';
-import type { Connector, ConnectorPart, PartStatus } from '../../src/connectors/connector.ts';
-import type { DiningOrder } from '../../src/connectors/dining/order.ts';
+import type { Connector, ConnectorPart, PartStatus, TableOrder } from '../../src/connectors/connector.ts';
 import { member } from '../../src/resources/members.ts';
 import type { FieldValues, RecordRef, Records } from '../../src/resources/records.ts';
 import type { Resource } from '../../src/resources/resource.ts';
@@ -52,6 +51,7 @@ export class MemorySystems {
 
   readonly records: Records = {
     admit: () => {},
+    now: Date.now,
     create: (_resource, id, values) => {
       const refusal = new Problem('crm_rejected', 'A rule.');
       return this.#call('crm.create', refusal, () => {
@@ -69,7 +69,7 @@ export class MemorySystems {
         const values = isMember ? id === this.memberId && {} : this.bookings.get(id);
         return values ? { nativeId: id, values } : undefined;
       }),
-    list: async () => [],
+    list: async () => ({ records: [], hasMore: false, release: () => undefined }),
     update: ((_resource: Resource, { nativeId }: RecordRef, values: FieldValues) =>
       this.#call('crm.update', new Problem('crm_rejected', 'A rule.'), () => {
         const before = this.bookings.get(nativeId);
@@ -82,7 +82,7 @@ export class MemorySystems {
       }),
   };
 
-  readonly dining: Connector<DiningOrder> = {
+  readonly dining: Connector<TableOrder> = {
     name: 'dining',
     create: (_order, { token, repeated }) => {
       const refusal = new Problem('partner_rejected', 'The slot is gone.', {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { startCall } from '../../src/base/call.ts';
+import { PlansTable } from '../../src/reservations/plans-table.ts';
 import { databaseKinds } from '../support/databases.ts';
 import type { Fate } from './memory-systems.ts';
 import { type Result, World } from './world.ts';
@@ -335,10 +336,10 @@ for (const name of Object.keys(databaseKinds)) {
     behaves('refused reservations are forgotten with their answers', async () => {
       fates(['dining.create', 'refused']);
       await world.create(randomUUID(), world.order());
-      await world.reservations.clear();
+      await new PlansTable(world.database).clearRefused(24);
       assert.equal((await world.plans()).length, 1);
       await world.database.execute("update reservations set updated_at = now() - interval '25 hours'");
-      await world.reservations.clear();
+      await new PlansTable(world.database).clearRefused(24);
       assert.equal((await world.plans()).length, 0);
     });
   });

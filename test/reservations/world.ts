@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
-import { reservationAnswers } from '../../src/api/v1/reservations/shared.ts';
+import { reservationAnswers } from '../../src/api/v1/reservations/schemas.ts';
 import { startCall } from '../../src/base/call.ts';
 import { Problem } from '../../src/base/problem.ts';
 import { createCrmConnector } from '../../src/connectors/crm.ts';
@@ -68,7 +68,6 @@ export class World {
       crm: createCrmConnector({ records, checkHealth: async () => ({ connected: true }) }),
       dining,
       answers: reservationAnswers,
-      retentionHours: 24,
     });
   }
 

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createAwsSecretsManager } from '../../src/secrets/aws.ts';
-import { readAwsEnvironment } from '../../src/secrets/aws-environment.ts';
 import {
   type SecretsManager,
   SecretsUnavailable,
   VersionConflict,
 } from '../../src/secrets/secrets-manager.ts';
+import { loadSettings, SettingsError } from '../../src/settings/settings.ts';
+import { lostSecretsConformance } from '../conformance/lost-secrets.ts';
 import { addLines, secretsManagerConformance } from '../conformance/secrets-manager.ts';
 import { type AwsFault, AwsSecretsServer } from '../support/aws-secrets-server.ts';
 
@@ -64,6 +65,11 @@ secretsManagerConformance(
   },
   { reportsChanges: false },
 );
+
+lostSecretsConformance('aws', () => {
+  const prefix = `store-${++stores}/`;
+  return () => connect({ prefix });
+});
 
 describe('secrets in AWS Secrets Manager', () => {
   it('loses no write of many writers, also where versions without a stage vanish at once', async () => {
@@ -213,18 +219,31 @@ describe('AWS Secrets Manager in trouble', () => {
   });
 });
 
-describe('the options of AWS in the environment', () => {
+describe('the settings of AWS', () => {
+  const load = (env: Record<string, string>) => loadSettings({ SECRETS_MANAGER: 'aws', ...env }).aws;
+
   it('have a prefix of their own and leave the rest to the SDK', () => {
-    assert.deepEqual(readAwsEnvironment({ AWS_REGION: 'eu-west-1' }), { prefix: 'handoff-gateway/' });
-    assert.deepEqual(readAwsEnvironment({ AWS_PROFILE: 'p', AWS_SECRETS_PREFIX: 'a.b/' }), {
+    assert.deepEqual(load({ AWS_REGION: 'eu-west-1' }), { prefix: 'handoff-gateway/', region: 'eu-west-1' });
+    assert.deepEqual(load({ AWS_PROFILE: 'p', AWS_SECRETS_PREFIX: 'a.b/' }), {
       prefix: 'a.b/',
+      region: undefined,
     });
   });
 
-  it('are named when they are missing or wrong', () => {
-    const result = readAwsEnvironment({ AWS_SECRETS_PREFIX: '!x' });
-    const names = 'faults' in result ? result.faults.map((fault) => fault.split(' ')[0]) : [];
-    assert.deepEqual(names, ['AWS_SECRETS_PREFIX', 'AWS_REGION']);
+  it('are named when they are missing or wrong, together with all that is wrong elsewhere', () => {
+    assert.throws(
+      () => load({ AWS_SECRETS_PREFIX: '!x', PORT: 'many' }),
+      (error) => {
+        assert.ok(error instanceof SettingsError);
+        const names = error.faults.map((fault) => /\(([A-Z_]+)\)/.exec(fault)?.[1]);
+        assert.deepEqual(names, ['PORT', 'AWS_SECRETS_PREFIX', 'AWS_REGION']);
+        return true;
+      },
+    );
+  });
+
+  it('are not looked at with another secrets manager', () => {
+    assert.equal(loadSettings({ AWS_SECRETS_PREFIX: '!x', VAULT_ADDR: 'none' }).secretsManager, 'file');
   });
 });
 

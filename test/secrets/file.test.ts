@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import { watchFolder } from '../../src/secrets/folder-watch.ts';
 import { SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
+import { lostSecretsConformance } from '../conformance/lost-secrets.ts';
 import { secretsManagerConformance } from '../conformance/secrets-manager.ts';
 import { recordChanges } from './changes.ts';
 
@@ -31,6 +32,13 @@ secretsManagerConformance('file', async () => {
       await promisify(execFile)(process.execPath, [script, dir, name, String(count)]);
     },
   };
+});
+
+let stores = 0;
+const parent = await makeFolder();
+lostSecretsConformance('file', () => {
+  const dir = join(parent, `store-${++stores}`);
+  return () => createFileSecretsManager({ dir });
 });
 
 describe('secrets as files', () => {
@@ -147,6 +155,21 @@ describe('watching a folder', () => {
     const again = changes.next();
     await writeFile(join(folder, 'x'), '3');
     await again;
+    stop();
+  });
+
+  it('sees another folder under its name, as a lost mount leaves one', async () => {
+    const folder = join(await makeFolder(), 'a');
+    await mkdir(folder);
+    const changes = recordChanges();
+    const stop = watchFolder(folder, changes.changed);
+    const replaced = changes.next();
+    await rename(folder, `${folder}-before`);
+    await mkdir(folder);
+    await replaced;
+    const inside = changes.next();
+    await writeFile(join(folder, 'x'), '1');
+    await inside;
     stop();
   });
 

@@ -9,6 +9,7 @@ import {
   VersionConflict,
 } from '../../src/secrets/secrets-manager.ts';
 import { createVaultSecretsManager, type VaultOptions } from '../../src/secrets/vault.ts';
+import { lostSecretsConformance } from '../conformance/lost-secrets.ts';
 import { addLines, secretsManagerConformance } from '../conformance/secrets-manager.ts';
 import { recordLog } from '../support/log.ts';
 import { type VaultFault, VaultServer } from '../support/vault-server.ts';
@@ -61,6 +62,11 @@ secretsManagerConformance(
   },
   { reportsChanges: false },
 );
+
+lostSecretsConformance('vault', () => {
+  const prefix = `store-${++stores}`;
+  return () => connect({ prefix });
+});
 
 describe('secrets in Vault', () => {
   it('loses no write of many writers on many clients', async () => {
@@ -194,7 +200,7 @@ describe('Vault in trouble', () => {
   it('says that a write may have been done, and reads once more where a connection was lost', async () => {
     const manager = connect();
     server.fault = ({ method }) => (method === 'POST' ? 'lost' : undefined);
-    await assert.rejects(manager.write('lost/a', 'x', null), /whether it was done is not known/);
+    await assert.rejects(manager.write('lost/a', 'x', null), /whether it was executed is not known/);
     let times = 0;
     server.fault = () => (times++ === 0 ? 'reset' : undefined);
     assert.equal((await manager.read('lost/a'))?.value, 'x');

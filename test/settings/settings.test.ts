@@ -34,8 +34,8 @@ describe('settings', () => {
     assert.equal(settings.metricsPort, 9464);
     assert.equal(settings.metricsHost, '127.0.0.1');
     assert.equal(settings.secretsDir, join('.data', 'secrets'));
-    assert.equal(settings.crm, undefined);
-    assert.equal(settings.crmPrivateKeySecret, 'crm/dev/private-key');
+    assert.equal(settings.crm.loginUrl, undefined);
+    assert.equal(settings.crm.privateKeySecret, 'crm/dev/private-key');
     assert.equal(settings.drainSeconds, 0);
     assert.ok(Object.isFrozen(settings));
   });
@@ -59,16 +59,16 @@ describe('settings', () => {
       environments: { staging: { crm: crm('staging') }, prod: { port: 1, crm: crm('prod') } },
     });
     const staging = loadSettings({}, file);
-    assert.equal(staging.crm?.loginUrl, 'https://staging.example.com');
-    assert.equal(staging.crm?.audience, 'https://staging.example.com');
+    assert.equal(staging.crm.loginUrl, 'https://staging.example.com');
+    assert.equal(staging.crm.audience, 'https://staging.example.com');
     assert.equal(staging.port, 8080);
     const prod = loadSettings(
       { HANDOFF_ENVIRONMENT: 'prod', CRM_AUDIENCE: 'https://login.example.com' },
       file,
     );
-    assert.equal(prod.crm?.clientId, 'prod');
-    assert.equal(prod.crm?.audience, 'https://login.example.com');
-    assert.equal(prod.crmPrivateKeySecret, 'crm/prod/private-key');
+    assert.equal(prod.crm.clientId, 'prod');
+    assert.equal(prod.crm.audience, 'https://login.example.com');
+    assert.equal(prod.crm.privateKeySecret, 'crm/prod/private-key');
     assert.equal(prod.port, 1);
   });
 
@@ -80,9 +80,9 @@ describe('settings', () => {
     );
     const text = faults.join('\n');
     for (const part of [
-      /^prot: there is no such setting$/m,
+      /^prot: there is no such setting; did you mean port\?$/m,
       /^crm\.url: there is no such setting$/m,
-      /^environments\.prod\.hots: there is no such setting$/m,
+      /^environments\.prod\.hots: there is no such setting; did you mean host\?$/m,
       /^environments\.qa: must be one of dev, staging, prod$/m,
       /^port \(PORT\): "many" is not a whole number from 0 to 65535$/m,
       /^crm\.timeoutMs \(CRM_TIMEOUT_MS\): 20001 is not a whole number from 100 to 20000$/m,
@@ -148,12 +148,15 @@ describe('settings', () => {
   });
 
   test('a dining partner is set as a whole, and is not needed', () => {
-    assert.equal(loadSettings({}, empty).dining, undefined);
-    assert.equal(loadSettings({}, empty).diningPasswordSecret, 'dining/dev/password');
+    assert.equal(loadSettings({}, empty).dining.baseUrl, undefined);
+    assert.equal(loadSettings({}, empty).dining.passwordSecret, 'dining/dev/password');
     const partner = { DINING_BASE_URL: 'https://tables.example.com/google/', DINING_USERNAME: 'gateway' };
     const settings = loadSettings({ ...partner, HANDOFF_ENVIRONMENT: 'prod' }, empty);
-    assert.deepEqual(settings.dining, { baseUrl: 'https://tables.example.com/google', username: 'gateway' });
-    assert.equal(settings.diningPasswordSecret, 'dining/prod/password');
+    assert.deepEqual(settings.dining, {
+      baseUrl: 'https://tables.example.com/google',
+      username: 'gateway',
+      passwordSecret: 'dining/prod/password',
+    });
     for (const [key, missing] of [
       ['DINING_BASE_URL', ['dining.username']],
       ['DINING_USERNAME', ['dining.baseUrl']],
@@ -191,11 +194,12 @@ describe('settings', () => {
   test('TLS is on with both of its files, and clients are checked only with both of theirs', () => {
     const files = { TLS_CERT_FILE: 'a', TLS_KEY_FILE: 'b' };
     const clients = { TLS_CLIENT_CA_FILE: 'c', TLS_CLIENT_AUTH: 'required' };
-    assert.equal(loadSettings({}, empty).tls, undefined);
+    assert.equal(loadSettings({}, empty).tls.certFile, undefined);
     assert.deepEqual(loadSettings({ ...files, ...clients }, empty).tls, {
       certFile: 'a',
       keyFile: 'b',
-      clients: { caFile: 'c', auth: 'required' },
+      clientCaFile: 'c',
+      clientAuth: 'required',
     });
     assert.match(faultsOf({ TLS_CERT_FILE: 'a' }).join(), /^tls\.keyFile \(TLS_KEY_FILE\) is missing/);
     assert.match(faultsOf({ TLS_KEY_FILE: 'b' }).join(), /^tls\.certFile \(TLS_CERT_FILE\) is missing/);

@@ -34,6 +34,34 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
     assert.deepEqual((await database.execute('select 1 from authentication_attempts')).rows, []);
   });
 
+  test('take rows of the earlier version whose start no calendar has', async () => {
+    const starts = {
+      '2026-12-31T23:30:00.000Z': '2027-01-01T01:00:00.000Z',
+      '0000-01-01T00:00:00.000Z': undefined,
+      'Invalid Date': undefined,
+    };
+    await database.execute('alter table reservations drop column ends_at, drop column erased_at');
+    await database.execute('delete from schema_migrations where version = 9');
+    for (const startAt of Object.keys(starts)) {
+      const ordered = JSON.stringify({ table: { startAt, durationMinutes: 90 } });
+      await database.execute(
+        `insert into reservations (id, state, ordered, partner, table_token, fence, lease_until, next_attempt_at,
+          created_at, updated_at)
+        values (gen_random_uuid(), 'refused', $1, 'dining', gen_random_uuid(), 1, now(), now(), now(), now())`,
+        [ordered],
+      );
+    }
+    await migrate(database);
+    const { rows } = await database.execute(
+      "select ordered #>> '{table,startAt}' as start, ends_at from reservations",
+    );
+    const ends = (rows as { start: string; ends_at: Date | null }[]).map((row) => [
+      row.start,
+      row.ends_at?.toISOString(),
+    ]);
+    assert.deepEqual(Object.fromEntries(ends), starts);
+  });
+
   test('of a newer program are refused in words', async () => {
     await database.execute("insert into schema_migrations (version, name) values (9999, 'later')");
     await assert.rejects(

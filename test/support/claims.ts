@@ -10,7 +10,7 @@ export interface ClaimState {
 /** The claims of the idempotency ledger as they stand in a PostgreSQL database. */
 export interface Claims {
   find(key: string): Promise<ClaimState | undefined>;
-  /** Ends the lease of a claim, as time would. */
+  /** Ends the leases of a claim, its own and that on its record, as time would. */
   endLease(key: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -29,7 +29,10 @@ export async function openClaims(databaseUrl: string): Promise<Claims> {
       );
       return rows[0];
     },
-    endLease: async (key) => void (await client.query(endLeaseSql, [key])),
+    endLease: async (key) => {
+      await client.query(endLeaseSql, [key]);
+      await client.query('update record_leases set leased_until = now() where key = $1', [key]);
+    },
     close: () => client.end(),
   };
 }

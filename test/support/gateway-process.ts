@@ -22,6 +22,7 @@ export interface GatewayProcess {
   /** The simulated partner that it has started itself. */
   diningPartner: DiningPartner;
   output: string[];
+  pid: number | undefined;
   signal(name: NodeJS.Signals): void;
   /** Resolves to exit code and signal when the process has ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -59,7 +60,8 @@ export async function createInstallation(
         running.delete(child);
         return { code, signal };
       });
-      return { ...(await untilReady(child, ownOrg?.org)), signal: (name) => child.kill(name), ended };
+      const { pid } = child;
+      return { ...(await untilReady(child, ownOrg?.org)), pid, signal: (name) => child.kill(name), ended };
     },
     credentials: async () => JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8')),
     async remove() {

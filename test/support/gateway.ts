@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp, type Started } from '../../src/app.ts';
 import type { Permission } from '../../src/consumers/consumer.ts';
-import { createConsumers } from '../../src/consumers/create-consumers.ts';
+import { createConsumers } from '../../src/consumers/consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import { loadSettings } from '../../src/settings/settings.ts';
@@ -47,8 +47,6 @@ export interface RequestOptions {
   headers?: Record<string, string>;
   /** An object is sent as JSON; a text or bytes as they are. */
   body?: object | string | Uint8Array<ArrayBuffer>;
-  /** Address of what stands in front of the gateway; without it, it is spoken to itself. */
-  via?: string;
 }
 
 /** Starts a gateway with embedded stores unless `env` names others. */
@@ -76,7 +74,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     diningPartner: new DiningPartner(started.diningPartner?.url ?? ''),
     logLines: lines,
     request: async (path, options = {}) => {
-      const response = await send((options.via ?? started.url) + path, options, credentials.console);
+      const response = await send(started.url + path, options, credentials.console);
       return answers.keep(options.method ?? '', path, response);
     },
     newConsumer: async (...permissions) => {

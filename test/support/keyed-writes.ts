@@ -109,9 +109,9 @@ export class KeyedWrites {
     });
   }
 
-  deletion(id: string): KeyedWrite {
+  deletion(id: string, more: Pick<Request, 'key' | 'ifMatch'> = {}): KeyedWrite {
     const records = () => this.#org.records('Quote__c', { External_Id__c: id });
-    return this.#write({ method: 'DELETE', path: `/v1/quotes/${id}` }, records, {
+    return this.#write({ method: 'DELETE', path: `/v1/quotes/${id}`, ...more }, records, {
       assertDone: ({ status, text }) => assert.deepEqual({ status, text }, { status: 204, text: '' }),
       assertCarriedOut: async () => assert.deepEqual(await records(), []),
     });

@@ -9,8 +9,8 @@ import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
-import { EventTable } from '../../src/webhooks/event-table.ts';
-import { createProcessor, type Processor, type ProcessorOptions } from '../../src/webhooks/processor.ts';
+import { EventsTable } from '../../src/webhooks/events-table.ts';
+import { EventProcessor, type ProcessorOptions } from '../../src/webhooks/processor.ts';
 import { databaseKinds, type TestDatabase } from '../support/databases.ts';
 import { recordLog } from '../support/log.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
@@ -22,14 +22,13 @@ for (const [name, open] of Object.entries(databaseKinds)) {
   describe(`received webhooks on ${name}`, () => {
     let opened: TestDatabase | undefined;
     let database: Database;
-    let table: EventTable;
-    const processors: Processor[] = [];
+    let table: EventsTable;
 
     before(async () => {
       opened = await open(3);
       if (!opened) return;
       [database] = opened.replicas;
-      table = new EventTable(database);
+      table = new EventsTable(database);
     });
     beforeEach(async () => void (opened && (await database.execute('delete from webhook_events'))));
     after(() => opened?.stop());
@@ -38,17 +37,10 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       void test(what, async (context) => {
         if (!opened) return context.skip('there is no PostgreSQL');
         await body(opened);
-        for (const processor of processors.splice(0)) await processor.stop();
       });
     const processor = (apply: ProcessorOptions['apply'], on = database, recorded = recordLog()) => {
-      const made = createProcessor({
-        table: new EventTable(on),
-        apply,
-        log: recorded.log,
-        metrics: createMetrics(),
-      });
-      processors.push(made);
-      return made;
+      const table = new EventsTable(on);
+      return new EventProcessor({ table, apply, log: recorded.log, metrics: createMetrics() });
     };
     const add = async (memberId: string, minute: number, webhookId = `msg_${randomUUID()}`) => {
       const occurredAt = new Date(Date.UTC(2027, 0, 1, 0, minute));
@@ -223,7 +215,7 @@ describe('handoff webhook', { skip: !postgres && 'no PostgreSQL' }, () => {
 
   test('lists webhooks by state without what they hold, and replays a dead one', async () => {
     assert.equal((await run('list')).stdout, 'There are no such webhooks.\n');
-    const table = new EventTable(database);
+    const table = new EventsTable(database);
     const memberId = randomUUID();
     for (const [webhookId, type] of [
       ['msg_a', 'member.updated'],

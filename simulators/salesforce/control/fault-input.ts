@@ -14,7 +14,8 @@ export interface FaultMatch {
 export type FaultEffect =
   | { kind: 'latency'; ms: number }
   | { kind: 'error'; status: number; errorCode: string; message: string; contentType?: string }
-  | { kind: 'recordError' | 'partError'; errorCode: string; message: string }
+  | { kind: 'recordError'; errorCode: string; message: string }
+  | { kind: 'partError'; status?: number; errorCode: string; message: string }
   | { kind: 'lockRow' }
   | { kind: 'tokenError'; error: string; description: string }
   | { kind: 'lateAnswer'; ms: number }
@@ -35,7 +36,7 @@ const EFFECTS: Record<FaultKind, Members> = {
   latency: { ms: NUMBER },
   error: { status: NUMBER, errorCode: TEXT, message: TEXT, contentType: { type: 'string', optional: true } },
   recordError: { errorCode: TEXT, message: TEXT },
-  partError: { errorCode: TEXT, message: TEXT },
+  partError: { status: { type: 'number', optional: true }, errorCode: TEXT, message: TEXT },
   lockRow: {},
   tokenError: { error: TEXT, description: TEXT },
   lateAnswer: { ms: NUMBER },

@@ -60,7 +60,7 @@ function strikePart(armed: ArmedFaults<FaultInput>, part: FaultTarget): ApiError
   const subject = { ...part, body: '' };
   const fault = armed.strike((each) => each.effect.kind === 'partError' && matches(each, subject));
   if (fault?.effect.kind !== 'partError') return undefined;
-  return new ApiError(400, fault.effect.errorCode, fault.effect.message, []);
+  return new ApiError(fault.effect.status ?? 400, fault.effect.errorCode, fault.effect.message, []);
 }
 
 /** The faults that an org can be asked for: of whole calls, and of single records. */

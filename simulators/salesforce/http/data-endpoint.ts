@@ -101,5 +101,29 @@ export async function runDataCall(
   const answer = wrap(() => routeCall(context, call));
   const headers = { ...limitInfo(context), ...answer.headers };
   if (answer.body === undefined) return { status: answer.status, headers };
-  return jsonAnswer(answer.status, answer.body, headers);
+  return isLarge(answer.body)
+    ? { ...jsonAnswer(answer.status, undefined, headers), body: partsOf(answer.body) }
+    : jsonAnswer(answer.status, answer.body, headers);
+}
+
+/** Characters of long fields above which a page of records is sent in parts. */
+const LARGE = 1024 * 1024;
+
+interface RecordsBody {
+  records: Record<string, unknown>[];
+}
+
+function isLarge(body: unknown): body is RecordsBody {
+  const { records } = body as Partial<RecordsBody>;
+  if (!Array.isArray(records)) return false;
+  let length = 0;
+  for (const record of records)
+    for (const value of Object.values(record)) if (typeof value === 'string') length += value.length;
+  return length > LARGE;
+}
+
+function* partsOf({ records, ...rest }: RecordsBody): Generator<string> {
+  yield `${JSON.stringify(rest).slice(0, -1)},"records":[`;
+  for (const [index, record] of records.entries()) yield (index === 0 ? '' : ',') + JSON.stringify(record);
+  yield ']}';
 }

@@ -1,10 +1,8 @@
-import type { Route } from '../route.ts';
-import { headerComponents } from './headers.ts';
+import { type Route, tags } from '../route.ts';
+import { headerComponents, parameterComponents } from './headers.ts';
 import { operation } from './operations.ts';
-import { parameterComponents } from './parameters.ts';
 import { createProblemResponses } from './problem-responses.ts';
 import { createSchemaWriter, type JsonObject } from './schemas.ts';
-import { tags } from './tags.ts';
 
 /** The OpenAPI 3.1 document of all routes, made from the routes themselves. */
 export function openApiDocument(routes: readonly Route[], version: string): JsonObject {
@@ -59,7 +57,7 @@ function withoutUnused(components: Record<string, JsonObject>, text: string): Js
 const description = `Business resources are written in snake_case, consumers in camelCase. Dates are RFC 3339 in UTC with
 milliseconds. UUIDs are taken in either case and given in lower case.
 
-What is sent: members of a body and query parameters that are not known are refused. What is got: members, values of
+What is sent: fields of a body and query parameters that are not known are refused. What is got: fields, values of
 texts marked \`x-extensible-enum\`, and error codes may be added within a version, so ignore what you do not know.
 
 Errors are problem documents (RFC 9457) with a stable \`code\`. Every path that answers GET answers HEAD the same without a

@@ -1,7 +1,6 @@
 import type { TSchema } from 'typebox';
 import { type DocumentedAnswer, isPublic, type Permission, type Route } from '../route.ts';
-import { type HeaderName, headerRefs, ownHeaders, usualHeaders } from './headers.ts';
-import { parameterRef } from './parameters.ts';
+import { type HeaderName, headerRefs, ownHeaders, parameterRef, usualHeaders } from './headers.ts';
 import type { ProblemResponses } from './problem-responses.ts';
 import { exampleOf, type JsonObject, type SchemaWriter } from './schemas.ts';
 
@@ -22,7 +21,9 @@ export function operation(
     summary,
     description: description(route),
     ...(deprecation && { deprecated: true }),
-    ...(isPublic(permission) && { security: signature ? [{ webhookSignature: [] }] : [] }),
+    ...(isPublic(permission)
+      ? { security: signature ? [{ webhookSignature: [] }] : [] }
+      : { 'x-permissions': permissionNames(permission) }),
     parameters: [
       ...parameters('path', request.params, schemas),
       ...parameters('query', request.query, schemas),
@@ -42,8 +43,14 @@ function description({ description: text, permission, deprecation }: Route): str
 
 function permissionText(permission: Permission): string {
   if (isPublic(permission)) return `Needs no credentials: ${permission.none}.`;
+  const names = permissionNames(permission).map((name) => `\`${name}\``);
+  return `Needs the permission ${names.join(' or ')}.`;
+}
+
+/** Each is enough for some requests. */
+function permissionNames(permission: Exclude<Permission, { none: string }>): string[] {
   const wanted = 'anyOf' in permission ? permission.anyOf : [permission];
-  return `Needs the permission ${wanted.map(({ resource, action }) => `\`${resource}:${action}\``).join(' or ')}.`;
+  return wanted.map(({ resource, action }) => `${resource}:${action}`);
 }
 
 function parameters(

@@ -1,21 +1,24 @@
-import { type ProblemCode, problems } from '../../base/problem.ts';
-import { isFinal, problemAnswer, problemContentType } from '../pipeline/problem-answer.ts';
+import { type ProblemCode, problems } from '../../base/problems.ts';
+import {
+  exampleProblem,
+  exampleRequestId,
+  isFinal,
+  problemAnswer,
+  problemContentType,
+} from '../pipeline/problem-answer.ts';
 import { isPublic, type Route } from '../route.ts';
 import { type HeaderName, headerRefs, usualHeaders } from './headers.ts';
-import { exampleProblem } from './problem-examples.ts';
 import { faultSchema, problemSchema } from './problem-schema.ts';
 import type { JsonObject } from './schemas.ts';
-
-const exampleRequestId = '933bfcba-80b2-48dd-b31b-e58b7b06d3e3';
 
 /** All codes that a route can answer with: its own, and those that follow from what it asks for. */
 export function problemCodes(route: Route): ProblemCode[] {
   const { permission, signature, request, conditional, idempotencyKey } = route;
-  const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'internal_error'];
-  if (!isPublic(permission)) codes.push('invalid_credentials', 'permission_denied', 'rate_limited');
-  if (signature) codes.push('invalid_credentials', 'rate_limited', 'secrets_unavailable');
+  const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'rate_limited', 'internal_error'];
+  if (!isPublic(permission)) codes.push('invalid_credentials', 'permission_denied');
+  if (signature) codes.push('invalid_credentials', 'secrets_unavailable');
   if (request.params) codes.push('not_found');
-  // The body of a GET is not looked at; any other is read before it can be refused.
+  // The body of a GET is not read; any other is read before it can be refused.
   if (route.method !== 'GET') codes.push('malformed_json', 'payload_too_large', 'unsupported_media_type');
   if (conditional === 'If-Match') codes.push('precondition_failed');
   if (idempotencyKey === 'required') codes.push('idempotency_key_missing');
@@ -98,6 +101,7 @@ function headersOf(codes: ProblemCode[], route: Route): Set<HeaderName> {
     if (exampleProblem(code).facts.retryAfter !== undefined) names.add('Retry-After');
     if (code === 'invalid_credentials') names.add('WWW-Authenticate');
     if (code === 'method_not_allowed') names.add('Allow');
+    if (code === 'rate_limited') names.add('RateLimit-Policy').add('RateLimit');
     if (isKeyed(route) && isKept(code)) names.add('Idempotent-Replayed');
   }
   return names;

@@ -1,7 +1,7 @@
-import { problems } from '../../base/problem.ts';
+import { problems } from '../../base/problems.ts';
 import { maxFaults } from '../pipeline/framework-errors.ts';
 
-/** Schema of every error (RFC 9457). Open, since members may be added within a version. */
+/** Schema of every error (RFC 9457). Open, since fields may be added within a version. */
 export const problemSchema = {
   type: 'object',
   title: 'Problem',
@@ -10,9 +10,9 @@ export const problemSchema = {
   properties: {
     type: {
       type: 'string',
-      format: 'uri',
+      format: 'uri-reference',
       maxLength: 200,
-      description: 'Identifies the kind of problem; follows from `code`.',
+      description: 'Path of the page that explains the problem; follows from `code`.',
     },
     title: { type: 'string', maxLength: 200, description: 'The kind of problem, the same each time.' },
     status: {

@@ -17,9 +17,9 @@ interface Keywords extends JsonObject {
 
 /** Turns the schemas of routes into those of the document. */
 export interface SchemaWriter {
-  /** What consumers send: closed, since unknown members and values are refused. */
+  /** What consumers send: closed, since unknown fields and values are refused. */
   request(schema: TSchema): JsonObject;
-  /** What they get: open, since members and values may be added within a version. */
+  /** What answers hold: open, since fields and values may be added within a version. */
   answer(schema: TSchema): JsonObject;
   /** The schemas that have a title, by it; everywhere else they are referred to. */
   readonly components: JsonObject;
@@ -63,7 +63,7 @@ function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => 
   return written;
 }
 
-/** What JSON Schema leaves to be guessed is said: the type of an enum, and the size of an integer. */
+/** Adds what JSON Schema leaves open: the type of an enum, and the size of an integer. */
 function typed(schema: Keywords): Keywords {
   if (schema.enum) return { ...schema, type: schema.type ?? 'string' };
   return schema.type === 'integer' ? { format: 'int32', ...schema } : schema;
@@ -91,8 +91,8 @@ function openEnum({ enum: values, ...rest }: Keywords): JsonObject {
 }
 
 /**
- * A value that fits the schema, made of the examples of its parts; parts without one are left out, and the check of
- * the examples names them.
+ * A value that fits the schema, made of the examples of its parts. Parts without one are left out, and the check of the
+ * examples reports them.
  */
 export function exampleOf(schema: TSchema): unknown {
   const { examples, enum: values, anyOf, items, properties, type } = schema as Keywords;

@@ -1,26 +1,37 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Attempt } from '../../audit/attempt.ts';
+import { formatTimestamp } from '../../base/clock.ts';
 import { Problem } from '../../base/problem.ts';
-import { formatTimestamp } from '../../base/timestamp.ts';
-import type { AttemptResult } from '../../consumers/attempts.ts';
-import type { Authenticate, Authentication } from '../../consumers/authentication.ts';
+import type { Authenticate, Authentication, PresentedCredentials } from '../../consumers/authentication.ts';
 import { allows, type Consumer } from '../../consumers/consumer.ts';
 import { isPublic, type RequiredPermission, type Route } from '../route.ts';
-import type { CertificateJudge } from '../tls/client-certificates.ts';
-import { countFailure, countRequest, type Limits } from './rate-limit.ts';
+import type { CertificateCheck } from '../tls/client-certificates.ts';
+import {
+  countFailure,
+  countPublic,
+  countRequest,
+  isPublicLimitReached,
+  type Limits,
+  networkOf,
+} from './rate-limit.ts';
 import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls; undefined on public routes. */
+    /** The authenticated caller; undefined on public routes. */
     consumer: Consumer | undefined;
+    /** The request is counted as that of an unauthenticated caller, or its signature is valid. */
+    isCounted: boolean;
     /** How authentication ended so far; recorded once, when the answer is out. */
-    attempt: { result: AttemptResult; consumerId: string | null; timestamp: string } | undefined;
+    attempt:
+      | (Omit<Attempt, 'consumer_id' | 'endpoint' | 'request_id'> & { consumerId: string | null })
+      | undefined;
   }
 }
 
 export interface Gatekeepers {
   authenticate: Authenticate;
-  certificates: CertificateJudge;
+  certificates: CertificateCheck;
   limits: Limits;
 }
 
@@ -30,8 +41,8 @@ interface AuthenticationSteps {
 }
 
 /**
- * The steps that let a request through to a route: credentials first, then the permission that can be judged without
- * the body, and after the body is read the one that can't. Once the permission is certain, the request is counted.
+ * The steps that admit a request to a route: credentials first, then the permission as far as it can be checked without
+ * the body, and the rest once the body is read. The request is counted after the last of these checks.
  */
 export function authenticationSteps(
   { permission }: Route,
@@ -41,17 +52,14 @@ export function authenticationSteps(
   const firstOf = 'anyOf' in permission ? permission.anyOf : [permission];
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const { result, consumerId } = authentication;
-    request.attempt = { result, consumerId, timestamp: formatTimestamp(Date.now()) };
-    if (authentication.result !== 'accepted') {
-      countFailure(limits, request.ip, reply);
-      throw invalidCredentials();
-    }
+    const timestamp = formatTimestamp(Date.now());
+    request.attempt = { result, consumerId, timestamp, overLimitFrom: undefined };
+    if (authentication.result !== 'accepted') refuse(request, reply, limits);
     if (!certificates.admits(authentication.consumer, request.raw.socket)) {
       request.attempt.result = 'certificate';
-      // A certificate belongs to its connection: with another one the client has to connect anew.
+      // A certificate belongs to its connection: to present another one, the client has to connect again.
       reply.header('connection', 'close');
-      countFailure(limits, request.ip, reply);
-      throw invalidCredentials();
+      refuse(request, reply, limits);
     }
     request.consumer = authentication.consumer;
     requireOneOf(request, firstOf);
@@ -59,8 +67,7 @@ export function authenticationSteps(
   };
   return {
     onRequest: (request, reply) => {
-      const { 'x-api-key': apiKey, 'x-api-secret': apiSecret } = request.headers;
-      const authentication = authenticate({ apiKey: single(apiKey), apiSecret: single(apiSecret) });
+      const authentication = authenticate(presentedBy(request));
       if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
       return authentication.then((found) => admit(request, reply, found));
     },
@@ -71,6 +78,55 @@ export function authenticationSteps(
       },
     }),
   };
+}
+
+/**
+ * Counts a request without valid credentials or signature, once. Over the limit it throws `rate_limited`, and of a failed
+ * attempt only the sum is stored. Credentials that were not checked so far, as on a public route, are checked first:
+ * valid ones are neither counted nor refused.
+ */
+export function countUnauthenticated({
+  authenticate,
+  limits,
+}: Pick<Gatekeepers, 'authenticate' | 'limits'>): Step {
+  return (request, reply) => {
+    if (limits.unauthenticated === undefined || request.isCounted || request.consumer !== undefined) return;
+    request.isCounted = true;
+    const presented = presentedBy(request);
+    if (request.attempt !== undefined || !presented.apiKey) return count(request, reply, limits);
+    const check = (authentication: Authentication) => {
+      if (authentication.result !== 'accepted') count(request, reply, limits, authentication);
+      else if (isPublicLimitReached(limits, request.ip)) recordAttempt(request, authentication);
+    };
+    const authentication = authenticate(presented);
+    if (!(authentication instanceof Promise)) return check(authentication);
+    return authentication.then(check);
+  };
+}
+
+/** `authentication`: a failed one that is no attempt yet; it is recorded only where it is over the limit. */
+function count(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  limits: Limits,
+  authentication?: Authentication,
+): void {
+  const throwLimited = countPublic(limits, request.ip, reply);
+  if (throwLimited === undefined) return;
+  if (authentication !== undefined) recordAttempt(request, authentication);
+  if (request.attempt !== undefined) request.attempt.overLimitFrom = networkOf(request.ip);
+  throwLimited();
+}
+
+function recordAttempt(request: FastifyRequest, { result, consumerId }: Authentication): void {
+  const timestamp = formatTimestamp(Date.now());
+  request.attempt = { result, consumerId, timestamp, overLimitFrom: undefined };
+}
+
+/** The credentials in the headers of a request. */
+function presentedBy({ headers }: FastifyRequest): PresentedCredentials {
+  const { 'x-api-key': apiKey, 'x-api-secret': apiSecret } = headers;
+  return { apiKey: single(apiKey), apiSecret: single(apiSecret) };
 }
 
 function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): void {
@@ -84,7 +140,18 @@ function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): vo
   });
 }
 
-/** One answer for every reason: which of them it was stands in the audit log only. */
+/** Counts the failure and throws 401, or 429 where too many came from that address: then only their sum is stored. */
+function refuse(request: FastifyRequest, reply: FastifyReply, limits: Limits): never {
+  try {
+    countFailure(limits, request.ip, reply);
+  } catch (error) {
+    if (request.attempt) request.attempt.overLimitFrom = networkOf(request.ip);
+    throw error;
+  }
+  throw invalidCredentials();
+}
+
+/** One answer for every reason: the reason is in the audit log only. */
 function invalidCredentials(): Problem {
   return new Problem(
     'invalid_credentials',

@@ -1,6 +1,10 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../../base/problem.ts';
+import type { Connections } from '../connections/lingering-close.ts';
 import type { Route } from '../route.ts';
+import { bodyTooLarge, maxBodyBytes } from './framework-errors.ts';
+import { readBytes } from './read-bytes.ts';
 import type { Step } from './step.ts';
 
 declare module 'fastify' {
@@ -16,24 +20,27 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 const none = Buffer.alloc(0);
 
-/** The body's bytes as they came; none where there is no body. */
+/** The body's bytes as they were sent; none where there is no body. */
 export function bytesOf({ bodyBytes }: FastifyRequest): Buffer {
   return bodyBytes ?? none;
 }
 
-/** Reads JSON bodies, keeping their bytes and text; every other content type is refused by the framework. */
-export function readJsonBodies(app: FastifyInstance): void {
+/**
+ * Reads JSON bodies, keeping their bytes and text; every other content type is refused by the framework. `timeoutMs`:
+ * how long a body may take to come.
+ */
+export function readJsonBodies(app: FastifyInstance, connections: Connections, timeoutMs: number): void {
   app.decorateRequest('bodyText', '');
   app.decorateRequest('bodyBytes');
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer' },
-    async (request: FastifyRequest, body: Buffer) => {
-      request.bodyBytes = body;
-      return request.routeOptions.config.isSigned ? undefined : readBody(request);
-    },
-  );
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, message: IncomingMessage) => {
+    const { config, bodyLimit } = request.routeOptions;
+    const announced = Number(request.headers['content-length'] ?? 0);
+    if (announced > bodyLimit) throw bodyTooLarge(bodyLimit);
+    connections.askForBody(message);
+    request.bodyBytes = await readBytes(message, { announced, limit: bodyLimit, timeoutMs });
+    return config.isSigned ? undefined : readBody(request);
+  });
 }
 
 /** The bytes of the body as text and as the value that it is; undefined where there is none. Throws `malformed_json`. */
@@ -43,7 +50,7 @@ export function readBody(request: FastifyRequest): unknown {
   return bytes.length === 0 ? undefined : parse(request.bodyText);
 }
 
-/** What is done about the body before a route's schema is checked: it is needed, may be left out, or is refused. */
+/** Steps before a route's schema is checked: the body is required, optional or refused. */
 export function bodySteps({ request: { body }, bodyOptional }: Route): {
   onRequest: Step[];
   preValidation: Step;
@@ -53,13 +60,22 @@ export function bodySteps({ request: { body }, bodyOptional }: Route): {
   return { onRequest: [], preValidation: requireBody };
 }
 
+/**
+ * Whether so much of a body may be unread that the connection is closed: to use it again, the rest would have to be read
+ * first.
+ */
+export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxBodyBytes;
+}
+
 /** Where no body is needed, an empty one may have any content type. */
 function forgetTypeOfEmptyBody({ headers }: FastifyRequest): void {
   const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
   if (isEmpty) delete headers['content-type'];
 }
 
-/** What a route can't use is refused, not ignored: whoever sends it expects something of it. */
+/** A body that the route can't use is refused, not ignored: its sender expects an effect. */
 function refuseBody({ body }: FastifyRequest): void {
   if (body === undefined) return;
   throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
@@ -67,7 +83,7 @@ function refuseBody({ body }: FastifyRequest): void {
   });
 }
 
-/** A body that may be left out is then an object with none of its members. */
+/** An optional body that was left out becomes an object without fields. */
 function emptyForNone(request: FastifyRequest): void {
   if (request.body === undefined) request.body = {};
 }
@@ -89,7 +105,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // V8's message quotes the text around the fault; what it says may be personal data, so only the place is told.
+    // V8's message quotes the text around the fault, which may be personal data: only the place is shown.
     const place = /at position \d+(?: \(line \d+ column \d+\))?/.exec((error as Error).message)?.[0];
     throw new Problem('malformed_json', `The body is not JSON${place ? `: the fault is ${place}` : ''}.`);
   }

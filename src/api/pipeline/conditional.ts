@@ -1,14 +1,29 @@
 import { Problem } from '../../base/problem.ts';
+import type { RouteAnswer } from '../route.ts';
 
 const tag = /(?:W\/)?"[^"]*"/g;
 
-/**
- * Whether If-None-Match names this entity tag, so that 304 is the answer (weak comparison, RFC 9110 section 13.1.2).
- */
+/** Whether If-None-Match names this entity tag, so that 304 is the answer (weak comparison, RFC 9110 section 13.1.2). */
 export function isNotModified(header: string | undefined, entityTag: string): boolean {
   if (header === undefined) return false;
   if (header.trim() === '*') return true;
   return (header.match(tag) ?? []).some((candidate) => candidate.replace(/^W\//, '') === entityTag);
+}
+
+interface TaggedAnswer {
+  status: number;
+  body: string;
+  headers: { etag: string; 'cache-control'?: string };
+}
+
+/** The answer, or 304 with its headers where If-None-Match names its entity tag. */
+export function unlessNotModified(header: string | undefined, answer: TaggedAnswer): RouteAnswer {
+  return isNotModified(header, answer.headers.etag) ? { status: 304, headers: answer.headers } : answer;
+}
+
+/** Whether If-Match asks for a certain state of the record; `*` takes any. */
+export function isConditional(header: string | undefined): boolean {
+  return header !== undefined && header.trim() !== '*';
 }
 
 /**
@@ -16,7 +31,7 @@ export function isNotModified(header: string | undefined, entityTag: string): bo
  * 13.1.1). Throws `precondition_failed`.
  */
 export function requireMatch(header: string | undefined, entityTag: string): void {
-  if (header === undefined || header.trim() === '*') return;
+  if (header === undefined || !isConditional(header)) return;
   const candidates: string[] = header.match(tag) ?? [];
   if (candidates.includes(entityTag)) return;
   throw new Problem(

@@ -7,10 +7,10 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const versionBytes = 4;
 
-/** Longest cursor that is looked at. */
+/** Longest cursor that is read. */
 export const maxCursorLength = 400;
 
-/** Turns a position in a list into a cursor that says nothing to others and can't be made or changed by them. */
+/** Turns a position in a list into a cursor that clients can neither read nor make nor change. */
 export interface CursorCodec {
   encode(position: unknown, list: string): string;
   /** Throws `invalid_cursor`. */

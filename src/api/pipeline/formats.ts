@@ -5,7 +5,7 @@ function isText(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0');
 }
 
-/** Patterns that schemas of requests may have, and what is said of a text that does not fit. */
+/** Patterns that schemas of requests may have, with the message for a text that does not fit. */
 export const patterns = {
   notBlank: { source: '\\S', message: 'must hold more than white space' },
   phone: { source: '^\\+[0-9]{7,15}$', message: 'must be + and 7 to 15 digits' },

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
-import { type Fault, Problem } from '../../base/problem.ts';
+import { Problem } from '../../base/problem.ts';
+import type { Fault } from '../../base/problems.ts';
 import { patterns } from './formats.ts';
 
 /** Most faults that one answer lists. */
@@ -8,19 +9,15 @@ export const maxFaults = 20;
 /** Bytes of a request body at most. */
 export const maxBodyBytes = 1_048_576;
 
-/** A failed schema check, or an error of the HTTP framework's own, in the words of this API; else undefined. */
-export function fromFramework(error: FastifyError, bodyLimit = maxBodyBytes): Problem | undefined {
-  if (error.validation) return fromValidation(error.validation, error.validationContext);
+/** The problem of a failed schema check, or of an error of the HTTP framework; else undefined. */
+export function problemOfFramework(error: FastifyError): Problem | undefined {
+  if (error.validation) return problemOfValidation(error.validation, error.validationContext);
   switch (error.code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return bodyTooLarge(bodyLimit);
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new Problem(
         'unsupported_media_type',
         'Send the body as JSON, with Content-Type: application/json.',
       );
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new Problem('invalid_request', 'The body is not as long as its Content-Length says.');
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_ASYNC_CONSTRAINT':
       return new Problem('invalid_request', 'The path of the request is not a valid URL path.');
@@ -34,19 +31,23 @@ export function bodyTooLarge(limit: number): Problem {
   return new Problem('payload_too_large', `The body is larger than ${limit} bytes.`);
 }
 
-function fromValidation(failures: FastifySchemaValidationError[], context: string | undefined): Problem {
+function problemOfValidation(failures: FastifySchemaValidationError[], context: string | undefined): Problem {
   const faults = new Map<string, Fault>();
   for (const failure of failures) {
     const path = pathOf(failure);
-    // One fault a place: a text that is too long has no need to be told that it is no UUID either.
-    if (faults.size < maxFaults && !faults.has(path))
-      faults.set(path, toFault(path, messageOf(failure), context));
+    // One fault for each place: that a text is too long is enough, it need not be reported as no UUID too.
+    if (!faults.has(path)) faults.set(path, toFault(path, messageOf(failure), context));
   }
-  const errors = [...faults.values()];
-  const more = errors.length > 1 ? `, and ${errors.length - 1} more of the kind` : '';
+  const errors = [...faults.values()].slice(0, maxFaults);
   const part = parts[context ?? ''] ?? 'query';
-  const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${more}.`;
+  const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${furtherFaults(faults.size)}.`;
   return new Problem('invalid_request', detail, { errors });
+}
+
+/** The end of a detail: how many faults there are beyond the first. */
+function furtherFaults(count: number): string {
+  if (count > maxFaults) return `, and there are more faults than the ${maxFaults} that are listed`;
+  return count > 1 ? `, and ${count - 1} more of the kind` : '';
 }
 
 const parts: Record<string, string> = { body: 'body', params: 'path' };
@@ -56,15 +57,16 @@ function describe({ message, ...place }: Fault): string {
 }
 
 function toFault(path: string, message: string, context: string | undefined): Fault {
-  if (context === 'body') return { pointer: `#${encodeURI(path)}`, message };
+  // A name cut in the middle of a character, or sent so, has no form in a URI.
+  if (context === 'body') return { pointer: `#${encodeURI(path.toWellFormed())}`, message };
   return { parameter: path.slice(1), message };
 }
 
-/** JSON Pointer to the faulty member, also where it is the one that is missing or not known. */
+/** JSON Pointer to the faulty field, also where that is missing or not known. */
 function pathOf({ instancePath, params }: FastifySchemaValidationError): string {
-  const member = params.missingProperty ?? params.additionalProperty;
-  if (typeof member !== 'string') return instancePath;
-  return `${instancePath}/${member.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const field = params.missingProperty ?? params.additionalProperty;
+  if (typeof field !== 'string') return instancePath;
+  return `${instancePath}/${field.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const patternMessages = new Map<unknown, string>(
@@ -90,7 +92,7 @@ function messageOf({ keyword, params, message }: FastifySchemaValidationError): 
     case 'maxLength':
       return `must have at most ${limit} characters`;
     case 'minProperties':
-      return `must have at least ${limit} member`;
+      return `must have at least ${limit} field`;
     case 'minimum':
       return `must be at least ${limit}`;
     case 'maximum':

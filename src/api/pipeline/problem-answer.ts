@@ -1,5 +1,19 @@
-import { Problem, problems } from '../../base/problem.ts';
-import type { StoredAnswer } from '../../idempotency/claims-table.ts';
+import { Problem } from '../../base/problem.ts';
+import { type ProblemCode, type ProblemFacts, problems } from '../../base/problems.ts';
+import type { StoredAnswer } from '../../idempotency/keyed-request.ts';
+
+/** Where the problem is explained; its `type` (RFC 9457 section 3.1.1) leads there. */
+function problemPath(code: string): string {
+  return `/v1/problems/${code}`;
+}
+
+/** The occurrence of the problem that the reference shows, as if it had been thrown. */
+export function exampleProblem(code: ProblemCode): Problem {
+  const { detail, facts }: { detail: string; facts?: ProblemFacts } = problems[code].example;
+  return new Problem(code, detail, facts);
+}
+
+export const exampleRequestId = '933bfcba-80b2-48dd-b31b-e58b7b06d3e3';
 
 export const problemContentType = 'application/problem+json';
 
@@ -7,14 +21,14 @@ export const problemContentType = 'application/problem+json';
 const challenge = 'ApiKey realm="handoff-gateway"';
 
 /**
- * A problem as the answer that the caller sees (RFC 9457). `keyed` tells whether the request ran under an
- * Idempotency-Key, which decides what to advise after a write whose outcome nobody knows.
+ * A problem as the answer that the caller sees (RFC 9457). `keyed`: the request ran under an Idempotency-Key, which
+ * decides the advice after a write whose outcome is unknown.
  */
 export function problemAnswer(problem: Problem, requestId: string, keyed: boolean): StoredAnswer {
-  const { code, facts } = problem;
-  const { title, status } = problems[code];
+  const { code, facts, status } = problem;
+  const { title } = problems[code];
   const body = {
-    type: `urn:handoff-gateway:problem:${code}`,
+    type: problemPath(code),
     title,
     status,
     detail: facts.outcomeUnknown ? `${problem.message} ${outcomeAdvice(keyed)}` : problem.message,
@@ -39,8 +53,8 @@ function outcomeAdvice(keyed: boolean): string {
     : 'Whether the write took effect is not known; look the record up by external_id before sending the request again.';
 }
 
-/** Anything thrown as a problem; what is none becomes `internal_error` with a fixed text. */
-export function toProblem(error: unknown): Problem {
+/** A thrown error as a problem; one that is no `Problem` becomes `internal_error` with a fixed text. */
+export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem('internal_error', 'The service made an error. It is logged under the request id.', {
     cause: error,
@@ -48,8 +62,8 @@ export function toProblem(error: unknown): Problem {
 }
 
 /**
- * Whether a repeat under the same key must get the same answer: an outcome that may change tomorrow (a limit, a
- * time-out, a request still running) is not stored.
+ * Whether a repeat under the same key must get the same answer. An outcome that may change (a limit, a time-out, a
+ * request still running) is not stored.
  */
 export function isFinal(problem: Problem): boolean {
   return problem.code === 'conflict' || [404, 412, 422].includes(problem.status);

@@ -1,12 +1,12 @@
 import { isIPv6 } from 'node:net';
 import type { FastifyReply } from 'fastify';
 import { Problem } from '../../base/problem.ts';
-import { type Quota, windowSeconds } from '../../consumers/rate-counter.ts';
-import type { RateLimit, RateLimits } from '../../consumers/rate-limits.ts';
+import { type RateLimitResult, windowSeconds } from '../../rate-limits/rate-counter.ts';
+import type { RateLimit, RateLimits } from '../../rate-limits/rate-limits.ts';
 
-export type Limits = Pick<RateLimits, 'requests' | 'failures'>;
+export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated'>;
 
-/** Counts a request of a consumer, or of somebody who signs, and tells it in the headers what is left. Throws `rate_limited`. */
+/** Counts a request of a consumer or of a signing sender, and sets the headers with what is left. Throws `rate_limited`. */
 export function countRequest({ requests }: Limits, caller: string, reply: FastifyReply): void {
   if (requests === undefined) return;
   const quota = requests.take(caller);
@@ -15,8 +15,8 @@ export function countRequest({ requests }: Limits, caller: string, reply: Fastif
 }
 
 /**
- * Counts a failed authentication. Throws `rate_limited` once there are too many from that address; up to then the
- * headers say nothing of it, since what is left is no business of strangers.
+ * Counts a failed authentication. Throws `rate_limited` once there are too many from that address. Until then no header
+ * shows what is left: unauthenticated callers need not know.
  */
 export function countFailure({ failures }: Limits, address: string, reply: FastifyReply): void {
   if (failures === undefined) return;
@@ -26,19 +26,45 @@ export function countFailure({ failures }: Limits, address: string, reply: Fasti
   throw tooMany(`From this address ${failures.perMinute} authentications have failed`, quota);
 }
 
+/**
+ * Counts a request without valid credentials or signature. Once there are too many from that address, returns a function
+ * that throws `rate_limited`. The headers are as for failed authentications.
+ */
+export function countPublic(
+  { unauthenticated }: Limits,
+  address: string,
+  reply: FastifyReply,
+): (() => never) | undefined {
+  if (unauthenticated === undefined) return undefined;
+  const quota = unauthenticated.take(networkOf(address));
+  if (quota.allowed) return undefined;
+  return () => {
+    setHeaders(reply, unauthenticated, quota);
+    throw tooMany(
+      `From this address ${unauthenticated.perMinute} requests have come without valid credentials`,
+      quota,
+    );
+  };
+}
+
+/** Whether the next request without valid credentials from that address would be refused. */
+export function isPublicLimitReached({ unauthenticated }: Limits, address: string): boolean {
+  return unauthenticated?.isReached(networkOf(address)) === true;
+}
+
 /** RateLimit headers (draft-ietf-httpapi-ratelimit-headers-11): structured lists, whose names need no escaping here. */
-function setHeaders(reply: FastifyReply, { name, perMinute }: RateLimit, quota: Quota): void {
+function setHeaders(reply: FastifyReply, { name, perMinute }: RateLimit, quota: RateLimitResult): void {
   reply.header('ratelimit-policy', `"${name}";q=${perMinute};w=${windowSeconds}`);
   reply.header('ratelimit', `"${name}";r=${quota.remaining};t=${quota.resetSeconds}`);
 }
 
-function tooMany(what: string, { resetSeconds }: Quota): Problem {
+function tooMany(what: string, { resetSeconds }: RateLimitResult): Problem {
   return new Problem('rate_limited', `${what} within a minute.`, { retryAfter: resetSeconds });
 }
 
 /**
- * What counts as one address: of IPv6 the first 64 bits, since whoever has one address of such a network has all of
- * them; IPv4 in the clothes of IPv6 is IPv4.
+ * What counts as one address: of IPv6 the first 64 bits, since the holder of one address of such a network has all of
+ * them. IPv4 mapped to IPv6 is IPv4.
  */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { AttemptRecorder } from '../../audit/attempt.ts';
 import type { Span } from '../../base/span.ts';
 import { readTraceContext } from '../../base/trace-context.ts';
-import type { AttemptRecorder } from '../../consumers/attempts.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Tracing } from '../../observability/tracing.ts';
@@ -21,8 +23,13 @@ interface Observers {
   attempts: AttemptRecorder;
 }
 
-/** Methods by their own names; Node lets many more pass, and a caller must not choose what we count by. */
+/** Counted where the caller hung up before it had its answer; the service never answers with it. */
+const hungUpStatus = 499;
+
+/** Methods with a label of their own; Node accepts many more, and a caller must not choose labels. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+const acceptableRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
  * One log line, one measurement, one span and (on protected routes) one recorded attempt for each request, once it is
@@ -42,7 +49,7 @@ export function observeRequests(app: FastifyInstance, observers: Observers): voi
   });
 }
 
-/** A request that the framework refuses before any hook: its path is none. */
+/** A request that the framework refuses before any hook, since its path is not valid. */
 export function observeRefused(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
   new Observation(request, reply, observers).workDone();
 }
@@ -70,34 +77,38 @@ class Observation {
     });
   }
 
-  /** The answer is there, whether or not anybody still wants it. */
+  /** The answer is ready, even where the caller has hung up. */
   workDone(): void {
     if (this.#isWorkDone) return;
     this.#isWorkDone = true;
     if (this.#isClosed) this.#end();
   }
 
+  get #hasHungUp(): boolean {
+    return !this.#reply.raw.writableFinished;
+  }
+
   #end(): void {
     const { metrics, attempts } = this.#observers;
     const ms = performance.now() - this.#startedAt;
-    // The pattern, never the path itself: a path holds identifiers. The framework makes the options anew when asked.
+    // The pattern, never the path itself: a path holds identifiers. Each access makes the framework build new options.
     const route = this.#request.routeOptions.url ?? 'none';
     metrics.httpActiveRequests.level -= 1;
     metrics.httpRequestDuration.observe(
       {
         http_request_method: methodOf(this.#request),
         http_route: route,
-        http_response_status_code: this.#reply.statusCode,
+        http_response_status_code: this.#hasHungUp ? hungUpStatus : this.#reply.statusCode,
       },
       ms / 1000,
     );
-    endSpan(this.#span, this.#request, this.#reply);
+    endSpan(this.#span, this.#request, this.#reply, this.#hasHungUp);
     const endpoint = `${this.#request.method} ${route}`;
     const { attempt } = this.#request;
     if (attempt !== undefined) {
-      const { result, consumerId, timestamp } = attempt;
+      const { result, consumerId, timestamp, overLimitFrom } = attempt;
       const request_id = this.#request.id;
-      attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id });
+      attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id, overLimitFrom });
     }
     this.#log(ms, endpoint);
   }
@@ -116,7 +127,7 @@ class Observation {
         status: this.#reply.statusCode,
         duration_ms: round(ms),
         crm_ms: call && round(call.crmMs),
-        hung_up: this.#reply.raw.writableFinished ? undefined : true,
+        hung_up: this.#hasHungUp || undefined,
       },
       'request',
     );
@@ -140,13 +151,18 @@ function startSpan(request: FastifyRequest, tracing: Tracing): Span {
   });
 }
 
-function endSpan(span: Span, request: FastifyRequest, { statusCode: status }: FastifyReply): void {
+function endSpan(
+  span: Span,
+  request: FastifyRequest,
+  { statusCode: status }: FastifyReply,
+  hungUp: boolean,
+): void {
   const { consumer } = request;
   span.set({
     'http.response.status_code': status,
     ...(consumer && { 'handoff.consumer_id': consumer.id }),
   });
-  span.end(status >= 500 ? String(status) : undefined);
+  span.end(status >= 500 && !hungUp ? String(status) : undefined);
 }
 
 function methodOf({ method }: FastifyRequest): string {
@@ -155,4 +171,10 @@ function methodOf({ method }: FastifyRequest): string {
 
 function round(ms: number): number {
   return Math.round(ms * 10) / 10;
+}
+
+/** The caller's X-Request-Id where it is acceptableRequestId, else a new one. */
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && acceptableRequestId.test(given) ? given : randomUUID();
 }

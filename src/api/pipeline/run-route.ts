@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Call, startCall } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
-import { fingerprint } from '../../idempotency/fingerprint.ts';
-import { parseIdempotencyKey } from '../../idempotency/key.ts';
+import type { Span } from '../../base/span.ts';
+import type { Reconcile } from '../../idempotency/housekeeping.ts';
+import { fingerprint, parseIdempotencyKey } from '../../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../../idempotency/ledger.ts';
-import type { Answer, Route } from '../route.ts';
+import type { Route, RouteAnswer } from '../route.ts';
 import { bytesOf } from './body.ts';
-import { withLedgerSpans } from './ledger-spans.ts';
-import { isFinal, problemAnswer, toProblem } from './problem-answer.ts';
+import { isConditional } from './conditional.ts';
+import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
 import type { Step } from './step.ts';
 
 declare module 'fastify' {
@@ -32,8 +33,8 @@ export function readIdempotencyKey(route: Route): Step {
 const jsonType = 'application/json; charset=utf-8';
 
 /**
- * Carries out the route's work, under the request's key where there is one, and sends the answer. The framework is told
- * by `send`, not by a promise: what it hangs on a promise costs more than the sending.
+ * Executes the route's handler, under the request's key where there is one, and sends the answer. The handler of the
+ * framework returns no promise: what the framework does with one costs more than the sending.
  */
 export function runRoute(route: Route, ledger: Ledger) {
   const answer = answerOf(route, ledger);
@@ -45,7 +46,7 @@ export function runRoute(route: Route, ledger: Ledger) {
 }
 
 function answerOf(route: Route, ledger: Ledger) {
-  return async (request: FastifyRequest): Promise<Answer> => {
+  return async (request: FastifyRequest): Promise<RouteAnswer> => {
     const call = startCall(request.id, request.consumer?.id, undefined, request.span);
     call.isWrite = route.method !== 'GET';
     request.call = call;
@@ -80,40 +81,92 @@ function answerOf(route: Route, ledger: Ledger) {
           body: bytesOf(request),
         }),
         externalId: randomUUID(),
+        overwrites: isConditional(request.headers['if-match'])
+          ? undefined
+          : route.overwrites?.(request.params as never),
       },
-      (claim) => settle(() => handle(claim), request.id),
+      (claim) => execute(() => handle(claim), request.id),
       admit,
     );
     return replayed ? { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } } : answer;
   };
 }
 
-/** Turns what the handler came to into what the ledger keeps; problems that may pass are thrown on. */
-async function settle(handle: () => Promise<Answer>, requestId: string): Promise<ExecutedAnswer> {
+/** Runs the handler and gives its outcome as the ledger stores it. Rethrows problems that may pass. */
+async function execute(handle: () => Promise<RouteAnswer>, requestId: string): Promise<ExecutedAnswer> {
   try {
-    const { headers = {}, body = '', ...answer } = await handle();
-    return { ...answer, headers: withContentType(headers, body), body };
+    return storedAnswer(await handle());
   } catch (error) {
-    const problem = toProblem(error);
+    const problem = problemOfError(error);
     if (!isFinal(problem)) throw error;
     return problemAnswer(problem, requestId, true);
   }
+}
+
+function storedAnswer({ headers = {}, body = '', ...answer }: RouteAnswer) {
+  return { ...answer, headers: withContentType(headers, body), body: body.toString() };
+}
+
+/** Finds out, for the ledger's housekeeping, how an operation ended that was never finished. */
+export function createReconcile(routes: readonly Route[]): Reconcile {
+  const byOperation = new Map(routes.map((route) => [route.operationId, route]));
+  return async (operation, externalId) => {
+    const answer = await byOperation.get(operation)?.reconcile?.(externalId, startCall(randomUUID()));
+    return answer && storedAnswer(answer);
+  };
+}
+
+/** The ledger with a span for its work before the request is executed, and one for its work after. */
+function withLedgerSpans(ledger: Ledger, parent: Span): Ledger {
+  return {
+    async run(request, work, admit) {
+      let working: Span | undefined = parent.child('internal', 'idempotency claim');
+      try {
+        return await ledger.run(
+          request,
+          async (claim) => {
+            working?.end();
+            working = undefined;
+            const answer = await work(claim);
+            working = parent.child('internal', 'idempotency complete');
+            return answer;
+          },
+          admit,
+        );
+      } finally {
+        working?.end();
+      }
+    },
+  };
 }
 
 /**
  * Sends an answer as it is. A text goes out in one piece with the head; where its content type names no character set
  * the framework would add one, so there it is bytes.
  */
-export function send(reply: FastifyReply, { status, headers = {}, body = '' }: Answer): FastifyReply {
+export function send(
+  reply: FastifyReply,
+  { status, headers = {}, body = '', whenSent }: RouteAnswer,
+): FastifyReply {
+  if (whenSent !== undefined) whenClosed(reply, whenSent);
   const complete = withContentType(headers, body);
   reply.code(status).headers(complete);
   if (body === '') return reply.send();
+  if (typeof body !== 'string') return reply.send(body);
   return reply.send(complete['content-type'] === jsonType ? body : Buffer.from(body));
 }
 
+function whenClosed({ raw }: FastifyReply, then: () => void): void {
+  if (raw.closed) then();
+  else raw.once('close', then);
+}
+
 /** The headers, with the content type of JSON where there is a body and none is named. */
-export function withContentType(headers: Record<string, string>, body: string): Record<string, string> {
-  if (body === '' || headers['content-type'] !== undefined) return headers;
+export function withContentType(
+  headers: Record<string, string>,
+  body: string | Buffer,
+): Record<string, string> {
+  if (body.length === 0 || headers['content-type'] !== undefined) return headers;
   return { ...headers, 'content-type': jsonType };
 }
 

@@ -14,8 +14,8 @@ declare module 'fastify' {
 }
 
 /**
- * The steps of a route whose requests are signed: the size first, and nothing of the body is looked at before its
- * signature. Failures count as failed authentications do.
+ * The steps of a route whose requests are signed: the size is checked first, then the signature, and only then is the
+ * body parsed. Failures count as failed authentications.
  */
 export function signatureSteps(
   { signature, maxBodyBytes = usualBodyBytes }: Route,
@@ -28,7 +28,7 @@ export function signatureSteps(
     options,
     onRequest: [
       ({ headers }: FastifyRequest) => {
-        // The framework would look at the content type before.
+        // The framework would check the content type first.
         if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
       },
     ],
@@ -40,6 +40,7 @@ export function signatureSteps(
           countFailure(limits, request.ip, reply);
           throw new Problem('invalid_credentials', signature.advice);
         }
+        request.isCounted = true;
         countRequest(limits, signature.sender, reply);
         request.body = readBody(request);
       },

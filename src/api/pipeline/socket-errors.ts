@@ -2,34 +2,65 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Problem } from '../../base/problem.ts';
+import type { Connections, Exchange } from '../connections/lingering-close.ts';
 import { problemAnswer } from './problem-answer.ts';
+import { failReading, tooSlow } from './read-bytes.ts';
+
+type SocketError = Error & { code?: string };
 
 /**
- * Answers what was no HTTP request, or never became a whole one, before the connection is closed: there is no
- * request object yet, so the answer is written to the socket itself.
+ * Handles a connection with input that is no HTTP, or without input in time. A request whose body is at fault is answered as
+ * any other. Without a request, the answer is written to the socket itself, after the answers to the requests before it. The
+ * connection is closed in every case.
  */
-export function answerSocketError(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const { status, detail } = describe(error.code);
+export function answerSocketErrors(connections: Connections) {
+  const failed = new WeakSet<Socket>();
+  return (error: SocketError, socket: Socket): void => {
+    if (error.code === 'ECONNRESET') return void socket.destroy();
+    // Input after the first fault, or after the last answer, is ignored.
+    if (failed.has(socket) || !socket.writable) return;
+    failed.add(socket);
+    const latest = connections.latest(socket);
+    const end = () => refuse(error, socket, connections);
+    if (latest !== undefined && !latest.request.complete) endBody(error, latest, connections);
+    else if (latest === undefined || latest.response.destroyed) end();
+    else latest.response.once('close', end);
+  };
+}
+
+/** Ends a request whose body is at fault, or does not come. */
+function endBody(error: SocketError, { request, response }: Exchange, connections: Connections): void {
+  const { socket } = request;
+  // The client has ended its side: it has hung up.
+  if (error.code === 'HPE_INVALID_EOF_STATE') return void socket.destroy();
+  if (failReading(request, describe(error))) return;
+  // It was or will be answered without its body.
+  if (response.destroyed) connections.endSlowly(socket);
+  else response.once('close', () => connections.endSlowly(socket));
+}
+
+function refuse(error: SocketError, socket: Socket, connections: Connections): void {
+  // Without a byte there was no request: a connection that was opened ahead of need.
+  if (socket.bytesRead > 0) answer(describe(error), socket);
+  connections.endSlowly(socket);
+}
+
+function answer(problem: Problem, socket: Socket): void {
+  const { status } = problem;
   const requestId = randomUUID();
-  const { headers, body } = problemAnswer(new Problem('invalid_request', detail), requestId, false);
-  const text = body.replace('"status":400', `"status":${status}`);
-  socket.end(
+  const { headers, body } = problemAnswer(problem, requestId, false);
+  socket.write(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
       `content-type: ${headers['content-type']}\r\n` +
-      `content-length: ${Buffer.byteLength(text)}\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n` +
       `x-request-id: ${requestId}\r\n` +
-      `connection: close\r\n\r\n${text}`,
+      `connection: close\r\n\r\n${body}`,
   );
 }
 
-function describe(code: string | undefined): { status: number; detail: string } {
+function describe({ code }: SocketError): Problem {
   if (code === 'HPE_HEADER_OVERFLOW')
-    return { status: 431, detail: 'The request line and headers are too large.' };
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return { status: 408, detail: 'The request did not arrive in time.' };
-  return { status: 400, detail: 'This is not a valid HTTP request.' };
+    return new Problem('invalid_request', 'The request line and headers are too large.', { status: 431 });
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return tooSlow();
+  return new Problem('invalid_request', 'This is not a valid HTTP request.');
 }

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify';
 
-/** What happens to a request before its route's work. Throws `Problem` where the request goes no further. */
+/** Runs before a route's handler. Throws `Problem` to refuse the request. */
 export type Step = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>;
 
 /**
  * Steps, in their order, as one hook of the framework. Only a step that has to wait makes a promise: one for each step
- * would cost a read more time than all that the steps do.
+ * would cost a read more time than the steps themselves.
  */
 export function inOrder(steps: readonly Step[]) {
   const run = (from: number, request: FastifyRequest, reply: FastifyReply): Promise<void> | undefined => {

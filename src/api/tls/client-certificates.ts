@@ -2,12 +2,12 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Consumer } from '../../consumers/consumer.ts';
-import { normaliseFingerprint } from '../../consumers/fingerprints.ts';
+import { normaliseFingerprint } from '../../consumers/consumer.ts';
 
 /** The authorities whose client certificates are trusted, by fingerprint; another object whenever they change. */
 export type Authorities = ReadonlyMap<string, X509Certificate>;
 
-/** What is known of a connection; the certificate can't change while it is open, what is thought of it can. */
+/** What is known of a connection. Its certificate cannot change while it is open, but whether it is trusted can. */
 interface Connection {
   certificate: X509Certificate | undefined;
   /** As consumers' records have it. */
@@ -15,23 +15,23 @@ interface Connection {
   /** Milliseconds since 1970; outside of them the certificate is refused. */
   validFrom: number;
   validTo: number;
-  /** Under which authorities the certificate was last found to be good. */
-  judgedUnder: Authorities;
+  /** The authorities under which the certificate was last verified. */
+  verifiedUnder: Authorities;
 }
 
-/** The judge of client certificates: asked with every request, so that what changes takes effect at once. */
-export interface CertificateJudge {
-  /** Whether the request may go on as this consumer, as far as certificates go. */
+/** Checks client certificates with every request, so that changes take effect at once. */
+export interface CertificateCheck {
+  /** Whether this consumer may use a connection with this certificate, or with none. */
   admits(consumer: Consumer, socket: Socket): boolean;
 }
 
-/** Without TLS nobody has a certificate: a consumer that is bound to one is refused. */
-export const judgeWithoutTls: CertificateJudge = {
+/** Without TLS there are no certificates: a consumer that is bound to one is refused. */
+export const checkWithoutTls: CertificateCheck = {
   admits: ({ certificateFingerprints }) => certificateFingerprints.length === 0,
 };
 
-/** Judges by the certificate that the client presented when its connection was made. */
-export class ClientCertificates implements CertificateJudge {
+/** Checks the certificate that the client presented when its connection was made. */
+export class ClientCertificates implements CertificateCheck {
   readonly #isRequired: boolean;
   readonly #connections = new WeakMap<Socket, Connection>();
   #authorities: Authorities;
@@ -46,15 +46,15 @@ export class ClientCertificates implements CertificateJudge {
     return this.#authorities;
   }
 
-  /** From now on these are trusted. Open connections are judged again at their next request. */
+  /** From now on these are trusted. Open connections are checked again at their next request. */
   trust(authorities: Authorities): void {
     const isSame = authorities.size === this.#authorities.size && includesAll(authorities, this.#authorities);
     if (!isSame) this.#authorities = authorities;
   }
 
   /**
-   * Takes a connection whose handshake is over. `authorities` are those of the moment when it began: a handshake that
-   * began before a change was checked against the old ones.
+   * Takes a connection whose handshake is over. `authorities`: those of when the handshake began, against which it was
+   * checked.
    */
   take(socket: TLSSocket, authorities: Authorities): void {
     // Both: some versions of Node call a resumed session authorised that never had a certificate.
@@ -64,7 +64,7 @@ export class ClientCertificates implements CertificateJudge {
       fingerprint: certificate === undefined ? '' : normaliseFingerprint(certificate.fingerprint256),
       validFrom: certificate === undefined ? 0 : Date.parse(certificate.validFrom),
       validTo: certificate === undefined ? 0 : Date.parse(certificate.validTo),
-      judgedUnder: authorities,
+      verifiedUnder: authorities,
     });
   }
 
@@ -75,16 +75,16 @@ export class ClientCertificates implements CertificateJudge {
     return bound.length === 0 || bound.includes(fingerprint);
   }
 
-  /** Fingerprint of the connection's certificate; undefined where there is none, or one that is not good any more. */
+  /** Fingerprint of the connection's certificate; undefined where there is none, or it is no longer valid. */
   #fingerprintOf(socket: Socket): string | undefined {
     const connection = this.#connections.get(socket);
     if (connection?.certificate === undefined) return undefined;
-    if (connection.judgedUnder !== this.#authorities) {
-      if (!isStillTrusted(connection.certificate, connection.judgedUnder, this.#authorities)) {
+    if (connection.verifiedUnder !== this.#authorities) {
+      if (!isStillTrusted(connection.certificate, connection.verifiedUnder, this.#authorities)) {
         connection.certificate = undefined;
         return undefined;
       }
-      connection.judgedUnder = this.#authorities;
+      connection.verifiedUnder = this.#authorities;
     }
     const now = Date.now();
     return now >= connection.validFrom && now < connection.validTo ? connection.fingerprint : undefined;
@@ -92,8 +92,8 @@ export class ClientCertificates implements CertificateJudge {
 }
 
 /**
- * Whether a certificate that was good under `before` is good under `now`. Certain where every authority stayed, or
- * where the certificate comes straight from a root that stayed; else the client must connect anew, and is verified.
+ * Whether a certificate that was valid under `before` is valid under `now`. Certain where every authority stayed, or
+ * where a root that stayed issued the certificate; otherwise the client must connect again, and is verified then.
  */
 function isStillTrusted(certificate: X509Certificate, before: Authorities, now: Authorities): boolean {
   if (includesAll(now, before)) return true;

@@ -1,16 +1,9 @@
 import { createHash, X509Certificate } from 'node:crypto';
+import { type FSWatcher, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-
-/** The settings `tls.*`. */
-export interface TlsSettings {
-  /** Certificate chain, PEM. */
-  certFile: string;
-  /** Its private key, PEM. */
-  keyFile: string;
-  /** What clients are asked for; undefined: nothing. */
-  clients: { caFile: string; auth: 'optional' | 'required' } | undefined;
-}
+import type { TlsSettings } from '../../settings/table.ts';
 
 /** What the files hold, checked: it can be served. */
 export interface TlsMaterial {
@@ -37,11 +30,16 @@ export class TlsFilesUnusable extends Error {
 const minVersion = 'TLSv1.2';
 const pemCertificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
+/** Changes within this time are reported once: certificate and key are written one after the other. */
+const gatherMs = 200;
+/** For file systems without notifications, and for folders that were replaced under their watcher. */
+const pollMs = 10_000;
+
 /** Reads the files and checks that they can be served. Throws `TlsFilesUnusable`. */
-export async function readTlsFiles({ certFile, keyFile, clients }: TlsSettings): Promise<TlsMaterial> {
+export async function readTlsFiles({ certFile, keyFile, clientCaFile }: TlsSettings): Promise<TlsMaterial> {
   const cert = await read('tls.certFile', certFile);
   const key = await read('tls.keyFile', keyFile);
-  const ca = clients && (await read('tls.clientCaFile', clients.caFile));
+  const ca = clientCaFile && (await read('tls.clientCaFile', clientCaFile));
   const digest = digestOf(cert, key, ca ?? '');
   const authorities = ca === undefined ? [] : parseAuthorities(ca, digest);
   const context = {
@@ -49,7 +47,7 @@ export async function readTlsFiles({ certFile, keyFile, clients }: TlsSettings):
     key,
     minVersion,
     // Left out, a client certificate of any public authority would count.
-    ...(clients && { ca: authorities.map(String) }),
+    ...(clientCaFile && { ca: authorities.map(String) }),
   } satisfies SecureContextOptions;
   try {
     createSecureContext(context);
@@ -88,4 +86,39 @@ function parseAuthorities(pem: string, digest: string): X509Certificate[] {
 
 function digestOf(...texts: string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('hex');
+}
+
+/**
+ * Calls back soon after one of the files may have changed, and every 10 s anyway. The folders are watched, not the
+ * files: a file is mostly replaced by renaming, and Kubernetes renames a link beside it. It keeps no process alive.
+ * Returns the way to stop.
+ */
+export function watchFiles(paths: readonly string[], changed: () => void): () => void {
+  let gathering: NodeJS.Timeout | undefined;
+  const gather = () => {
+    gathering ??= setTimeout(() => {
+      gathering = undefined;
+      changed();
+    }, gatherMs).unref();
+  };
+  const watchers = [...new Set(paths.map((path) => dirname(path)))].flatMap((folder) =>
+    watchOne(folder, gather),
+  );
+  const polling = setInterval(changed, pollMs).unref();
+  return () => {
+    clearTimeout(gathering);
+    clearInterval(polling);
+    for (const watcher of watchers) watcher.close();
+  };
+}
+
+/** None where the system's watches are used up: then the poll finds changes. */
+function watchOne(folder: string, changed: () => void): FSWatcher[] {
+  try {
+    const watcher = watch(folder, { persistent: false }, changed);
+    watcher.on('error', () => watcher.close());
+    return [watcher];
+  } catch {
+    return [];
+  }
 }

@@ -22,7 +22,7 @@ const quota = Type.Object(
     limit: Type.Integer({ description: 'Calls that it may make.', minimum: 0, maximum: manyCalls }),
   },
   {
-    description: 'Use of the daily quota of CRM calls, once the CRM has told.',
+    description: 'Use of the daily quota of CRM calls, once the CRM has reported it.',
     additionalProperties: false,
   },
 );
@@ -35,8 +35,7 @@ const report = Type.Object(
       user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
       reason: Type.Optional(
         Type.String({
-          description:
-            'What its operator has to mend so that the CRM gives the service access; else not there.',
+          description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
           maxLength: 1000,
         }),
       ),
@@ -65,7 +64,7 @@ const example = {
   dining: { connected: true },
 };
 
-/** Live connection state of everything that the service needs; open to everybody, and cheap for it. */
+/** Live connection state of everything that the service needs; public, and cheap to answer. */
 export function healthRoute({ health }: { health: () => Promise<HealthReport> }): Route {
   return defineRoute({
     method: 'GET',
@@ -74,7 +73,7 @@ export function healthRoute({ health }: { health: () => Promise<HealthReport> })
     tag: 'Operations',
     summary: 'Connection state of the CRM and of everything else',
     description: 'Answers 503 if and only if the CRM or the database is not connected.',
-    permission: { none: 'load balancers and people look at it without credentials' },
+    permission: { none: 'load balancers and people read it without credentials' },
     idempotencyKey: 'ignored',
     request: {},
     answers: {

@@ -1,9 +1,11 @@
 import { type TSchema, Type } from 'typebox';
 import { maxCursorLength } from '../pipeline/cursor.ts';
-import { type Answer, json } from '../route.ts';
+import type { RouteAnswer } from '../route.ts';
 
 export const defaultLimit = 50;
 const maxLimit = 200;
+/** Bytes of the records of a page at most, in UTF-8; a first record may have more. */
+export const maxPageBytes = 4 * 1024 * 1024;
 const exampleCursor = 'AAAAAfmC1Pp0Yt9dTnQ7wXb2vKzN5sJrG8hLqE3uVaM';
 
 /** The query parameters that every list has. */
@@ -13,7 +15,9 @@ export const pageParameters = {
       minimum: 1,
       maximum: maxLimit,
       default: defaultLimit,
-      description: 'Records on the page at most.',
+      description:
+        'Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; ' +
+        '`has_more` tells whether there are others.',
       examples: [defaultLimit],
     }),
   ),
@@ -42,19 +46,23 @@ export function pageSchema(item: TSchema, title: string, description: string) {
   );
 }
 
-/** A page of what was found; `found` holds one entry more than the page where there is a next one. */
+/** A page of the found entries; `found` has one more than the limit where there is a next page. */
 export function pageAnswer<T>(
   found: readonly T[],
   limit: number,
   show: (entry: T) => unknown,
   cursorAfter: (entry: T) => string,
-): Answer {
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  const hasMore = found.length > limit && last !== undefined;
-  return json(200, {
-    data: page.map(show),
-    next_cursor: hasMore ? cursorAfter(last) : null,
-    has_more: hasMore,
-  });
+): RouteAnswer {
+  const texts: string[] = [];
+  let bytes = 0;
+  for (const entry of found.slice(0, limit)) {
+    const text = JSON.stringify(show(entry));
+    bytes += Buffer.byteLength(text);
+    if (texts.length > 0 && bytes > maxPageBytes) break;
+    texts.push(text);
+  }
+  const last = found[texts.length - 1];
+  const hasMore = found.length > texts.length && last !== undefined;
+  const next = JSON.stringify(hasMore ? cursorAfter(last) : null);
+  return { status: 200, body: `{"data":[${texts.join(',')}],"next_cursor":${next},"has_more":${hasMore}}` };
 }

@@ -1,14 +1,13 @@
 import { createApp } from '../../app.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
-import type { Settings } from '../../settings/settings.ts';
-import { closeAndExit } from '../signals.ts';
-import { explainTakenPort } from '../taken-port.ts';
-import type { FromWorker, ToWorker } from './messages.ts';
+import type { Settings } from '../../settings/table.ts';
+import { closeAndExit, explainTakenPort } from '../process.ts';
+import type { FromWorker, ToWorker } from './worker-group.ts';
 
 /**
- * Runs the service in one of several processes, until the parent says stop. When the parent is gone, Node ends a worker
- * of a cluster at once: no worker outlives it. Throws what keeps it from starting.
+ * Runs the service in one of several processes, until the parent stops it. When the parent is gone, Node ends a worker of a
+ * cluster at once. Throws what keeps it from starting.
  */
 export async function runWorker(settings: Settings): Promise<void> {
   const log = createLog(settings.logLevel, { pid: process.pid });
@@ -21,13 +20,13 @@ export async function runWorker(settings: Settings): Promise<void> {
   };
   process.on('message', (message: ToWorker) => {
     if (message.type === 'stop') return stop();
-    void metrics.registry.getMetricsAsJSON().then((snapshot) => tell({ type: 'metrics', snapshot }));
+    void metrics.registry.getMetricsAsJSON().then((snapshot) => send({ type: 'metrics', snapshot }));
   });
   // Terminals and process managers send signals to the parent and its workers alike: the parent decides what they mean.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {});
   try {
     const { url } = await app.start();
-    tell({ type: 'ready', url });
+    send({ type: 'ready', url });
   } catch (error) {
     if (stopping) return;
     await app.close();
@@ -37,7 +36,7 @@ export async function runWorker(settings: Settings): Promise<void> {
   }
 }
 
-/** A parent that has gone hears nothing, and ends this process anyway. */
-function tell(message: FromWorker): void {
+/** Does nothing where the parent is gone: then Node ends this process anyway. */
+function send(message: FromWorker): void {
   process.send?.(message, undefined, undefined, () => {});
 }

@@ -1,15 +1,18 @@
 import cluster from 'node:cluster';
-import { createOperationsServer } from '../../api/operations-server.ts';
-import { lockDataDir } from '../../base/data-dir-lock.ts';
+import { lockDataDir } from '../../base/file-lock.ts';
 import { banner } from '../../embedded/banner.ts';
-import { type SimulatedOrg, startSimulatedOrg } from '../../embedded/simulated-org.ts';
-import { type SimulatedPartner, startSimulatedPartner } from '../../embedded/simulated-partner.ts';
+import {
+  type SimulatedOrg,
+  type SimulatedPartner,
+  startSimulatedOrg,
+  startSimulatedPartner,
+} from '../../embedded/simulators.ts';
 import { createLog, type Log } from '../../observability/log.ts';
+import { createOperationsServer } from '../../observability/operations-server.ts';
 import { WorkerMetrics } from '../../observability/worker-metrics.ts';
-import { openSecretsManager } from '../../secrets/open-secrets-manager.ts';
-import type { Settings } from '../../settings/settings.ts';
-import { endAtTheLatest, onSignals } from '../signals.ts';
-import { explainTakenPort } from '../taken-port.ts';
+import { openSecretsManager } from '../../secrets/secrets.ts';
+import type { Settings } from '../../settings/table.ts';
+import { endAtTheLatest, explainTakenPort, onSignals } from '../process.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';
 
@@ -84,35 +87,17 @@ async function openOperationsPort(
   return operations.listen(metricsHost, metricsPort);
 }
 
-interface Simulators {
-  org: SimulatedOrg | undefined;
-  diningPartner: SimulatedPartner | undefined;
-}
-
 /** One of each for all workers: each of its own would hold other records. */
-async function startSimulators(
-  settings: Settings,
-  log: Log,
-  opened: AsyncDisposableStack,
-): Promise<Simulators> {
-  const { crm, dining, production, dataDir } = settings;
-  const { secretsManager: kind, secretsDir: dir } = settings;
-  const { crmPrivateKeySecret: privateKeySecret, diningPasswordSecret: passwordSecret } = settings;
-  const secrets = await openSecretsManager({ kind, dir, env: process.env, log });
+async function startSimulators(settings: Settings, log: Log, opened: AsyncDisposableStack) {
+  const secrets = await openSecretsManager(settings, log);
   opened.defer(() => secrets.close());
-  const org = crm ? undefined : await startSimulatedOrg({ secrets, privateKeySecret, dataDir });
-  if (org) opened.defer(() => org.close());
-  const hasPartner = dining !== undefined || production;
-  const diningPartner = hasPartner
-    ? undefined
-    : await startSimulatedPartner({ secrets, passwordSecret, dataDir });
-  if (diningPartner) opened.defer(() => diningPartner.close());
-  return { org, diningPartner };
+  const org = await startSimulatedOrg(settings, secrets, opened);
+  return { org, diningPartner: await startSimulatedPartner(settings, secrets, opened) };
 }
 
-/** The org in the words in which a worker is told of a real one. */
-function crmSettingsOf({ address }: SimulatedOrg): NodeJS.ProcessEnv {
-  const { loginUrl, audience, clientId, username } = address;
+/** The variables that make a worker use the org. */
+function crmSettingsOf({ settings }: SimulatedOrg): NodeJS.ProcessEnv {
+  const { loginUrl, audience, clientId, username } = settings;
   return {
     CRM_LOGIN_URL: loginUrl,
     CRM_AUDIENCE: audience,
@@ -121,6 +106,6 @@ function crmSettingsOf({ address }: SimulatedOrg): NodeJS.ProcessEnv {
   };
 }
 
-function diningSettingsOf({ address }: SimulatedPartner): NodeJS.ProcessEnv {
-  return { DINING_BASE_URL: address.baseUrl, DINING_USERNAME: address.username };
+function diningSettingsOf({ settings }: SimulatedPartner): NodeJS.ProcessEnv {
+  return { DINING_BASE_URL: settings.baseUrl, DINING_USERNAME: settings.username };
 }

@@ -1,20 +1,25 @@
 import type { Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { Log } from '../../observability/log.ts';
-import type { WorkerMetrics } from '../../observability/worker-metrics.ts';
-import type { FromWorker, ToWorker } from './messages.ts';
+import type { MetricsSnapshot, WorkerMetrics } from '../../observability/worker-metrics.ts';
 
 /*
  * The workers of one gateway. Each is in one of these states:
  *
- *   starting ── says ready ──> serving ── stop of all ──> stopping ──> ended
+ *   starting ── is ready ────> serving ── stop of all ──> stopping ──> ended
  *      │                          │
  *      └───────── ends ───────────┴──> ended; another one starts after a pause
  *
  * The first starts alone: it brings the schema up to date and makes the first consumers, and what keeps it from
- * starting is said once. If it ends before it is ready, nothing would help, and the group fails. Later the group fails
- * when too many end within a minute: whoever watches the parent then sees it, instead of processes that come and go.
+ * starting is logged once. If it ends before it is ready, others would too, and the group fails. Later the group fails when
+ * too many end within a minute, so that the failure is visible from outside.
  */
+
+/** A message of the parent to a worker. */
+export type ToWorker = { type: 'stop' } | { type: 'metrics' };
+
+/** A message of a worker to its parent. */
+export type FromWorker = { type: 'ready'; url: string } | { type: 'metrics'; snapshot: MetricsSnapshot };
 
 /** Unexpected ends within a minute, from which on the group fails. */
 const tooManyEnds = 10;
@@ -22,7 +27,7 @@ const periodMs = 60_000;
 /** Before the first replacement within a minute; doubled for each further one. */
 const firstPauseMs = 100;
 const longestPauseMs = 2000;
-/** A worker that takes longer to tell its metrics is shown as it was before. */
+/** Of a worker that takes longer to send its metrics, the last ones are shown. */
 const metricsWithinMs = 1000;
 
 export interface WorkerGroupOptions {
@@ -50,18 +55,18 @@ export class WorkerGroup {
 
   constructor(options: WorkerGroupOptions) {
     this.#options = options;
-    // Whoever waits hears of it; where nobody waits any more, it is no news.
+    // A rejection without a caller that waits must not end the process.
     this.#complete.promise.catch(() => {});
     this.#failed.promise.catch(() => {});
   }
 
-  /** Starts all workers and resolves to the URL that they share, once all are ready. Rejects when that is hopeless. */
+  /** Starts all workers and resolves to the URL that they share, once all are ready. Rejects when the group fails. */
   start(): Promise<string> {
     this.#launch();
     return Promise.race([this.#complete.promise, this.#failed.promise]);
   }
 
-  /** Never resolves; rejects when it makes no sense to go on. */
+  /** Never resolves; rejects when the group fails. */
   get failure(): Promise<never> {
     return this.#failed.promise;
   }
@@ -71,11 +76,11 @@ export class WorkerGroup {
     return this.#state === 'complete' && this.#serving.size > 0;
   }
 
-  /** Asks all to drain and to end; resolves when they have, to whether all of them did so as they should. */
+  /** Asks all to drain and to end. Resolves when they have, to whether all of them ended well. */
   async stop(): Promise<boolean> {
     this.#state = 'stopping';
     for (const replacement of this.#replacements) clearTimeout(replacement);
-    for (const worker of this.#running) tell(worker, { type: 'stop' });
+    for (const worker of this.#running) send(worker, { type: 'stop' });
     if (this.#running.size > 0) await this.#ended.promise;
     return this.#endedWell;
   }
@@ -85,7 +90,7 @@ export class WorkerGroup {
     for (const worker of this.#running) worker.process.kill('SIGKILL');
   }
 
-  /** Has those that serve tell their metrics; one that does not do so in time is shown as it was before. */
+  /** Collects the metrics of all that serve. Of one that does not answer in time, the last ones are shown. */
   async collectMetrics(): Promise<void> {
     await Promise.all([...this.#serving].map(askForMetrics));
   }
@@ -98,7 +103,7 @@ export class WorkerGroup {
     log.info({ worker_pid: pid }, 'a worker starts');
     worker.on('message', (message: FromWorker) => this.#onMessage(worker, message));
     worker.once('exit', (code, signal) => this.#onExit(worker, code, signal));
-    // The exit tells all that there is to know.
+    // Its exit is logged as well.
     worker.on('error', (error) => log.debug({ worker_pid: pid, err: error }, 'a worker cannot be reached'));
   }
 
@@ -126,7 +131,7 @@ export class WorkerGroup {
     metrics.group.workers.set(this.#serving.size);
     void metrics.keep(pid);
     if (this.#state === 'stopping') {
-      // One that had not got as far as to listen for it was ended by the signal itself.
+      // A worker without its handler yet was ended by the signal itself.
       this.#endedWell &&= code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';
       if (this.#running.size === 0) this.#ended.resolve();
       return;
@@ -159,13 +164,13 @@ export class WorkerGroup {
 async function askForMetrics(worker: Worker): Promise<void> {
   const done = new AbortController();
   const signal = AbortSignal.any([done.signal, AbortSignal.timeout(metricsWithinMs)]);
-  const told = Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
-  tell(worker, { type: 'metrics' });
-  await told.catch(() => {});
+  const answered = Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
+  send(worker, { type: 'metrics' });
+  await answered.catch(() => {});
   done.abort();
 }
 
-/** One that is about to end hears nothing, and its end is told. */
-function tell(worker: Worker, message: ToWorker): void {
+/** Does nothing where the worker is about to end: its exit is handled. */
+function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.process.send(message, undefined, undefined, () => {});
 }

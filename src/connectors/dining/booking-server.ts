@@ -12,13 +12,13 @@ export const partner = 'dining';
 
 /**
  * Time limits, in milliseconds. The protocol's own limits for servers are 1.5 s for a look-up and 4 s for a booking;
- * a client that cuts there only makes unknown outcomes.
+ * a client with the same limits would only cause unknown outcomes.
  */
-const limits = { look: 2000, read: 4000, write: 8000 } as const;
-/** A call with less time before its deadline is not worth starting. */
+const limits = { lookUp: 2000, read: 4000, write: 8000 } as const;
+/** A call with less time before its deadline is not started. */
 const shortestMs = 500;
 /** The first send included. */
-const sends = { look: 2, read: 2, write: 3 } as const;
+const sends = { lookUp: 2, read: 2, write: 3 } as const;
 /** Before the second and the third send, with jitter: from half of it to all of it. */
 const pausesMs = [500, 2000];
 
@@ -36,8 +36,8 @@ export interface Method {
 const read = 'read';
 const write = 'write';
 export const methods = {
-  healthCheck: { name: 'HealthCheck', kind: 'look' },
-  availability: { name: 'BatchAvailabilityLookup', kind: 'look' },
+  healthCheck: { name: 'HealthCheck', kind: 'lookUp' },
+  availability: { name: 'BatchAvailabilityLookup', kind: 'lookUp' },
   create: { name: 'CreateBooking', kind: write },
   update: { name: 'UpdateBooking', kind: write },
   status: { name: 'GetBookingStatus', kind: read },
@@ -50,12 +50,12 @@ export interface BookingServer {
   send(method: Method, body: string | undefined, call: Call): Promise<unknown>;
   /**
    * The same bytes again after failures that may pass, as often as the method's kind allows and the deadline leaves
-   * time for. Throws `PartnerFailure`, which says whether any of the sends may have changed something.
+   * time for. Throws `PartnerFailure`; its `outcomeUnknown` covers all of the sends.
    */
-  sendPatiently(method: Method, body: string, call: Call): Promise<Answer>;
+  sendWithRetries(method: Method, body: string, call: Call): Promise<PartnerAnswer>;
 }
 
-export interface Answer {
+export interface PartnerAnswer {
   /** Parsed JSON. */
   body: unknown;
   /** A send before this one may have changed something. */
@@ -69,7 +69,7 @@ export interface BookingServerOptions {
   username: string;
   password: Password;
   metrics: Metrics;
-  /** Told how each call ended; undefined is success. */
+  /** Called at the end of each call; undefined is success. */
   onOutcome(method: Method, failure: PartnerFailure | undefined): void;
 }
 
@@ -78,7 +78,7 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
     sendOnce(options, method, body, call);
   return {
     send,
-    sendPatiently: async (method, body, call) => {
+    sendWithRetries: async (method, body, call) => {
       let isDoubtful = false;
       for (let sent = 1; ; sent++) {
         try {
@@ -100,13 +100,13 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
   };
 }
 
-/** Milliseconds before the next send, or undefined where there must be none. */
+/** Milliseconds before the next send; undefined where there must be none. */
 function pauseAfter(
   { kind, facts }: PartnerFailure,
   { kind: methodKind }: Method,
   sent: number,
 ): number | undefined {
-  // An internal error of the partner may be of this one process: once.
+  // An internal error may be that of one process of the partner: one retry.
   const most = facts.status === 500 ? Math.min(2, sends[methodKind]) : sends[methodKind];
   const mayPass = facts.status === 500 || kind === 'timeout' || kind === 'away' || kind === 'busy';
   if (!mayPass || sent >= most) return undefined;
@@ -139,7 +139,7 @@ async function sendOnce(
   }
 }
 
-/** A password that the partner refuses may have been replaced a moment ago: then once more, with the new one. */
+/** A refused password may have been replaced a moment ago: then the call is sent once more, with the new one. */
 async function sendWithPassword(
   options: BookingServerOptions,
   method: Method,
@@ -201,7 +201,7 @@ function asPartnerFailure(error: unknown, isWrite: boolean): unknown {
   return new PartnerFailure(kinds[error.kind], error.message, { outcomeUnknown });
 }
 
-/** A success whose body is no JSON says nothing about what was done. */
+/** The outcome of a successful write whose body is no JSON is unknown. */
 function parse({ body, status }: HttpAnswer, isWrite: boolean): unknown {
   try {
     return JSON.parse(body);
@@ -213,7 +213,7 @@ function parse({ body, status }: HttpAnswer, isWrite: boolean): unknown {
   }
 }
 
-/** Seconds; a date in the header is not worth the trouble. */
+/** Seconds; dates are ignored. */
 function retryAfterOf({ headers }: HttpAnswer): number | undefined {
   const value = headers['retry-after'];
   return typeof value === 'string' && /^\d{1,5}$/.test(value) ? Number(value) : undefined;

@@ -1,11 +1,10 @@
 import type { Call } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Log } from '../../observability/log.ts';
-import type { Connector } from '../connector.ts';
+import type { Connector, TableOrder } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
-import { cancelRequest, partStatus, readOutcome } from './messages.ts';
-import type { DiningOrder } from './order.ts';
-import { PartnerFailure, toProblem } from './partner-failure.ts';
+import { cancelRequest, partStatus, readReply } from './messages.ts';
+import { PartnerFailure, problemOfPartnerFailure } from './partner-failure.ts';
 import { statusOf } from './retrieve.ts';
 
 interface Parts {
@@ -16,21 +15,21 @@ interface Parts {
 /** How partners name a booking that they do not know, where they do not answer with 404; the first is invented. */
 const unknownBooking = ['BOOKING_NOT_FOUND'];
 
-/** UpdateBooking with the status CANCELED, which may be sent as often as it takes. */
-export function createCancel(parts: Parts): Connector<DiningOrder>['cancel'] {
+/** UpdateBooking with the status CANCELED, which is safe to repeat. */
+export function createCancel(parts: Parts): Connector<TableOrder>['cancel'] {
   return async (reference, call) => {
     try {
       await cancel(parts, reference, call);
     } catch (error) {
-      throw error instanceof PartnerFailure ? toProblem(error) : error;
+      throw error instanceof PartnerFailure ? problemOfPartnerFailure(error) : error;
     }
   };
 }
 
 async function cancel({ server, log }: Parts, reference: string, call: Call): Promise<void> {
-  const outcome = await send(server, reference, call);
-  if (typeof outcome === 'string') return confirm(server, reference, outcome, call);
-  const { cause, description } = outcome;
+  const result = await send(server, reference, call);
+  if (typeof result === 'string') return confirm(server, reference, result, call);
+  const { cause, description } = result;
   if (cause === undefined || cause === 'BOOKING_ALREADY_CANCELLED') return;
   log.debug(
     { partner, request_id: call.requestId, cause, description },
@@ -42,26 +41,26 @@ async function cancel({ server, log }: Parts, reference: string, call: Call): Pr
 }
 
 /** `unclear`: neither a cancelled booking nor a refusal. `not found`: the partner does not know the booking. */
-type Sent = { cause: string | undefined; description?: string | undefined } | 'unclear' | 'not found';
+type CancelResult = { cause: string | undefined; description?: string | undefined } | 'unclear' | 'not found';
 
 /** Throws `PartnerFailure`. */
-async function send(server: BookingServer, reference: string, call: Call): Promise<Sent> {
+async function send(server: BookingServer, reference: string, call: Call): Promise<CancelResult> {
   try {
-    const { body } = await server.sendPatiently(methods.update, cancelRequest(reference), call);
-    const outcome = readOutcome(body);
-    if (outcome === undefined) return 'unclear';
-    if ('cause' in outcome) return unknownBooking.includes(outcome.cause) ? 'not found' : outcome;
-    return partStatus(outcome.booking.status) === 'cancelled' ? { cause: undefined } : 'unclear';
+    const { body } = await server.sendWithRetries(methods.update, cancelRequest(reference), call);
+    const reply = readReply(body);
+    if (reply === undefined) return 'unclear';
+    if ('cause' in reply) return unknownBooking.includes(reply.cause) ? 'not found' : reply;
+    return partStatus(reply.booking.status) === 'cancelled' ? { cause: undefined } : 'unclear';
   } catch (error) {
-    const says = error instanceof PartnerFailure ? error.kind : undefined;
-    if (says === 'missing' || says === 'invalid') return 'not found';
+    const kind = error instanceof PartnerFailure ? error.kind : undefined;
+    if (kind === 'missing' || kind === 'invalid') return 'not found';
     throw error;
   }
 }
 
 /**
- * Asks for the booking's status. Where the partner tells none either, it does not know the booking, if only its
- * address is right: UpdateBooking is mandatory, so a HealthCheck there shows that.
+ * Reads the booking's status. Where there is none either, the partner does not know the booking, provided that its
+ * address is right: UpdateBooking is mandatory, so a HealthCheck there proves that.
  */
 async function confirm(
   server: BookingServer,

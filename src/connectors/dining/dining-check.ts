@@ -3,8 +3,8 @@ import { startCall } from '../../base/call.ts';
 import { createHttp } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { SecretsManager } from '../../secrets/secrets-manager.ts';
+import type { DiningSettings } from '../../settings/table.ts';
 import { type BookingServer, createBookingServer, type Method, methods } from './booking-server.ts';
-import type { DiningSettings } from './dining-connector.ts';
 import { listRequest } from './messages.ts';
 import { PartnerFailure, type PartnerFailureKind } from './partner-failure.ts';
 import { createPassword } from './password.ts';
@@ -17,8 +17,8 @@ export interface DiningCheckOptions extends DiningSettings {
 }
 
 /**
- * Looks, for whoever sets the partner up, whether it answers and lets us in; books nothing. Says what it found, and
- * throws what is to be mended.
+ * Checks for the operator whether the partner answers and accepts our credentials; books nothing. Returns what it found.
+ * Throws an error that says what to fix.
  */
 export async function checkDiningPartner(options: DiningCheckOptions): Promise<string> {
   const http = createHttp(checkMs);
@@ -27,11 +27,11 @@ export async function checkDiningPartner(options: DiningCheckOptions): Promise<s
   const server = createBookingServer({ ...options, http, password, onOutcome: () => undefined });
   try {
     await server.send(methods.healthCheck, undefined, startCall('doctor', undefined, checkMs));
-    // Some take a HealthCheck from anybody: a question that every partner checks the credentials of, about nobody.
-    const hasList = await asksFor(server, methods.list, listRequest(randomUUID()));
+    // Some accept a HealthCheck without credentials: so a list is requested, of a user that does not exist.
+    const hasList = await supports(server, methods.list, listRequest(randomUUID()));
     return `${options.baseUrl}${hasList ? '' : ', without ListBookings: unknown outcomes may need a person'}`;
   } catch (error) {
-    if (error instanceof PartnerFailure) throw new Error(mend(error, options), { cause: error });
+    if (error instanceof PartnerFailure) throw new Error(howToFix(error, options), { cause: error });
     throw error;
   } finally {
     password.stop();
@@ -39,15 +39,15 @@ export async function checkDiningPartner(options: DiningCheckOptions): Promise<s
   }
 }
 
-/** Whether the partner lets us in and, as far as it can be seen, has the method. Throws `PartnerFailure`. */
-async function asksFor(server: BookingServer, method: Method, body: string): Promise<boolean> {
+/** Whether the partner has the method, as far as its answer shows. Throws `PartnerFailure`, also for credentials. */
+async function supports(server: BookingServer, method: Method, body: string): Promise<boolean> {
   try {
     await server.send(method, body, startCall('doctor', undefined, checkMs));
     return true;
   } catch (error) {
     if (!(error instanceof PartnerFailure)) throw error;
     if (error.kind === 'absent') return false;
-    // It need not know a user nobody has heard of.
+    // It need not know the user.
     if (error.kind === 'missing' || error.kind === 'invalid') return true;
     throw error;
   }
@@ -55,11 +55,11 @@ async function asksFor(server: BookingServer, method: Method, body: string): Pro
 
 const advice: Partial<Record<PartnerFailureKind, string>> = {
   missing: 'Check dining.baseUrl: it is what comes before /v3/HealthCheck.',
-  away: 'Check dining.baseUrl, and the way there.',
-  timeout: 'Check dining.baseUrl, and the way there.',
+  away: 'Check dining.baseUrl and the network.',
+  timeout: 'Check dining.baseUrl and the network.',
 };
 
-function mend(
+function howToFix(
   { kind, message, facts }: PartnerFailure,
   { passwordSecret, username }: DiningSettings,
 ): string {

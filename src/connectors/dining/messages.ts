@@ -1,15 +1,14 @@
-import type { PartStatus } from '../connector.ts';
-import type { DiningOrder, DiningPart } from './order.ts';
+import type { ConnectorPart, PartStatus, TableOrder } from '../connector.ts';
 
 /*
  * The messages of the Actions Center "Booking server API v3", by its public interface definition `api_v3.proto` and
  * the samples of its documentation. Sent strictly: snake_case, int64 as strings, no field that a partner need not know,
- * since some parse strictly. Read tolerantly: partners print int64 as numbers, names in lowerCamelCase, leave default
- * values out, and have statuses and causes of their own.
+ * since some parse strictly. Read tolerantly: partners print int64 as numbers, names in lowerCamelCase, omit default values,
+ * and have statuses and causes of their own.
  */
 
 /** Body of CreateBooking; the same bytes for the same order and token. */
-export function createRequest(order: DiningOrder, token: string): string {
+export function createRequest(order: TableOrder, token: string): string {
   const { guest, note } = order;
   return JSON.stringify({
     idempotency_token: token,
@@ -33,11 +32,11 @@ export function createRequest(order: DiningOrder, token: string): string {
 }
 
 /** Body of BatchAvailabilityLookup for the one slot of the order. */
-export function availabilityRequest(order: DiningOrder): string {
+export function availabilityRequest(order: TableOrder): string {
   return JSON.stringify({ merchant_id: order.merchantId, slot_time: [slotTime(order)] });
 }
 
-function slotTime(order: DiningOrder): object {
+function slotTime(order: TableOrder): object {
   return {
     service_id: order.serviceId,
     start_sec: String(startSec(order)),
@@ -59,35 +58,35 @@ export function listRequest(memberId: string): string {
   return JSON.stringify({ user_id: memberId });
 }
 
-function startSec({ startAt }: DiningOrder): number {
+function startSec({ startAt }: TableOrder): number {
   return Math.floor(Date.parse(startAt) / 1000);
 }
 
-function durationSec({ durationMinutes }: DiningOrder): number {
+function durationSec({ durationMinutes }: TableOrder): number {
   return durationMinutes * 60;
 }
 
-/** Whether the partner says that the slot is gone; anything unclear is no. Answers are matched by what they echo. */
-export function saysUnavailable(answer: unknown, order: DiningOrder): boolean {
+/** Whether the partner reports the slot as gone; false where unclear. Entries are matched by the slot that they echo. */
+export function saysUnavailable(answer: unknown, order: TableOrder): boolean {
   const entries = listOf(answer, 'slot_time_availability').filter((entry) => {
-    const time = member(entry, 'slot_time');
+    const time = fieldOf(entry, 'slot_time');
     return (
       integer(time, 'start_sec') === startSec(order) &&
       isEqualOrAbsent(text(time, 'service_id'), order.serviceId) &&
       isEqualOrAbsent(integer(time, 'duration_sec'), durationSec(order)) &&
-      isEqualOrAbsent(integer(member(time, 'resource_ids'), 'party_size'), order.partySize)
+      isEqualOrAbsent(integer(fieldOf(time, 'resource_ids'), 'party_size'), order.partySize)
     );
   });
-  return entries.length > 0 && entries.every((entry) => member(entry, 'available') !== true);
+  return entries.length > 0 && entries.every((entry) => fieldOf(entry, 'available') !== true);
 }
 
-/** What CreateBooking and UpdateBooking answer: a failure wins over a booking; undefined where there is neither. */
-export type Outcome = { cause: string; description: string | undefined } | { booking: BookingMessage };
+/** The answer to CreateBooking and UpdateBooking; where there are a failure and a booking, the failure counts. */
+export type BookingReply = { cause: string; description: string | undefined } | { booking: BookingMessage };
 
-/** A booking as far as the partner tells; with an id in any case. */
+/** A booking with what the partner gives of it; it always has an id. */
 export interface BookingMessage {
   id: string;
-  /** The partner's word; undefined where it tells none. */
+  /** The partner's word; undefined where it gives none. */
   status: string | undefined;
   merchantId: string | undefined;
   serviceId: string | undefined;
@@ -96,16 +95,17 @@ export interface BookingMessage {
   partySize: number | undefined;
 }
 
-export function readOutcome(answer: unknown): Outcome | undefined {
-  const failure = member(answer, 'booking_failure');
+/** Undefined where there is neither a failure nor a booking. */
+export function readReply(answer: unknown): BookingReply | undefined {
+  const failure = fieldOf(answer, 'booking_failure');
   if (isRecord(failure)) {
     return { cause: causeOf(failure), description: text(failure, 'description')?.slice(0, 200) };
   }
-  const booking = readBooking(member(answer, 'booking'));
+  const booking = readBooking(fieldOf(answer, 'booking'));
   return booking && { booking };
 }
 
-/** The partner's own word, if it is one; a default value is left out by partners. */
+/** The partner's own word, if it is one; partners omit default values. */
 function causeOf(failure: unknown): string {
   const cause = text(failure, 'cause') ?? '';
   return /^[A-Za-z0-9_.-]{1,100}$/.test(cause) ? cause : 'CAUSE_UNSPECIFIED';
@@ -117,7 +117,7 @@ export function readList(answer: unknown): BookingMessage[] | undefined {
   return listOf(answer, 'bookings').flatMap((each) => readBooking(each) ?? []);
 }
 
-/** The status of GetBookingStatus; undefined where the answer is about something else, or tells none. */
+/** The status of GetBookingStatus; undefined where the answer is about another booking, or has none. */
 export function readStatus(answer: unknown, reference: string): string | undefined {
   if (!isEqualOrAbsent(text(answer, 'booking_id'), reference)) return undefined;
   return text(answer, 'booking_status');
@@ -126,19 +126,19 @@ export function readStatus(answer: unknown, reference: string): string | undefin
 function readBooking(value: unknown): BookingMessage | undefined {
   const id = text(value, 'booking_id');
   if (id === undefined || id === '') return undefined;
-  const slot = member(value, 'slot');
+  const slot = fieldOf(value, 'slot');
   return {
     id,
     status: text(value, 'status'),
     merchantId: text(slot, 'merchant_id'),
     serviceId: text(slot, 'service_id'),
     startSec: integer(slot, 'start_sec'),
-    partySize: integer(member(slot, 'resources'), 'party_size'),
+    partySize: integer(fieldOf(slot, 'resources'), 'party_size'),
   };
 }
 
-/** Whether the booking is a table as the order asks for; what the partner does not tell counts as equal. */
-export function isLike(booking: BookingMessage, order: DiningOrder): boolean {
+/** Whether the booking is a table as the order asks for; what the partner omits counts as equal. */
+export function isLike(booking: BookingMessage, order: TableOrder): boolean {
   return (
     booking.startSec === startSec(order) &&
     isEqualOrAbsent(booking.merchantId, order.merchantId) &&
@@ -147,7 +147,7 @@ export function isLike(booking: BookingMessage, order: DiningOrder): boolean {
   );
 }
 
-/** BookingStatus of the protocol, as parts of a reservation are. Who did not come had a table. */
+/** BookingStatus of the protocol, as parts of a reservation have it. A guest who did not come had a table. */
 const statuses: Record<string, PartStatus> = {
   CONFIRMED: 'confirmed',
   NO_SHOW: 'confirmed',
@@ -161,6 +161,13 @@ const statuses: Record<string, PartStatus> = {
 /** Undefined for a word that the protocol does not have. */
 export function partStatus(word: string | undefined): PartStatus | undefined {
   return word === undefined || !Object.hasOwn(statuses, word) ? undefined : statuses[word];
+}
+
+/** A table as the partner has it. */
+export interface DiningPart extends ConnectorPart {
+  /** RFC 3339 UTC; undefined where the partner gives the status alone. */
+  startAt: string | undefined;
+  partySize: number | undefined;
 }
 
 export function toPart(booking: BookingMessage, status: PartStatus): DiningPart {
@@ -177,25 +184,25 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A member by its name in snake_case or in lowerCamelCase. */
-function member(value: unknown, name: string): unknown {
+/** A field by its name in snake_case or in lowerCamelCase. */
+function fieldOf(value: unknown, name: string): unknown {
   if (!isRecord(value)) return undefined;
   return value[name] ?? value[name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())];
 }
 
 function text(value: unknown, name: string): string | undefined {
-  const found = member(value, name);
+  const found = fieldOf(value, name);
   return typeof found === 'string' ? found : undefined;
 }
 
 function listOf(value: unknown, name: string): unknown[] {
-  const found = member(value, name);
+  const found = fieldOf(value, name);
   return Array.isArray(found) ? found : [];
 }
 
-/** An int64 as string or number; undefined for anything that is no integer of a date or a party. */
+/** An int64 as string or number; undefined for anything that can't be a date or a number of guests. */
 function integer(value: unknown, name: string): number | undefined {
-  const found = member(value, name);
+  const found = fieldOf(value, name);
   const number = typeof found === 'string' && /^\d{1,15}$/.test(found) ? Number(found) : found;
   return Number.isSafeInteger(number) && Math.abs(number as number) <= 8_640_000_000_000
     ? (number as number)

@@ -1,9 +1,10 @@
-import { Problem, type ProblemCode } from '../../base/problem.ts';
+import { Problem } from '../../base/problem.ts';
+import type { ProblemCode } from '../../base/problems.ts';
 
 /**
- * Why a call has no answer that can be used.
- * `timeout`: none in time. `away`: not reached, lost on the way, or out of order for a while. `busy`: refused for now.
- * `credentials`: we are not let in. `invalid`: the request is refused as such. `missing`: nothing there.
+ * Why a call has no usable answer; also a label of metrics.
+ * `timeout`: none in time. `away`: not reached, connection lost, or unavailable for now. `busy`: refused for now.
+ * `credentials`: our credentials are refused. `invalid`: the request itself is refused. `missing`: nothing found.
  * `absent`: the partner does not have this method. `broken`: an answer that makes no sense, or an internal error.
  */
 export type PartnerFailureKind =
@@ -25,7 +26,7 @@ interface Facts {
   retryAfter?: number | undefined;
 }
 
-/** A call to the partner without success. The message holds nothing of what was sent or answered. */
+/** A failed call to the partner. The message holds nothing of what was sent or answered. */
 export class PartnerFailure extends Error {
   override readonly name = 'PartnerFailure';
   readonly kind: PartnerFailureKind;
@@ -38,7 +39,7 @@ export class PartnerFailure extends Error {
   }
 }
 
-/** How an HTTP status is read: Google's table of status codes, and what may have happened by then. */
+/** What an HTTP status means: Google's table of status codes, and whether something may have changed. */
 interface Reading {
   kind: PartnerFailureKind;
   outcomeUnknown: boolean;
@@ -57,7 +58,7 @@ const readings: Record<number, Reading> = {
   429: nothingDone('busy'),
   499: perhapsDone('timeout'),
   501: nothingDone('absent'),
-  // Something before the server may answer these while the server is at work.
+  // A proxy may answer with these while the server still executes the call.
   502: perhapsDone('away'),
   503: perhapsDone('away'),
   504: perhapsDone('timeout'),
@@ -82,17 +83,17 @@ interface Wording {
 
 const wordings: Record<PartnerFailureKind, Wording> = {
   timeout: { code: 'partner_timeout', detail: 'The dining partner did not answer in time.' },
-  away: { code: 'partner_unavailable', detail: 'The dining partner can not be reached now.', retryAfter: 5 },
-  busy: { code: 'partner_unavailable', detail: 'The dining partner takes no calls now.', retryAfter: 5 },
-  credentials: { code: 'partner_error', detail: 'The dining partner does not let the gateway in.' },
-  invalid: { code: 'partner_error', detail: 'The dining partner does not take the request.' },
+  away: { code: 'partner_unavailable', detail: 'The dining partner cannot be reached now.', retryAfter: 5 },
+  busy: { code: 'partner_unavailable', detail: 'The dining partner accepts no calls now.', retryAfter: 5 },
+  credentials: { code: 'partner_error', detail: "The dining partner refuses the gateway's credentials." },
+  invalid: { code: 'partner_error', detail: 'The dining partner does not accept the request.' },
   missing: { code: 'partner_error', detail: 'The dining partner is not found at its address.' },
-  absent: { code: 'partner_error', detail: 'The dining partner can not do this.' },
-  broken: { code: 'partner_error', detail: 'The dining partner gave an answer that can not be used.' },
+  absent: { code: 'partner_error', detail: 'The dining partner does not support this.' },
+  broken: { code: 'partner_error', detail: 'The dining partner gave an unusable answer.' },
 };
 
-/** As the caller sees it. `outcomeUnknown`: whatever this failure says, something before may have happened. */
-export function toProblem(failure: PartnerFailure, outcomeUnknown = false): Problem {
+/** The problem for the caller. `outcomeUnknown`: an earlier attempt may have changed something, whatever this one did. */
+export function problemOfPartnerFailure(failure: PartnerFailure, outcomeUnknown = false): Problem {
   const { code, detail, retryAfter } = wordings[failure.kind];
   const seconds = failure.facts.retryAfter ?? retryAfter;
   return new Problem(code, detail, {

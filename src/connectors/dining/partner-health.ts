@@ -4,7 +4,7 @@ import { type Method, methods, partner } from './booking-server.ts';
 import { PartnerFailure } from './partner-failure.ts';
 import type { Password } from './password.ts';
 
-/** Whether the partner answers, and whether it lets us in. */
+/** Whether the partner answers, and whether it accepts our credentials. */
 export interface PartnerHealth {
   noteOutcome(method: Method, failure: PartnerFailure | undefined): void;
   check(): Promise<ConnectionState>;
@@ -18,9 +18,9 @@ export interface PartnerHealthOptions {
 }
 
 /**
- * A HealthCheck tells whether the partner answers; one serves all callers for 2 s. Some partners take it from anybody,
- * so credentials that other calls were refused with are remembered, until they work or are replaced. The operator is
- * told in the log: such credentials live six months, and only a person can renew them.
+ * A HealthCheck shows whether the partner answers; all callers share its result for 2 s. Some partners accept it without
+ * credentials, so refused credentials of other calls are remembered until they work or are replaced. They are logged for
+ * the operator: such credentials live six months, and only a person can renew them.
  */
 export function createPartnerHealth({ log, password, healthCheck }: PartnerHealthOptions): PartnerHealth {
   /** Generation of the password that was refused. */
@@ -41,7 +41,7 @@ export function createPartnerHealth({ log, password, healthCheck }: PartnerHealt
         const facts = { partner, operation: method.name, reason: failure.message };
         if (!isRefused()) log.error(facts, 'The dining partner refuses our credentials: renew them');
         refused = password.generation;
-      } else if (method !== methods.healthCheck && letIn(failure)) {
+      } else if (method !== methods.healthCheck && acceptedCredentials(failure)) {
         refused = undefined;
       }
     },
@@ -52,7 +52,7 @@ export function createPartnerHealth({ log, password, healthCheck }: PartnerHealt
   };
 }
 
-/** The server itself has answered, and not with a refusal of who we are. */
-function letIn(failure: PartnerFailure | undefined): boolean {
+/** The server itself has answered, and has not refused our credentials. */
+function acceptedCredentials(failure: PartnerFailure | undefined): boolean {
   return failure === undefined || ['invalid', 'missing', 'busy', 'absent'].includes(failure.kind);
 }

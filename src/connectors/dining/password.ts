@@ -2,13 +2,13 @@ import { Problem } from '../../base/problem.ts';
 import type { SecretsManager } from '../../secrets/secrets-manager.ts';
 import { PartnerFailure } from './partner-failure.ts';
 
-/** The password as the secrets manager has it: a rotated one is taken up without a restart. */
+/** The password in the secrets manager: a rotated one is used without a restart. */
 export interface Password {
   /** Throws `PartnerFailure` where there is none, and `Problem` where it was never read and can't be. */
   read(): Promise<string>;
-  /** Reads it anew, since the partner refuses this one; whether there is another one now. */
+  /** Reads it again after the partner has refused this one; whether there is another one now. */
   isReplaced(refused: string): Promise<boolean>;
-  /** Grows with every other password. */
+  /** Grows with each new password. */
   readonly generation: number;
   stop(): void;
 }
@@ -33,7 +33,7 @@ export function createPassword({ secrets, name, refreshSeconds }: PasswordOption
     known = password;
     readAt = performance.now();
   };
-  // What was read keeps working while the secrets manager is away.
+  // What was read stays in use while the secrets manager is unavailable.
   const refresh = () => {
     loading ??= load()
       .catch((error: unknown) => (known === undefined ? unavailable(error) : undefined))

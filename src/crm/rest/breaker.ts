@@ -2,36 +2,26 @@ import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 
-/*
- * The circuit breaker: while the CRM is dead nobody waits for it. States:
+const failuresToOpen = 5;
+const firstPauseMs = 1000;
+const longestPauseMs = 15_000;
+
+/**
+ * The circuit breaker: while the CRM fails, no request waits for it. States:
  *
- *   closed    calls go through
- *   open      calls are turned away at once, until `probeAt`
- *   probing   one call is under way to see whether the CRM is back; the others are turned away
+ *   closed    calls pass
+ *   open      calls are refused at once, until `probeAt`
+ *   probing   one call is in flight to see whether the CRM is back; the others are refused
  *
- *   closed -> open      so many calls in a row found nobody
+ *   closed -> open      so many calls in a row were not answered
  *   open -> probing     `probeAt` is over and a call comes
  *   probing -> closed   the CRM answered, whatever it said
  *   probing -> open     it did not: the pause doubles
  *   open -> closed      a call that was sent before is answered after all
  */
-const failuresToOpen = 5;
-const firstPauseMs = 1000;
-const longestPauseMs = 15_000;
-
-export interface Breaker {
-  /** Throws `CrmFailure` (open, with Retry-After) where a call would be turned away now. */
-  admit(): void;
-  /** Runs one call and notes how it ends. Throws as `admit`. */
-  run<T>(work: () => Promise<T>): Promise<T>;
-}
-
-export function createBreaker(options: { log: Log; metrics: Metrics }): Breaker {
-  return new CircuitBreaker(options);
-}
-
-class CircuitBreaker implements Breaker {
-  readonly #options: { log: Log; metrics: Metrics };
+export class Breaker {
+  readonly #log: Log;
+  readonly #metrics: Metrics;
   #failures = 0;
   #isOpen = false;
   #isProbing = false;
@@ -39,21 +29,24 @@ class CircuitBreaker implements Breaker {
   /** By `performance.now()`. */
   #probeAt = 0;
 
-  constructor(options: { log: Log; metrics: Metrics }) {
-    this.#options = options;
-    options.metrics.crmBreakerOpen.set(0);
+  constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
+    this.#log = log;
+    this.#metrics = metrics;
+    metrics.crmBreakerOpen.set(0);
   }
 
-  admit(): void {
+  /** Throws `CrmFailure` (open, with Retry-After) where a call would be refused now. */
+  check(): void {
     const leftMs = this.#probeAt - performance.now();
     if (!this.#isOpen || (leftMs <= 0 && !this.#isProbing)) return;
-    this.#options.metrics.crmTurnedAway.inc({ reason: 'breaker' });
+    this.#metrics.crmTurnedAway.inc({ reason: 'breaker' });
     const retryAfter = Math.max(1, Math.ceil(leftMs / 1000));
     throw new CrmFailure('open', 'the CRM failed call after call', { retryAfter });
   }
 
+  /** Runs one call and notes how it ends. Throws as `check`. */
   async run<T>(work: () => Promise<T>): Promise<T> {
-    this.admit();
+    this.check();
     const isProbe = this.#isOpen;
     if (isProbe) this.#isProbing = true;
     try {
@@ -61,7 +54,7 @@ class CircuitBreaker implements Breaker {
       this.#close();
       return answer;
     } catch (error) {
-      if (isDead(error)) this.#fail(isProbe);
+      if (isUnanswered(error)) this.#fail(isProbe);
       else if (error instanceof CrmFailure && error.facts.status !== undefined) this.#close();
       throw error;
     } finally {
@@ -74,8 +67,8 @@ class CircuitBreaker implements Breaker {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#pauseMs = firstPauseMs;
-    this.#options.metrics.crmBreakerOpen.set(0);
-    this.#options.log.info({}, 'The CRM answers again');
+    this.#metrics.crmBreakerOpen.set(0);
+    this.#log.info({}, 'The CRM answers again');
   }
 
   #fail(isProbe: boolean): void {
@@ -85,17 +78,21 @@ class CircuitBreaker implements Breaker {
     this.#probeAt = performance.now() + this.#pauseMs;
     if (this.#isOpen) return;
     this.#isOpen = true;
-    this.#options.metrics.crmBreakerOpen.set(1);
-    this.#options.log.warn(
+    this.#metrics.crmBreakerOpen.set(1);
+    this.#log.warn(
       { failures: this.#failures },
       'The CRM does not answer; requests that need it are turned away until it does',
     );
   }
 }
 
-/** Nobody is there, or nobody who could work. A refusal, a limit or a lock is an answer. */
-function isDead(error: unknown): boolean {
+/**
+ * The CRM can't be reached or can't work. A refusal, a limit or a lock is an answer; so is an exception that the CRM names:
+ * one record may bring it on time after time, and the others are served.
+ */
+function isUnanswered(error: unknown): boolean {
   if (!(error instanceof CrmFailure)) return false;
+  if (error.kind === 'failed') return error.facts.error === undefined;
   if (error.kind === 'busy') return (error.facts.status ?? 0) >= 500;
   return error.kind === 'unreachable' || error.kind === 'lost' || error.kind === 'timeout';
 }

@@ -46,11 +46,15 @@ const table: Row[] = [
   { code: /^INSUFFICIENT_ACCESS/, kind: 'setup' },
 ];
 
-/** Answers without the array: from the edge, a proxy, or the identity service, which answers in plain text. */
+/**
+ * Answers without the array (from the edge, a proxy, or the identity service, which answers in plain text), and codes
+ * that the table does not have: UNKNOWN_EXCEPTION, say.
+ */
 const byStatus: Record<number, FailureKind> = {
   401: 'session',
   420: 'busy',
   429: 'busy',
+  500: 'failed',
   502: 'lost',
   503: 'busy',
   504: 'lost',
@@ -70,7 +74,7 @@ export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
   });
 }
 
-/** For the log. What is wrong with the org can be mended only by who reads it; other texts may quote what people wrote. */
+/** For the log. An operator must know what is wrong with the org to repair it; other texts may quote what people wrote. */
 function describe(kind: FailureKind, error: CrmError | undefined, status: number): string {
   const code = `${error?.code ?? 'no error code'}, status ${status}`;
   const isQuotable = kind === 'setup' && error?.code !== 'MALFORMED_QUERY';

@@ -25,19 +25,21 @@ export type FailureKind =
   /** The connection was lost, or the edge answered for an instance that did not. */
   | 'lost'
   | 'timeout'
+  /** The CRM failed over the request: an exception of its own, or of the org's code. */
+  | 'failed'
   /** There is no access token; nothing was sent. */
   | 'no_token'
   /** No time was left before the deadline; nothing was sent. */
   | 'late'
   /** Too many requests wait already; nothing was sent. */
   | 'crowded'
-  /** The CRM failed call after call, and calls are held back until it answers; nothing was sent. */
+  /** The circuit breaker is open: the CRM failed call after call; nothing was sent. */
   | 'open'
   /** An answer or an error that is not known. */
   | 'broken';
 
-/** Kinds after which nobody knows whether a write took effect. */
-export const uncertainKinds: readonly FailureKind[] = ['lost', 'timeout'];
+/** Kinds after which it is unknown whether a write took effect. */
+export const uncertainKinds: readonly FailureKind[] = ['lost', 'timeout', 'failed'];
 
 export interface CrmError {
   code: string;
@@ -72,4 +74,21 @@ export class CrmFailure extends Error {
   get outcomeUnknown(): boolean {
     return this.facts.outcomeUnknown === true;
   }
+}
+
+export function crowded(): CrmFailure {
+  return new CrmFailure('crowded', 'too many requests wait for the CRM', { retryAfter: 1 });
+}
+
+/** A call that was not sent, for want of time, a slot or a closed breaker, says nothing about the CRM. */
+export function saysNothing({ kind }: CrmFailure): boolean {
+  return kind === 'late' || kind === 'crowded' || kind === 'open';
+}
+
+/** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */
+export function isConnected({ kind, facts }: CrmFailure): boolean {
+  const { status = 0, error } = facts;
+  if (kind === 'busy' || kind === 'broken') return status > 0 && status < 500;
+  if (kind === 'setup') return status !== 401 && error?.code !== 'API_DISABLED_FOR_ORG';
+  return !['session', 'unreachable', 'lost', 'timeout', 'failed', 'no_token'].includes(kind);
 }

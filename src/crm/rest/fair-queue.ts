@@ -1,42 +1,42 @@
-/** What waits, in order of arrival for each party; the parties take turns, so that none can starve another. */
+/** Waiting values, first in, first out for each tenant; tenants take turns, so that none can starve another. */
 export class FairQueue<T> {
-  /** By party, in the order of their turns. */
-  readonly #parties = new Map<string, Set<T>>();
+  /** By tenant, in the order of their turns. */
+  readonly #tenants = new Map<string, Set<T>>();
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  add(party: string, value: T): void {
-    const queue = this.#parties.get(party);
-    if (queue === undefined) this.#parties.set(party, new Set([value]));
+  add(tenant: string, value: T): void {
+    const queue = this.#tenants.get(tenant);
+    if (queue === undefined) this.#tenants.set(tenant, new Set([value]));
     else queue.add(value);
     this.#size += 1;
   }
 
-  /** Takes the next value out, or leaves it and returns undefined where it does not fit. */
+  /** Removes and returns the next value; undefined, and nothing is removed, where it does not fit. */
   next(fits: (value: T) => boolean = () => true): T | undefined {
-    for (const [party, queue] of this.#parties) {
+    for (const [tenant, queue] of this.#tenants) {
       for (const value of queue) {
         if (!fits(value)) return undefined;
-        this.delete(party, value);
+        this.delete(tenant, value);
         // To the end of the line.
-        if (this.#parties.delete(party)) this.#parties.set(party, queue);
+        if (this.#tenants.delete(tenant)) this.#tenants.set(tenant, queue);
         return value;
       }
     }
     return undefined;
   }
 
-  delete(party: string, value: T): void {
-    const queue = this.#parties.get(party);
+  delete(tenant: string, value: T): void {
+    const queue = this.#tenants.get(tenant);
     if (queue === undefined || !queue.delete(value)) return;
     this.#size -= 1;
-    if (queue.size === 0) this.#parties.delete(party);
+    if (queue.size === 0) this.#tenants.delete(tenant);
   }
 
   *[Symbol.iterator](): Generator<T> {
-    for (const queue of this.#parties.values()) yield* queue;
+    for (const queue of this.#tenants.values()) yield* queue;
   }
 }

@@ -1,63 +1,52 @@
 import { type Call, remainingMs } from '../../base/call.ts';
-import { CrmFailure } from './failure.ts';
+import { crowded } from './failure.ts';
 import { FairQueue } from './fair-queue.ts';
 
-/** A call that many requests share. It takes turns with the consumers' own calls under a name of its own. */
-export interface SharedCall extends Call {
-  turn: string;
+/** A call to the CRM on behalf of many requests. */
+export interface BatchCall extends Call {
+  /** Name of the batcher, which takes turns with the consumers' own calls. */
+  batcher: string;
 }
 
-export interface Limiter {
+/** Bounds the calls in flight. How many may wait is up to `admission.ts`. */
+export class Limiter {
+  #free: number;
+  readonly #waiting = new FairQueue<() => void>();
+
+  constructor(slots: number) {
+    this.#free = slots;
+  }
+
   /**
-   * Runs the work as soon as a slot is free; where many wait, parties take turns: consumers, and calls that several
-   * requests share. Throws `CrmFailure` (crowded) where the call's time ends first.
+   * Waits for a slot, and returns what gives it back. Where many wait, tenants take turns: consumers, and batchers.
+   * Throws `CrmFailure` (crowded) where the call's time ends first.
    */
-  run<T>(call: Call | SharedCall, work: () => Promise<T>): Promise<T>;
-}
+  async acquire(call: Call | BatchCall): Promise<() => void> {
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#wait(call);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      // Straight to the next in line, so that no later call can take it.
+      const next = this.#waiting.next();
+      if (next === undefined) this.#free += 1;
+      else next();
+    };
+  }
 
-/** Bounds the calls in flight. How many may wait is seen to at the door (`room.ts`). */
-export function createLimiter(slots: number): Limiter {
-  let free = slots;
-  const waiting = new FairQueue<() => void>();
-
-  const take = (call: Call | SharedCall): Promise<void> | undefined => {
-    if (free > 0) {
-      free -= 1;
-      return undefined;
-    }
-    const party = 'turn' in call ? call.turn : `consumer ${call.consumerId ?? ''}`;
-    return new Promise<void>((resolve, reject) => {
-      const turn = () => {
+  #wait(call: Call | BatchCall): Promise<void> {
+    const tenant = 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
+    return new Promise((resolve, reject) => {
+      const take = () => {
         clearTimeout(timer);
         resolve();
       };
       const timer = setTimeout(() => {
-        waiting.delete(party, turn);
+        this.#waiting.delete(tenant, take);
         reject(crowded());
       }, remainingMs(call));
-      waiting.add(party, turn);
+      this.#waiting.add(tenant, take);
     });
-  };
-
-  /** The slot goes straight to the next in line, so that nobody who comes later slips in. */
-  const giveBack = () => {
-    const next = waiting.next();
-    if (next === undefined) free += 1;
-    else next();
-  };
-
-  return {
-    async run(call, work) {
-      await take(call);
-      try {
-        return await work();
-      } finally {
-        giveBack();
-      }
-    },
-  };
-}
-
-export function crowded(): CrmFailure {
-  return new CrmFailure('crowded', 'too many requests wait for the CRM', { retryAfter: 1 });
+  }
 }

@@ -1,10 +1,11 @@
-import { type Fault, Problem, type ProblemCode, type ProblemFacts } from '../../base/problem.ts';
+import { Problem } from '../../base/problem.ts';
+import type { Fault, ProblemCode, ProblemFacts } from '../../base/problems.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { apiFieldOf, lookupFieldOf, scrub } from '../mapping/names.ts';
 import type { CrmError, CrmFailure, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
-interface Answer {
+interface CallerProblem {
   code: ProblemCode;
   detail: string;
   /** Seconds, where the CRM does not say. */
@@ -12,7 +13,7 @@ interface Answer {
 }
 
 /** Each kind of failure as callers of the service see it; nothing here comes from the CRM's own words. */
-const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference'>, Answer> = {
+const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference'>, CallerProblem> = {
   session: {
     code: 'crm_unavailable',
     detail: 'The CRM does not accept the access of the service.',
@@ -34,6 +35,7 @@ const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference
   unreachable: { code: 'crm_unavailable', detail: 'The CRM cannot be reached.', retryAfter: 5 },
   lost: { code: 'crm_unavailable', detail: 'The CRM did not finish its answer.', retryAfter: 5 },
   timeout: { code: 'crm_timeout', detail: 'The CRM did not answer in time.' },
+  failed: { code: 'crm_error', detail: 'The CRM failed over the request.' },
   no_token: {
     code: 'crm_unavailable',
     detail: 'The CRM gives the service no access at the moment.',
@@ -46,7 +48,7 @@ const answers: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference
 };
 
 /** A failure as the `Problem` that callers get: the API's names, no native id, nothing of the CRM's credentials. */
-export function toProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resource'>): Problem {
+export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resource'>): Problem {
   const { kind, facts } = failure;
   const common: ProblemFacts = {
     cause: failure,
@@ -54,7 +56,7 @@ export function toProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resour
   };
   if (kind === 'rejected' || kind === 'duplicate') return rejected(facts.error, request.resource, common);
   if (kind === 'reference') return unknownReference(facts.error, request.resource, common);
-  const { code, detail, retryAfter } = answers[kind];
+  const { code, detail, retryAfter } = problems[kind];
   const seconds =
     retryAfter === undefined ? undefined : Math.ceil(Math.max(1, facts.retryAfter ?? retryAfter));
   return new Problem(code, detail, { ...common, ...(seconds === undefined ? {} : { retryAfter: seconds }) });

@@ -3,9 +3,9 @@ import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
-/** While calls are held back, one passes this often: usage falls without us, and only an answer tells. */
-const lookAgainMs = 60_000;
-/** After the first refusal; doubled with each further one, up to `lookAgainMs`. */
+/** While calls are refused, one passes this often: usage falls without us, and only an answer tells. */
+const probeMs = 60_000;
+/** After the first refusal by the CRM; doubled with each further one, up to `probeMs`. */
 const firstPauseMs = 1000;
 
 export interface ApiUsage {
@@ -13,85 +13,85 @@ export interface ApiUsage {
   limit: number;
 }
 
-export interface Quota {
-  /** Takes note of the `Sforce-Limit-Info` of an answer. */
-  note(answer: CrmAnswer): void;
-  /** Runs one call and notes whether the CRM refused it for the quota. */
-  run<T>(work: () => Promise<T>): Promise<T>;
-  /**
-   * Throws `Problem` (crm_quota_exhausted) where the quota is used up, and for a read where fewer calls than the
-   * reserve are left. Now and then a call passes all the same, and looks.
-   */
-  admit(effect: CrmRequest['effect']): void;
-  /** Throws as `admit`, and lets nothing pass in its stead. */
-  check(): void;
-  /** As the CRM last told; undefined before its first answer. */
-  readonly usage: ApiUsage | undefined;
-}
-
 /** The org's daily quota of calls, and the reserve of it that is kept for writes. */
-export function createQuota(options: { reserve: number; metrics: Metrics }): Quota {
-  const { reserve, metrics } = options;
-  let usage: ApiUsage | undefined;
-  let lookAgainAt = 0;
+export class CallQuota {
+  readonly #reserve: number;
+  readonly #metrics: Metrics;
+  #usage: ApiUsage | undefined;
+  /** By `performance.now()`. */
+  #probeAt = 0;
   /** By `performance.now()`; undefined while the quota is not used up. */
-  let heldUntil: number | undefined;
-  let pauseMs = firstPauseMs;
+  #heldUntil: number | undefined;
+  #pauseMs = firstPauseMs;
 
-  const refuse = (detail: string): never => {
-    metrics.crmTurnedAway.inc({ reason: 'quota' });
-    throw new Problem('crm_quota_exhausted', detail, { retryAfter: lookAgainMs / 1000 });
-  };
-  const letGo = () => {
-    heldUntil = undefined;
-    pauseMs = firstPauseMs;
-  };
-  const check = () => {
-    if (heldUntil !== undefined && performance.now() < heldUntil)
-      refuse('The daily quota of CRM calls is used up.');
-  };
-  return {
-    get usage() {
-      return usage;
-    },
-    note(answer) {
-      const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
-      if (found === undefined) return;
-      usage = found;
-      lookAgainAt = performance.now() + lookAgainMs;
-      metrics.crmApiUsage.set(found.used);
-      metrics.crmApiLimit.set(found.limit);
-    },
-    async run(work) {
-      try {
-        const answer = await work();
-        letGo();
-        return answer;
-      } catch (error) {
-        if (error instanceof CrmFailure && error.kind === 'quota') {
-          heldUntil = performance.now() + pauseMs;
-          pauseMs = Math.min(lookAgainMs, pauseMs * 2);
-        } else if (wasWorkedOn(error)) letGo();
-        throw error;
-      }
-    },
-    check,
-    admit(effect) {
-      check();
-      if (heldUntil !== undefined) heldUntil = performance.now() + pauseMs;
-      if (reserve === 0 || effect !== 'read' || usage === undefined) return;
-      if (usage.limit - usage.used >= reserve) return;
-      if (performance.now() >= lookAgainAt) {
-        lookAgainAt = performance.now() + lookAgainMs;
-        return;
-      }
-      refuse('The rest of the daily quota of CRM calls is kept for writes.');
-    },
-  };
+  constructor({ reserve, metrics }: { reserve: number; metrics: Metrics }) {
+    this.#reserve = reserve;
+    this.#metrics = metrics;
+  }
+
+  /** As the CRM last told; undefined before its first answer. */
+  get usage(): ApiUsage | undefined {
+    return this.#usage;
+  }
+
+  /** Takes note of the `Sforce-Limit-Info` of an answer. */
+  note(answer: CrmAnswer): void {
+    const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
+    if (found === undefined) return;
+    this.#usage = found;
+    this.#probeAt = performance.now() + probeMs;
+    this.#metrics.crmApiUsage.set(found.used);
+    this.#metrics.crmApiLimit.set(found.limit);
+  }
+
+  /** Runs one call and notes whether the CRM refused it for the quota. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const answer = await work();
+      this.#release();
+      return answer;
+    } catch (error) {
+      if (error instanceof CrmFailure && error.kind === 'quota') {
+        this.#heldUntil = performance.now() + this.#pauseMs;
+        this.#pauseMs = Math.min(probeMs, this.#pauseMs * 2);
+      } else if (isOtherRefusal(error)) this.#release();
+      throw error;
+    }
+  }
+
+  /** Throws `Problem` (crm_quota_exhausted) where the quota is used up. */
+  check(): void {
+    if (this.#heldUntil !== undefined && performance.now() < this.#heldUntil)
+      this.#refuse('The daily quota of CRM calls is used up.');
+  }
+
+  /**
+   * Throws as `check`, and for a read where fewer calls than the reserve are left. Now and then a call is admitted all
+   * the same, to see whether that still holds.
+   */
+  admit(effect: CrmRequest['effect']): void {
+    this.check();
+    const now = performance.now();
+    if (this.#heldUntil !== undefined) this.#heldUntil = now + this.#pauseMs;
+    if (this.#reserve === 0 || effect !== 'read' || this.#usage === undefined) return;
+    if (this.#usage.limit - this.#usage.used >= this.#reserve) return;
+    if (now < this.#probeAt) this.#refuse('The rest of the daily quota of CRM calls is kept for writes.');
+    this.#probeAt = now + probeMs;
+  }
+
+  #refuse(detail: string): never {
+    this.#metrics.crmTurnedAway.inc({ reason: 'quota' });
+    throw new Problem('crm_quota_exhausted', detail, { retryAfter: probeMs / 1000 });
+  }
+
+  #release(): void {
+    this.#heldUntil = undefined;
+    this.#pauseMs = firstPauseMs;
+  }
 }
 
 /** The CRM refused the call for what it asks, not for the number of calls. */
-function wasWorkedOn(error: unknown): boolean {
+function isOtherRefusal(error: unknown): boolean {
   if (!(error instanceof CrmFailure) || error.kind === 'session') return false;
   const { status = 0 } = error.facts;
   return status >= 400 && status < 500;

@@ -1,6 +1,7 @@
 import type { Call } from '../../base/call.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AccessToken } from '../token/access-token.ts';
+import type { TakeRow } from './row-stream.ts';
 
 /** One call to the CRM's data API. */
 export interface CrmRequest {
@@ -8,7 +9,7 @@ export interface CrmRequest {
   operation: 'query' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe';
   /**
    * What a lost answer means. `read`: nothing, ask again. `create`: it carries the unique External ID, so sending it
-   * again makes no second record. `change`: nobody knows, and somebody else may have written since; not sent again.
+   * again makes no second record. `change`: its outcome is unknown, and the record may have been changed since; not sent again.
    */
   effect: 'read' | 'create' | 'change';
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -19,8 +20,18 @@ export interface CrmRequest {
   resource?: Resource;
   /** The path names one record: NOT_FOUND then means that this record is gone. */
   addressesRecord?: boolean;
-  /** Records that were gathered into it. One that holds several and takes too long is halved, not repeated. */
+  /**
+   * Where answers stand inside the answer: what it comes to. Throws `CrmFailure` where it stands for a failure of the
+   * whole call, so that all policies see it.
+   */
+  unwrap?: (answer: CrmAnswer) => CrmAnswer;
+  /** Records in the batch. A batch of several that takes too long is halved, not repeated. */
   records?: number;
+  /**
+   * For a query whose rows are many or large: makes the taker of a try's rows, and the answer's body has a 0 in the place
+   * of each. Where the taker refuses a row there is no body, and the rest is not read.
+   */
+  takeRows?: () => TakeRow;
 }
 
 export interface CrmAnswer {
@@ -30,20 +41,18 @@ export interface CrmAnswer {
   body: unknown;
 }
 
-/** One request through all layers of the client. */
-export type Send = (request: CrmRequest, call: Call) => Promise<CrmAnswer>;
+/** What one exchange with the CRM needs: a token and a slot. */
+export interface Permit {
+  token: AccessToken;
+  /** Gives the slot back; a second time does nothing. */
+  release(): void;
+}
 
-/**
- * A request that is written only once it has its slot, so that what arrives while it waits can still join it. Written
- * once: asked again, it is the same.
- */
-export type Draft = () => CrmRequest;
+/** One exchange. */
+export type Exchange = (request: CrmRequest, call: Call, token: AccessToken) => Promise<CrmAnswer>;
 
-/** One policy around another: the layers of the client all have this shape. */
-export type SendDraft = (draft: Draft, call: Call) => Promise<CrmAnswer>;
-
-/** The layers below the token policy. */
-export type SendWithToken = (draft: Draft, call: Call, token: AccessToken) => Promise<CrmAnswer>;
+/** A request through several policies. The first exchange uses the permit, where one is given, and releases it. */
+export type Send = (request: CrmRequest, call: Call, permit?: Permit) => Promise<CrmAnswer>;
 
 /** A single header's value. */
 export function header(headers: CrmAnswer['headers'], name: string): string | undefined {

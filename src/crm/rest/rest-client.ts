@@ -5,51 +5,44 @@ import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
-import { type Breaker, createBreaker } from './breaker.ts';
-import { CrmFailure, type FailureKind } from './failure.ts';
-import { createLimiter, type Limiter } from './limiter.ts';
-import { toProblem } from './problems.ts';
-import { type ApiUsage, createQuota, type Quota } from './quota.ts';
-import type { CrmRequest, Send, SendDraft, SendWithToken } from './request.ts';
-import { withRetries } from './retry.ts';
-import { createRetryBudget, type RetryBudget } from './retry-budget.ts';
-import { createRoom, loneCallWeight, type Room } from './room.ts';
+import { Admission, singleCallWeight } from './admission.ts';
+import { Breaker } from './breaker.ts';
+import { CrmTime } from './crm-time.ts';
+import { CrmFailure, isConnected, saysNothing } from './failure.ts';
+import { type BatchCall, Limiter } from './limiter.ts';
+import { crmProblem } from './problems.ts';
+import { type ApiUsage, CallQuota } from './quota.ts';
+import type { CrmAnswer, CrmRequest, Exchange, Permit, Send } from './request.ts';
+import { RetryBudget, withRetries } from './retry.ts';
 import { createTransport, shortestCallMs } from './transport.ts';
 
 export interface CrmClient {
   /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
   readonly dataPath: string;
-  /** Sends a request of one caller's through the door and all policies. Throws `Problem`. */
-  send: Send;
-  /**
-   * Sends what was gathered from several requests, each of which came through the door, through all policies. Throws
-   * `CrmFailure`.
-   */
-  sendGathered: SendDraft;
-  door: Door;
+  /** Sends a single request through admission and all policies. Throws `Problem`. */
+  send(request: CrmRequest, call: Call): Promise<CrmAnswer>;
+  admission: Admission;
+  /** Waits for what the first exchange of a batch needs. To be used or released. Throws `CrmFailure`. */
+  acquire(call: BatchCall): Promise<Permit>;
+  /** Sends a batch, whose requests are admitted, through all other policies. Throws `CrmFailure`. */
+  execute: Send;
   /** What repeats may cost, over all calls. */
   readonly retryBudget: RetryBudget;
   /** A call with less time than this, in milliseconds, is not started. */
   readonly shortestCallMs: number;
   /**
    * Sends a request with a token and its one repeat, and nothing else: no slot, no retry, no word to the listener.
-   * For health probes, which must get through when calls are queueing. Throws `Problem` or `CrmFailure`.
+   * For health probes, which must get through when calls are queueing. Throws `CrmFailure`.
    */
-  probe: Send;
+  probe(request: CrmRequest, call: Call): Promise<CrmAnswer>;
   /** Use of the daily quota, as the CRM last told. */
   readonly usage: ApiUsage | undefined;
+  /** The time by the CRM's clock: see `CrmTime`. */
+  readonly time: Pick<CrmTime, 'now'>;
 }
 
 /** What a call needs of the provider of tokens. */
 type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
-
-/** Where each request is let in, or turned away at once rather than after a wait in vain. */
-export interface Door {
-  /** Whether a write would be let in now. Throws `CrmFailure` or `Problem`. */
-  check(call: Call): void;
-  /** Lets a request in and gives it a place to wait, until the returned function is called. Throws as `check`. */
-  enter(effect: CrmRequest['effect'], call: Call, weight?: number): () => void;
-}
 
 export interface ClientOptions {
   http: Http;
@@ -68,127 +61,110 @@ export interface ClientOptions {
  * The client of the CRM's REST API, as policies around a transport. From the outside in:
  *
  *   problems      failures become `Problem`s
- *   door          turned away at once: the breaker is open, the quota is used up, too many wait
- *   (gathering)   requests of many callers become one call; see `../gathering`
+ *   admission     refused at once: the breaker is open, the quota is used up, too many wait
+ *   (batching)    requests of many callers become one call; see `../batching`
  *   outcome       health hears how the call ended in the end
  *   retries       what is safe is repeated, with pauses, until the deadline, within a budget; a pause holds no slot
- *   token         a token for the call, and one repeat with another when it is refused
- *   slots         so many calls in flight, consumers in turn; only a call that has its token takes one
+ *   permit        a token, then a slot: so many calls in flight, consumers in turn; a refused token is replaced once
  *   quota         notes when the daily quota is used up
- *   breaker       notes whether the CRM lives, and turns away what waited for a slot while it died
+ *   breaker       notes whether the CRM answers, and refuses calls that waited for a slot while it failed
  *   transport     one exchange, measured
+ *
+ * A batch acquires its permit before it is drawn, and brings it along; every repeat acquires its own.
  */
 export function createCrmClient(options: ClientOptions): CrmClient {
-  const { http, tokens, apiVersion, timeoutMs, metrics } = options;
-  const quota = createQuota({ reserve: options.quotaReserve, metrics });
-  const breaker = createBreaker(options);
-  const room = createRoom({ slots: options.maxConcurrency, metrics });
-  const retryBudget = createRetryBudget();
-
-  const transport = createTransport({ http, timeoutMs, quota, metrics });
-  const guarded = withQuota(withBreaker(transport, breaker), quota);
-  const limited = withSlots(guarded, createLimiter(options.maxConcurrency));
-  const authorised = withToken(limited, tokens, (token) => tokens.accepted(token));
+  const { http, tokens, apiVersion, timeoutMs, maxConcurrency, metrics } = options;
+  const quota = new CallQuota({ reserve: options.quotaReserve, metrics });
+  const time = new CrmTime();
+  const breaker = new Breaker(options);
+  const admission = new Admission({ slots: maxConcurrency, breaker, quota, metrics });
+  const retryBudget = new RetryBudget();
+  const limiter = new Limiter(maxConcurrency);
   const enoughMs = shortestCallMs(timeoutMs);
-  const retried = withRetries(authorised, { enoughMs, budget: retryBudget, metrics });
-  const sendGathered = withOutcome(retried, options.onOutcome);
-  const door = createDoor({ breaker, quota, room });
-  // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
-  const probe = withToken(transport, tokens, () => undefined);
+
+  const transport = createTransport({ http, timeoutMs, quota, time, metrics });
+  const guarded: Exchange = (request, call, token) =>
+    quota.run(() => breaker.run(() => transport(request, call, token)));
+  const acquire = async (call: Call) => {
+    const token = await getToken(tokens, call);
+    return { token, release: await limiter.acquire(call) };
+  };
+  const permitted = withPermit(guarded, { acquire, tokens, accepted: (token) => tokens.accepted(token) });
+  const retried = withRetries(permitted, { enoughMs, budget: retryBudget, metrics });
+  const outcome = createOutcomeListener(options.onOutcome);
+  const execute: Send = (request, call, permit) => outcome(retried(request, call, permit), true);
+  const acquireNoted = (call: Call) => outcome(acquire(call), undefined);
+  const probe = withPermit(transport, {
+    acquire: async (call) => ({ token: await getToken(tokens, call), release: () => undefined }),
+    tokens,
+    // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
+    accepted: () => undefined,
+  });
   return {
     dataPath: `/services/data/v${apiVersion}`,
-    send: withProblems(withDoor(sendGathered, door)),
-    sendGathered,
-    door,
+    async send(request, call) {
+      let leaveQueue = () => {};
+      try {
+        leaveQueue = admission.enter(request.effect, call, singleCallWeight);
+        const permit = await acquireNoted(call);
+        leaveQueue();
+        return await execute(request, call, permit);
+      } catch (error) {
+        throw error instanceof CrmFailure ? crmProblem(error, request) : error;
+      } finally {
+        leaveQueue();
+      }
+    },
+    admission,
+    acquire: acquireNoted,
+    execute,
     retryBudget,
     shortestCallMs: enoughMs,
-    probe: (request, call) => probe(() => request, call),
+    probe,
     get usage() {
       return quota.usage;
     },
+    time,
   };
 }
 
-function createDoor({ breaker, quota, room }: { breaker: Breaker; quota: Quota; room: Room }): Door {
-  return {
-    check(call) {
-      breaker.admit();
-      quota.check();
-      room.admit(call);
-    },
-    enter(effect, call, weight) {
-      breaker.admit();
-      // A write begins with looking the record up, and is a write all the same.
-      quota.admit(call.isWrite === true && effect === 'read' ? 'change' : effect);
-      return room.enter(call, weight);
-    },
-  };
-}
-
-function withProblems(send: Send): Send {
-  return async (request, call) => {
+/** Tells whether work on a call showed that the CRM is connected; `success` is what its success shows. */
+function createOutcomeListener(tell: (connected: boolean) => void) {
+  return async <T>(work: Promise<T>, success: boolean | undefined): Promise<T> => {
     try {
-      return await send(request, call);
+      const result = await work;
+      if (success !== undefined) tell(success);
+      return result;
     } catch (error) {
-      throw error instanceof CrmFailure ? toProblem(error, request) : error;
-    }
-  };
-}
-
-/** A call of one caller's leaves its place in the waiting room when it has its slot. */
-function withDoor(send: SendDraft, door: Door): Send {
-  return async (request, call) => {
-    const leave = door.enter(request.effect, call, loneCallWeight);
-    const draft = () => {
-      leave();
-      return request;
-    };
-    return send(draft, call).finally(leave);
-  };
-}
-
-function withOutcome(send: SendDraft, tell: (connected: boolean) => void): SendDraft {
-  return async (draft, call) => {
-    try {
-      const answer = await send(draft, call);
-      tell(true);
-      return answer;
-    } catch (error) {
-      if (error instanceof CrmFailure && !saysNothing.includes(error.kind)) tell(isConnected(error));
+      if (error instanceof CrmFailure && !saysNothing(error)) tell(isConnected(error));
       throw error;
     }
   };
 }
 
-/** A call that waited for a slot in vain, or was held back, says nothing about the CRM. */
-const saysNothing: readonly FailureKind[] = ['late', 'crowded', 'open'];
-
-/** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */
-export function isConnected({ kind, facts }: CrmFailure): boolean {
-  const { status = 0, error } = facts;
-  if (kind === 'busy' || kind === 'broken') return status > 0 && status < 500;
-  if (kind === 'setup') return status !== 401 && error?.code !== 'API_DISABLED_FOR_ORG';
-  return !['session', 'unreachable', 'lost', 'timeout', 'no_token'].includes(kind);
+interface PermitOptions {
+  acquire: (call: Call) => Promise<Permit>;
+  tokens: TokensForCalls;
+  accepted: (token: AccessToken) => void;
 }
 
-/** A refused token is dropped and the call repeated once with another: whatever it was, nothing was done. */
-function withToken(
-  send: SendWithToken,
-  tokens: TokensForCalls,
-  accepted: (token: AccessToken) => void,
-): SendDraft {
-  return async (draft, call) => {
+/** A refused token is dropped and the request repeated once with another: nothing was done. */
+function withPermit(exchange: Exchange, { acquire, tokens, accepted }: PermitOptions): Send {
+  return async (request, call, permit) => {
+    let given = permit;
     for (let repeated = false; ; repeated = true) {
-      const token = await tokens.getToken(call).catch(noToken);
+      const { token, release } = given ?? (await acquire(call));
+      given = undefined;
       try {
-        const answer = await send(draft, call, token);
+        const answer = await exchange(request, call, token).finally(release);
         accepted(token);
         return answer;
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;
-        if (error.kind !== 'session' && isConnected(error) && !saysNothing.includes(error.kind))
-          accepted(token);
-        if (error.kind !== 'session') throw error;
+        if (error.kind !== 'session') {
+          if (isConnected(error) && !saysNothing(error)) accepted(token);
+          throw error;
+        }
         await tokens.invalidate(token);
         if (repeated) throw error;
       }
@@ -196,20 +172,12 @@ function withToken(
   };
 }
 
-/** As a failure like any other, so that health hears of it and an earlier try's unknown outcome is not lost. */
-function noToken(error: unknown): never {
-  if (!(error instanceof Problem)) throw error;
-  throw new CrmFailure('no_token', error.message, { retryAfter: error.facts.retryAfter });
-}
-
-function withSlots(send: SendWithToken, limiter: Limiter): SendWithToken {
-  return (draft, call, token) => limiter.run(call, () => send(draft, call, token));
-}
-
-function withQuota(send: SendWithToken, quota: Quota): SendWithToken {
-  return (draft, call, token) => quota.run(() => send(draft, call, token));
-}
-
-function withBreaker(send: SendWithToken, breaker: Breaker): SendWithToken {
-  return (draft, call, token) => breaker.run(() => send(draft, call, token));
+/** Its failure is one like any other, so that health hears of it and an earlier try's unknown outcome is not lost. */
+async function getToken(tokens: TokensForCalls, call: Call): Promise<AccessToken> {
+  try {
+    return await tokens.getToken(call);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    throw new CrmFailure('no_token', error.message, { retryAfter: error.facts.retryAfter });
+  }
 }

@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { remainingMs } from '../../base/call.ts';
-import { Problem } from '../../base/problem.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
-import type { CrmRequest, SendDraft } from './request.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import { CrmFailure, type FailureKind, saysNothing, uncertainKinds } from './failure.ts';
+import type { CrmRequest, Send } from './request.ts';
 
 /** The first try included. */
 const tries = 4;
@@ -27,61 +25,46 @@ export interface RetryOptions {
  * the request's deadline and the budget of repeats allows it. A failure after a try with an unknown outcome says so,
  * whatever the last try met.
  */
-export function withRetries(send: SendDraft, { enoughMs, budget, metrics }: RetryOptions): SendDraft {
-  return async (draft, call) => {
-    let unknown = false;
+export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOptions): Send {
+  return async (request, call, permit) => {
+    let given = permit;
     let met: CrmFailure | undefined;
     budget.earn();
     for (let tried = 1; ; tried++) {
-      try {
-        return await send(draft, call);
-      } catch (error) {
-        const failure = moreTelling(error, met);
-        unknown ||= isUnsure(failure);
-        const pauseMs = failure === met ? undefined : pauseBeforeRepeat(failure, draft, tried);
-        const isInTime = pauseMs !== undefined && remainingMs(call) >= pauseMs + enoughMs;
-        if (!isInTime || !budget.spend()) throw unknown ? unsure(failure) : failure;
-        met = failure as CrmFailure;
-        metrics.crmRetries.inc({ reason: met.kind });
-        await delay(pauseMs);
-      }
+      const result = await send(request, call, given).catch(asFailure);
+      given = undefined;
+      if (!(result instanceof CrmFailure)) return result;
+      // A repeat that was not even sent has less to tell than the try before it.
+      if (met !== undefined && saysNothing(result)) throw met;
+      met = met?.outcomeUnknown ? withUnknownOutcome(result) : result;
+      if (!isRepeatable(result, request)) throw met;
+      const pauseMs = pauseBeforeRepeat(result, tried, remainingMs(call) - enoughMs);
+      if (pauseMs === undefined || !budget.spend()) throw met;
+      metrics.crmRetries.inc({ reason: met.kind });
+      await delay(pauseMs);
     }
   };
 }
 
-/** Milliseconds to wait before the next try, or undefined where there must be none. */
-function pauseBeforeRepeat(error: unknown, draft: () => CrmRequest, tried: number): number | undefined {
-  if (!(error instanceof CrmFailure) || !isRepeatable(error, draft)) return undefined;
-  return pauseAfter(error, tried);
+function asFailure(error: unknown): CrmFailure {
+  if (error instanceof CrmFailure) return error;
+  throw error;
 }
 
-const notSent: readonly FailureKind[] = ['open', 'crowded', 'late'];
-
-/** A repeat that was not even sent has less to tell than the try before it. */
-function moreTelling(error: unknown, before: CrmFailure | undefined): unknown {
-  const wasNotSent = error instanceof CrmFailure && notSent.includes(error.kind);
-  return wasNotSent ? (before ?? error) : error;
-}
-
-function isUnsure(error: unknown): boolean {
-  return error instanceof CrmFailure && error.outcomeUnknown;
-}
-
-/** A request that met one of these kinds was sent, so that its draft is written. */
-function isRepeatable(error: CrmFailure, draft: () => CrmRequest): boolean {
-  if (nothingDone.includes(error.kind)) return true;
-  if (!uncertainKinds.includes(error.kind)) return false;
-  const { effect, records = 1 } = draft();
-  // Too much for one call, it may be: whoever gathered it sends it in halves.
-  if (error.kind === 'timeout' && records > 1) return false;
+function isRepeatable({ kind }: CrmFailure, { effect, records = 1 }: CrmRequest): boolean {
+  if (nothingDone.includes(kind)) return true;
+  if (!uncertainKinds.includes(kind)) return false;
+  // A batch may be too much for one call: it is sent in halves.
+  if (kind === 'timeout' && records > 1) return false;
   return effect !== 'change';
 }
 
-/** Milliseconds to wait before the next try, or undefined where there must be none. */
-export function pauseAfter({ facts }: CrmFailure, tried: number): number | undefined {
+/** Milliseconds to wait before the next try; undefined after the last one, and where `mostMs` are too few. */
+export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: number): number | undefined {
   if (tried >= tries) return undefined;
   const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (tried - 1));
-  return (facts.retryAfter ?? 0) * 1000 + Math.random() * longest;
+  const pauseMs = (facts.retryAfter ?? 0) * 1000 + Math.random() * longest;
+  return pauseMs <= mostMs ? pauseMs : undefined;
 }
 
 /** Failures that say nothing about what an earlier try did. */
@@ -101,12 +84,38 @@ const tellsNothing: readonly FailureKind[] = [
  * A failure that followed a try with an unknown outcome: a final refusal (the record was looked at and is not valid)
  * is certain all the same; anything passing is not.
  */
-export function unsure<T>(error: T): T | CrmFailure | Problem {
-  if (error instanceof CrmFailure) {
-    if (!tellsNothing.includes(error.kind)) return error;
-    return new CrmFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
+export function withUnknownOutcome(failure: CrmFailure): CrmFailure {
+  if (!tellsNothing.includes(failure.kind)) return failure;
+  return new CrmFailure(failure.kind, failure.message, { ...failure.facts, outcomeUnknown: true });
+}
+
+/** A repeat for so many calls: where the CRM is in trouble, repeats must not become the trouble. */
+const repeatsPerCall = 0.1;
+/** With few calls, this many repeats a second all the same, and so many at once. */
+const repeatsPerSecond = 5;
+const mostRepeats = 25;
+
+/** What may be spent on repeats, over all calls. */
+export class RetryBudget {
+  #balance = mostRepeats;
+  #earnedAt = performance.now();
+
+  /** A call was made. */
+  earn(): void {
+    this.#add(repeatsPerCall);
   }
-  if (error instanceof Problem)
-    return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
-  return error;
+
+  /** Takes one repeat out of the budget; false where there is none left. */
+  spend(): boolean {
+    const now = performance.now();
+    this.#add(((now - this.#earnedAt) / 1000) * repeatsPerSecond);
+    this.#earnedAt = now;
+    if (this.#balance < 1) return false;
+    this.#balance -= 1;
+    return true;
+  }
+
+  #add(repeats: number): void {
+    this.#balance = Math.min(mostRepeats, this.#balance + repeats);
+  }
 }

@@ -1,19 +1,30 @@
 import { remainingMs } from '../../base/call.ts';
 import type { Span } from '../../base/span.ts';
 import { traceHeaders } from '../../base/trace-context.ts';
-import { type Http, HttpFailure } from '../../http/http.ts';
+import { type Http, HttpFailure, type HttpRequest } from '../../http/http.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { createTokenGauges } from '../token/token-gauges.ts';
+import type { CrmTime } from './crm-time.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
-import type { Quota } from './quota.ts';
-import type { CrmAnswer, CrmRequest, SendWithToken } from './request.ts';
+import type { CallQuota } from './quota.ts';
+import type { CrmAnswer, CrmRequest, Exchange } from './request.ts';
+import { readRowStream, type TakeRow } from './row-stream.ts';
+
+/**
+ * Bytes of an answer at most, as it is parsed in one piece. A read of several records is asked for again in halves; the
+ * answer to a write of several must not be lost for its size, and has the bound of the HTTP client.
+ */
+const maxAnswerBytes = 8 * 1024 * 1024;
+/** Characters of an error that is streamed. */
+const longestError = 64 * 1024;
 
 export interface TransportOptions {
   http: Http;
   timeoutMs: number;
-  quota: Quota;
+  quota: CallQuota;
+  time: CrmTime;
   metrics: Metrics;
 }
 
@@ -26,11 +37,10 @@ export function shortestCallMs(timeoutMs: number): number {
  * The innermost layer: one exchange, measured. Answers without success become `CrmFailure`s here, so that all layers
  * above deal in one kind of error.
  */
-export function createTransport(options: TransportOptions): SendWithToken {
-  const { http, quota, metrics } = options;
+export function createTransport(options: TransportOptions): Exchange {
+  const { http, quota, time, metrics } = options;
   const noteToken = createTokenGauges(metrics);
-  return async (draft, call, token) => {
-    const request = draft();
+  return async (request, call, token) => {
     const timeoutMs = Math.min(options.timeoutMs, remainingMs(call));
     if (timeoutMs < shortestCallMs(options.timeoutMs)) {
       throw new CrmFailure('late', 'no time was left for the call');
@@ -47,8 +57,9 @@ export function createTransport(options: TransportOptions): SendWithToken {
       const answer = await exchange(http, request, token, { timeoutMs, span });
       span.set({ 'http.response.status_code': answer.status });
       quota.note(answer);
-      if (answer.status < 200 || answer.status > 299) throw failureOf(answer, request);
-      return answer;
+      time.note(answer);
+      if (!isSuccess(answer.status)) throw failureOf(answer, request);
+      return request.unwrap?.(answer) ?? answer;
     } catch (error) {
       outcome = error instanceof CrmFailure ? error.kind : 'error';
       throw error;
@@ -67,26 +78,60 @@ async function exchange(
   token: AccessToken,
   { timeoutMs, span }: { timeoutMs: number; span: Span },
 ): Promise<CrmAnswer> {
-  const { method, path, body } = request;
-  const answer = await http
-    .exchange({
-      url: token.instanceUrl + path,
-      method,
-      headers: {
-        authorization: `Bearer ${token.accessToken}`,
-        accept: 'application/json',
-        ...traceHeaders(span),
-        ...(body === undefined ? {} : { 'content-type': 'application/json; charset=UTF-8' }),
-      },
-      body: body === undefined ? undefined : JSON.stringify(body),
-      timeoutMs,
-    })
-    .catch((error: unknown) => Promise.reject(asCrmFailure(error, request)));
-  return {
-    status: answer.status,
-    headers: answer.headers,
-    body: parseBody(answer.body, answer.status, request),
+  const { method, path, body, takeRows } = request;
+  const options: HttpRequest = {
+    url: token.instanceUrl + path,
+    method,
+    headers: {
+      authorization: `Bearer ${token.accessToken}`,
+      accept: 'application/json',
+      ...traceHeaders(span),
+      ...(body === undefined ? {} : { 'content-type': 'application/json; charset=UTF-8' }),
+    },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    timeoutMs,
+    maxBytes: maxBytesOf(request),
   };
+  try {
+    if (takeRows !== undefined) return await exchangeRows(http, options, request, takeRows());
+    const answer = await http.exchange(options);
+    return { ...answer, body: parseBody(answer.body, answer.status, request) };
+  } catch (error) {
+    throw asCrmFailure(error, request);
+  }
+}
+
+/** A batch of changes that is read back may be answered with as many whole records; undefined: the client's own bound. */
+function maxBytesOf({ effect, records = 1 }: CrmRequest): number | undefined {
+  return effect === 'read' || records === 1 ? maxAnswerBytes : undefined;
+}
+
+function exchangeRows(
+  http: Http,
+  options: HttpRequest,
+  request: CrmRequest,
+  take: TakeRow,
+): Promise<CrmAnswer> {
+  return http.stream(options, async ({ status, headers }, chunks) => {
+    if (!isSuccess(status))
+      return { status, headers, body: parseBody(await readStart(chunks), status, request) };
+    try {
+      return { status, headers, body: await readRowStream(chunks, take) };
+    } catch (error) {
+      const isUnreadable = error instanceof SyntaxError || error instanceof RangeError;
+      throw isUnreadable ? notJson(status, request) : error;
+    }
+  });
+}
+
+/** The start of a text that is short where it is what it should be. */
+async function readStart(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) {
+    text += Buffer.from(chunk).toString('utf8');
+    if (text.length > longestError) break;
+  }
+  return text;
 }
 
 function asCrmFailure(error: unknown, request: CrmRequest): unknown {
@@ -103,8 +148,16 @@ function parseBody(text: string, status: number, request: CrmRequest): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    if (status < 200 || status > 299) return text.slice(0, 1000);
-    const outcomeUnknown = request.effect !== 'read';
-    throw new CrmFailure('broken', `an answer with status ${status} is no JSON`, { status, outcomeUnknown });
+    if (!isSuccess(status)) return text.slice(0, 1000);
+    throw notJson(status, request);
   }
+}
+
+function notJson(status: number, { effect }: CrmRequest): CrmFailure {
+  const outcomeUnknown = effect !== 'read';
+  return new CrmFailure('broken', `an answer with status ${status} is no JSON`, { status, outcomeUnknown });
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
 }

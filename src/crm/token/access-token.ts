@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isLoopback } from '../../base/loopback.ts';
 
 export interface AccessToken {
   accessToken: string;
@@ -36,16 +37,41 @@ export function formatToken(token: AccessToken, connectionHash: string): string 
   });
 }
 
-/** The token of such a record, or undefined where it is no record or one of another connection. */
+/**
+ * The token of such a record, or undefined where it is no record, or one of another connection, or holds what no token
+ * endpoint may issue.
+ */
 export function parseToken(record: string | undefined, connectionHash: string): AccessToken | undefined {
+  if (record === undefined || record.length > longestRecord) return undefined;
   const members = parseObject(record);
   if (members === undefined || members['connection_hash'] !== connectionHash) return undefined;
   const accessToken = members['access_token'];
-  const instanceUrl = members['instance_url'];
-  const expiresAt = Date.parse(String(members['expires_at']));
-  if (!isBearerToken(accessToken) || typeof instanceUrl !== 'string' || Number.isNaN(expiresAt))
-    return undefined;
+  const instanceUrl = readInstanceUrl(members['instance_url']);
+  const expiresAt = readExpiry(members['expires_at']);
+  if (!isBearerToken(accessToken) || instanceUrl === undefined || expiresAt === undefined) return undefined;
   return { accessToken, instanceUrl, expiresAt };
+}
+
+/** Characters of a record at most: one with the longest token has fewer. */
+const longestRecord = 32_768;
+
+/** Milliseconds since 1970 of a moment as RFC 3339 has it. */
+function readExpiry(value: unknown): number | undefined {
+  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT[\d:.]{8,20}(Z|[+-]\d\d:\d\d)$/i.test(value))
+    return undefined;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/**
+ * The origin that the token goes to, whoever names it: over TLS, except to a simulator on this machine. Undefined for
+ * anything else, and for a URL that has more than an origin.
+ */
+export function readInstanceUrl(value: unknown): string | undefined {
+  const url = typeof value === 'string' ? URL.parse(value) : null;
+  if (url === null || url.href !== `${url.origin}/`) return undefined;
+  const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
+  return isSafe ? url.origin : undefined;
 }
 
 /** The JSON object of a text, or undefined: what others write is not to be trusted. */

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
 import { type Http, type HttpAnswer, HttpFailure } from '../../http/http.ts';
-import { isBearerToken, parseObject } from './access-token.ts';
+import { isBearerToken, parseObject, readInstanceUrl } from './access-token.ts';
 import { TokenFailure } from './token-failure.ts';
 
 export interface IssuedToken {
@@ -31,13 +31,16 @@ export function createTokenEndpoint(options: {
       const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
       const { timeoutMs } = options;
       const answer = await options.http
-        .exchange({ url, method: 'POST', headers, body: body.toString(), timeoutMs })
+        .exchange({ url, method: 'POST', headers, body: body.toString(), timeoutMs, maxBytes })
         .catch(noAnswer);
       if (answer.status !== 200) throw refusal(answer);
-      return readToken(answer, url.startsWith('http:'));
+      return readToken(answer);
     },
   };
 }
+
+/** A token has a few kilobytes; nothing else is expected. */
+const maxBytes = 256 * 1024;
 
 function noAnswer(error: unknown): never {
   if (!(error instanceof HttpFailure)) throw error;
@@ -45,24 +48,17 @@ function noAnswer(error: unknown): never {
   throw new TokenFailure(error.kind, advice, { permanent: false });
 }
 
-function readToken(answer: HttpAnswer, plainAllowed: boolean): IssuedToken {
+function readToken(answer: HttpAnswer): IssuedToken {
   const members = parseObject(answer.body);
   const accessToken = members?.['access_token'];
-  const instanceUrl = readOrigin(members?.['instance_url'], plainAllowed);
+  const instanceUrl = readInstanceUrl(members?.['instance_url']);
   if (!isBearerToken(accessToken) || instanceUrl === undefined) {
     const advice =
-      'The token endpoint answered 200 without a usable access_token and instance_url: check crm.loginUrl.';
+      'The token endpoint answered 200 without a usable access_token and instance_url (an https origin, http on this ' +
+      'machine only): check crm.loginUrl.';
     throw new TokenFailure('unusable_answer', advice, { permanent: false });
   }
   return { accessToken, instanceUrl, lifetimeSeconds: namedLifetime(members?.['expires_in'], accessToken) };
-}
-
-/** Tokens travel over TLS, except to a simulator whose login host is plain HTTP too. */
-function readOrigin(value: unknown, plainAllowed: boolean): string | undefined {
-  const url = typeof value === 'string' ? URL.parse(value) : null;
-  if (url === null) return undefined;
-  const safe = url.protocol === 'https:' || (plainAllowed && url.protocol === 'http:');
-  return safe ? url.origin : undefined;
 }
 
 /**

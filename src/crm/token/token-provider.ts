@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs } from '../../base/call.ts';
+import { inTime } from '../../base/in-time.ts';
 import type { Lock, Locks } from '../../base/lock.ts';
 import { Problem } from '../../base/problem.ts';
 import type { SharedCache } from '../../cache/shared-cache.ts';
@@ -97,6 +98,8 @@ class Provider implements TokenProvider {
   #shortMarginMs: number | undefined;
   /** The acquisition of this process; never more than one. */
   #flight: Promise<AccessToken> | undefined;
+  /** The record that was read last, and what it holds: it is the same for call after call. */
+  #read: { record: string; token: AccessToken | undefined } | undefined;
   #keyCheckedAt = Number.NEGATIVE_INFINITY;
   #closed = false;
 
@@ -133,7 +136,7 @@ class Provider implements TokenProvider {
   }
 
   async invalidate(token: AccessToken): Promise<void> {
-    const { cache, connectionHash, backoff, signer, log } = this.#options;
+    const { cache, backoff, signer, log } = this.#options;
     const wasHeld = this.#held?.accessToken === token.accessToken;
     if (wasHeld) this.#held = undefined;
     const known = this.#refused.includes(token.accessToken);
@@ -141,8 +144,8 @@ class Provider implements TokenProvider {
     let dropped: boolean;
     try {
       const record = await cache.get(this.#key);
-      const isCached = parseToken(record, connectionHash)?.accessToken === token.accessToken;
-      dropped = isCached && record !== undefined && (await cache.deleteIfEqual(this.#key, record));
+      const isCached = record !== undefined && this.#parse(record)?.accessToken === token.accessToken;
+      dropped = isCached && (await cache.deleteIfEqual(this.#key, record));
     } catch {
       dropped = wasHeld;
     }
@@ -186,11 +189,18 @@ class Provider implements TokenProvider {
   async #look(): Promise<Lookup> {
     try {
       const record = await this.#options.cache.get(this.#key);
-      const token = parseToken(record, this.#options.connectionHash);
+      const token = record === undefined ? undefined : this.#parse(record);
       return token !== undefined && this.#isUsable(token) ? { state: 'found', token } : { state: 'missing' };
     } catch {
       return { state: 'away' };
     }
+  }
+
+  #parse(record: string): AccessToken | undefined {
+    if (this.#read?.record !== record) {
+      this.#read = { record, token: parseToken(record, this.#options.connectionHash) };
+    }
+    return this.#read.token;
   }
 
   #isUsable(token: AccessToken): boolean {
@@ -207,15 +217,10 @@ class Provider implements TokenProvider {
 
   async #waitFor(flight: Promise<AccessToken>, call: Call): Promise<AccessToken> {
     const started = performance.now();
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(
-      () => late.reject(unavailable('The CRM gave the service no access token in time.', 1)),
-      remainingMs(call),
-    );
+    const late = () => unavailable('The CRM gave the service no access token in time.', 1);
     try {
-      return await Promise.race([flight, late.promise]);
+      return await inTime(flight, remainingMs(call), late);
     } finally {
-      clearTimeout(timer);
       call.crmMs += performance.now() - started;
     }
   }

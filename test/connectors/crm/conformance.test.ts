@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BookingOrder, type CrmConnector, createCrmConnector } from '../../../src/connectors/crm.ts';
+import type { BookingOrder, CrmConnector } from '../../../src/connectors/connector.ts';
+import { createCrmConnector } from '../../../src/connectors/crm.ts';
 import { booking } from '../../../src/resources/quotes-and-bookings.ts';
 import { connectorConformance } from '../../conformance/connector.ts';
 import { aCall, type Bench, startBench } from '../../crm/bench.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { CAUSES } from '../../../simulators/dining/restaurant/failures.ts';
 import type { Problem } from '../../../src/base/problem.ts';
-import type { Attempt } from '../../../src/connectors/connector.ts';
-import type { DiningOrder } from '../../../src/connectors/dining/order.ts';
+import type { CreateAttempt, TableOrder } from '../../../src/connectors/connector.ts';
 import { slotInDays } from '../../support/dining-partner.ts';
 import { type DiningRig, newAttempt, newCall, newOrder, problemOf, startDiningRig } from './rig.ts';
 
@@ -14,14 +13,14 @@ before(async () => {
 after(() => rig.close());
 beforeEach(() => rig.partner.reset());
 
-const create = (order: DiningOrder, attempt: Attempt = newAttempt(), budgetMs?: number) =>
+const create = (order: TableOrder, attempt: CreateAttempt = newAttempt(), budgetMs?: number) =>
   rig.connector.create(order, attempt, newCall(budgetMs));
-const refuse = (order: DiningOrder, attempt?: Attempt, budgetMs?: number): Promise<Problem> =>
+const refuse = (order: TableOrder, attempt?: CreateAttempt, budgetMs?: number): Promise<Problem> =>
   problemOf(create(order, attempt, budgetMs));
-const bookingsOf = ({ memberId }: DiningOrder) => rig.partner.bookings({ user_id: memberId });
+const bookingsOf = ({ memberId }: TableOrder) => rig.partner.bookings({ user_id: memberId });
 
 /** Arms a fault for CreateBooking of this order alone. */
-const arm = ({ memberId: body }: DiningOrder, effect: object, times?: number) =>
+const arm = ({ memberId: body }: TableOrder, effect: object, times?: number) =>
   rig.partner.arm({
     match: { operation: 'CreateBooking', body },
     effect,

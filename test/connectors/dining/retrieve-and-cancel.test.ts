@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { createDiningConnector } from '../../../src/connectors/dining/dining-connector.ts';
+import { createDiningConnector } from '../../../src/connectors/dining/dining.ts';
 import { partnerCredentials } from '../../support/dining-partner.ts';
 import { type DiningRig, newAttempt, newCall, newOrder, problemOf, startDiningRig } from './rig.ts';
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Call, startCall } from '../../../src/base/call.ts';
 import { Problem } from '../../../src/base/problem.ts';
-import type { Attempt, Connector } from '../../../src/connectors/connector.ts';
-import { createDiningConnector } from '../../../src/connectors/dining/dining-connector.ts';
-import type { DiningOrder, DiningPart } from '../../../src/connectors/dining/order.ts';
+import type { Connector, CreateAttempt, TableOrder } from '../../../src/connectors/connector.ts';
+import { createDiningConnector } from '../../../src/connectors/dining/dining.ts';
+import type { DiningPart } from '../../../src/connectors/dining/messages.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/secrets/file.ts';
 import type { SecretsManager } from '../../../src/secrets/secrets-manager.ts';
@@ -21,13 +21,13 @@ import { type LogLine, recordLog } from '../../support/log.ts';
 
 /** The dining connector with a simulated partner of its own. */
 export interface DiningRig {
-  connector: Connector<DiningOrder, DiningPart>;
+  connector: Connector<TableOrder, DiningPart>;
   partner: DiningPartner;
   secrets: SecretsManager;
   logLines: LogLine[];
   metrics: ReturnType<typeof createMetrics>;
   /** Another connector to the same partner, as another process has it. */
-  secondConnector(): Connector<DiningOrder, DiningPart>;
+  secondConnector(): Connector<TableOrder, DiningPart>;
   /** The partner's process is gone, its books are kept. */
   killPartner(): Promise<void>;
   restartPartner(): Promise<void>;
@@ -80,7 +80,7 @@ export async function startDiningRig(): Promise<DiningRig> {
 let days = 1;
 
 /** An order of a member and for a slot that no order before had. */
-export function newOrder(change: Partial<DiningOrder> = {}): DiningOrder {
+export function newOrder(change: Partial<TableOrder> = {}): TableOrder {
   days += 1;
   return {
     memberId: randomUUID(),
@@ -100,7 +100,7 @@ export function newOrder(change: Partial<DiningOrder> = {}): DiningOrder {
   };
 }
 
-export function newAttempt(change: Partial<Attempt> = {}): Attempt {
+export function newAttempt(change: Partial<CreateAttempt> = {}): CreateAttempt {
   return { token: randomUUID(), repeated: false, isOthers: async () => false, ...change };
 }
 

@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
+import { attemptResults } from '../../../audit/attempt.ts';
+import type { ListedAttempt } from '../../../audit/attempt-table.ts';
+import type { Audit } from '../../../audit/audit.ts';
 import { Problem } from '../../../base/problem.ts';
-import type { StoredAttempt } from '../../../consumers/attempt-table.ts';
-import { attemptResults } from '../../../consumers/attempts.ts';
-import type { Audit } from '../../../consumers/audit.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
-import { id, tag } from './shared.ts';
+import { id } from './schemas.ts';
 
 const query = Type.Object(
   {
@@ -46,17 +46,25 @@ const attempt = Type.Object(
       description: 'The X-Request-Id of the request.',
       examples: ['933bfcba-80b2-48dd-b31b-e58b7b06d3e3'],
     }),
+    count: Type.Integer({
+      minimum: 1,
+      maximum: 2_147_483_647,
+      description:
+        'How many attempts this stands for. More than 1 where an address failed more often than the limit: attempts ' +
+        'beyond it are one entry for each minute and result, and the other fields are of the first of them.',
+      examples: [1],
+    }),
   },
   { title: 'AuthenticationAttempt', description: 'An attempt to authenticate, accepted or not.' },
 );
 
-/** Who tried to authenticate, and how it ended. */
+/** Lists the attempts to authenticate, and how each ended. */
 export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/auth-attempts',
     operationId: 'listAuthenticationAttempts',
-    tag,
+    tag: 'Administration',
     summary: 'List authentication attempts',
     description:
       'Newest first. Other replicas write theirs within a second. A cursor is good for the same filters only.',
@@ -83,8 +91,8 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
   });
 }
 
-function show({ consumer_id, endpoint, result, timestamp, request_id }: StoredAttempt) {
-  return { consumer_id, endpoint, result, timestamp, request_id };
+function show({ consumer_id, endpoint, result, timestamp, request_id, count }: ListedAttempt) {
+  return { consumer_id, endpoint, result, timestamp, request_id, count };
 }
 
 /** A leap second fits the format and no clock. */

@@ -1,11 +1,13 @@
 import { Type } from 'typebox';
-import type { FieldValues, ListQuery, StoredRecord } from '../../../resources/records.ts';
+import type { FieldValues, ListQuery, RecordPage } from '../../../resources/records.ts';
 import { representationSchema, schemaName } from '../../../resources/representation.ts';
 import type { Resource } from '../../../resources/resource.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
-import { defineRoute, type Route } from '../../route.ts';
-import { defaultLimit, pageParameters, pageSchema } from '../page.ts';
-import * as shared from './shared.ts';
+import { defineRoute, type Route, type RouteAnswer } from '../../route.ts';
+import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../page.ts';
+import * as shared from './context.ts';
+
+const comma = Buffer.from(',');
 
 /** Lists records, newest first, a page at a time; no record that exists throughout is missed or repeated. */
 export function listRoute(context: shared.RecordsContext, cursors: CursorCodec): Route {
@@ -13,7 +15,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
   return defineRoute({
     method: 'GET',
     path: `/v1/${resource.collection}`,
-    operationId: `list${resource.collection[0]?.toUpperCase()}${resource.collection.slice(1)}`,
+    operationId: shared.operationId('list', { name: resource.collection }),
     tag: resource.collection,
     summary: `List ${resource.collection}`,
     description:
@@ -40,13 +42,17 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
         Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1)),
       ]);
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
-      const found = await records.list(resource, { filters, limit: limit + 1, ...after }, call);
-      const page = found.slice(0, limit);
-      const hasMore = found.length > limit;
-      const next = hasMore ? cursors.encode(positionOf(page.at(-1) as StoredRecord), list) : null;
-      const data = page.map(({ values }) => represent(values)).join(',');
-      const body = `{"data":[${data}],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
-      return { status: 200, body, headers: { 'cache-control': 'private, no-cache' } };
+      const page = await records.list(
+        resource,
+        { filters, limit, maxBytes: maxPageBytes, represent, ...after },
+        call,
+      );
+      try {
+        return pageAnswer(page, (position) => cursors.encode(position, list));
+      } catch (error) {
+        page.release();
+        throw error;
+      }
     },
   });
 }
@@ -54,8 +60,17 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
 type ListParameters = { limit?: number; cursor?: string } & Record<string, string>;
 type Position = NonNullable<ListQuery['after']>;
 
-function positionOf({ values }: StoredRecord): Position {
-  return { createdAt: values['created_at'] as string, id: values['id'] as string };
+/** In bytes, as the records are, so that a large page is not decoded and encoded again. */
+function pageAnswer(
+  { records, hasMore, release }: RecordPage,
+  cursorAfter: (position: Position) => string,
+): RouteAnswer {
+  const last = records.at(-1);
+  const next = hasMore && last ? cursorAfter({ createdAt: last.createdAt, id: last.id }) : null;
+  const data = records.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]));
+  const end = `],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
+  const body = Buffer.concat([Buffer.from('{"data":['), ...data, Buffer.from(end)]);
+  return { status: 200, body, headers: { 'cache-control': 'private, no-cache' }, whenSent: release };
 }
 
 function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {

@@ -1,0 +1,104 @@
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AnswerReader } from './answer-reader.ts';
+import { type LoadResult, open, percentiles, withPatience } from './load.ts';
+
+export interface OpenLoad {
+  url: string;
+  /** Requests a second, on average. */
+  perSecond: number;
+  seconds: number;
+  /** The whole next request as it goes over the wire; `n` counts up. See `httpRequest`. */
+  next(n: number): string;
+}
+
+interface Connection {
+  socket: Socket;
+  /** When the request that it carries was due, by `performance.now()`. */
+  dueAt: number;
+}
+
+/** Connections are opened beforehand for requests that take so long; more are opened as they are needed. */
+const expectedSeconds = 0.25;
+
+/**
+ * Sends requests at random times that do not depend on the answers (a Poisson process), as many users do. An open loop:
+ * a latency is counted from the time when its request was due, so that a stall counts for all that came meanwhile. Throws
+ * where a connection breaks.
+ */
+export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Promise<LoadResult> {
+  const samples: number[] = [];
+  const failures: Record<number, number> = {};
+  const idle: Connection[] = [];
+  const all: Connection[] = [];
+  let waiting = 0;
+  const done = Promise.withResolvers<void>();
+  // Awaited when the last request is sent.
+  done.promise.catch(() => undefined);
+
+  let allSent = false;
+  const finish = (connection: Connection, status: number) => {
+    if (status >= 200 && status < 300) samples.push(performance.now() - connection.dueAt);
+    else failures[status] = (failures[status] ?? 0) + 1;
+    idle.push(connection);
+    waiting -= 1;
+    if (allSent && waiting === 0) done.resolve();
+  };
+  const connect = async (): Promise<Connection> => {
+    const connection: Connection = { socket: await open(url), dueAt: 0 };
+    all.push(connection);
+    readAnswers(connection.socket, (status) => finish(connection, status), done.reject);
+    return connection;
+  };
+  const send = (connection: Connection, dueAt: number, request: string) => {
+    connection.dueAt = dueAt;
+    connection.socket.write(request, 'latin1');
+  };
+
+  const expected = Math.ceil(perSecond * expectedSeconds);
+  idle.push(...(await Promise.all(Array.from({ length: expected }, connect))));
+  const start = performance.now();
+  const end = start + seconds * 1000;
+  let dueAt = start;
+  for (let n = 0; ; n++) {
+    // At least one, however short the time.
+    if (n > 0) dueAt += (-Math.log(1 - Math.random()) * 1000) / perSecond;
+    if (dueAt >= end) break;
+    const leftMs = dueAt - performance.now();
+    if (leftMs > 0) await delay(leftMs);
+    waiting += 1;
+    const connection = idle.pop();
+    if (connection !== undefined) send(connection, dueAt, next(n));
+    else {
+      const [at, request] = [dueAt, next(n)];
+      connect().then((made) => send(made, at, request), done.reject);
+    }
+  }
+  allSent = true;
+  if (waiting === 0) done.resolve();
+  try {
+    await withPatience(done.promise);
+  } finally {
+    for (const { socket } of all) socket.destroy();
+  }
+  const rate = samples.length / ((performance.now() - start) / 1000);
+  return { rate, ...percentiles(samples), answers: samples.length, failures };
+}
+
+function readAnswers(
+  socket: Socket,
+  onAnswer: (status: number) => void,
+  onError: (error: unknown) => void,
+): void {
+  const reader = new AnswerReader();
+  socket.on('data', (bytes: Buffer) => {
+    try {
+      const status = reader.push(bytes);
+      if (status !== undefined) onAnswer(status);
+    } catch (error) {
+      onError(error);
+    }
+  });
+  socket.on('error', onError);
+  socket.on('close', () => onError(new Error('a connection ended before its answer')));
+}

@@ -1,0 +1,100 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** How long a connection that was ended is still read, and how much: enough for a client to see the answer. */
+const lingerMs = 5000;
+const lingerBytes = 16 * 1_048_576;
+/** The same for a connection that is ended during the stop, which waits for it. */
+const lingerMsOfStop = 1000;
+
+/** A request and the answer to it. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+/** The connections of a server. */
+export interface Connections {
+  /** The request that came last on a connection. */
+  latest(socket: Socket): Exchange | undefined;
+  /** Asks a client that waits for it (`Expect: 100-continue`) to send its body. */
+  askForBody(request: IncomingMessage): void;
+  /**
+   * Ends a connection with input that will not be used. Closing it at once would make the kernel reset it, and a client
+   * that still sends would lose the answer. So the input is read and dropped, up to a bound.
+   */
+  endSlowly(socket: Socket): void;
+  /**
+   * Waits a second at most for connections that are being ended slowly. Then closes those on which no request is in
+   * progress: nothing was ever asked, part of a head has come, or only the rest of an answered request is awaited.
+   */
+  stop(): Promise<void>;
+}
+
+/** Follows the connections of a server. `event`: the one that brings a connection on which HTTP is spoken. */
+export function followConnections(server: Server, event: 'connection' | 'secureConnection'): Connections {
+  const open = new Set<Socket>();
+  const exchanges = new Map<Socket, Exchange>();
+  const ending = new Set<Socket>();
+  let isStopping = false;
+  const expecting = new WeakMap<IncomingMessage, ServerResponse>();
+  const endSlowly = (socket: Socket) => {
+    if (!ending.has(socket)) dropInput(socket, ending, isStopping ? lingerMsOfStop : lingerMs);
+  };
+  server.on(event, (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      exchanges.delete(socket);
+    });
+    // So Node closes a connection after the last answer on it; the client may have sent more.
+    socket.destroySoon = () => endSlowly(socket);
+  });
+  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    exchanges.set(request.socket, { request, response });
+  });
+  // Node would ask for every body, also for one that is refused unread.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    expecting.set(request, response);
+    server.emit('request', request, response);
+  });
+  // Unknown expectations may be ignored (RFC 9110 section 10.1.1).
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    server.emit('request', request, response);
+  });
+  return {
+    latest: (socket) => exchanges.get(socket),
+    askForBody: (request) => expecting.get(request)?.writeContinue(),
+    endSlowly,
+    stop: async () => {
+      isStopping = true;
+      const closed = Promise.all(
+        [...ending].map((socket) => new Promise((resolve) => socket.once('close', resolve))),
+      );
+      await Promise.race([closed, sleep(lingerMsOfStop, undefined, { ref: false })]);
+      for (const socket of open) {
+        const isInProgress = exchanges.get(socket)?.response.writableFinished === false;
+        if (!isInProgress) socket.destroy();
+      }
+    },
+  };
+}
+
+function dropInput(socket: Socket, ending: Set<Socket>, forMs: number): void {
+  ending.add(socket);
+  let left = lingerBytes;
+  const timeout = setTimeout(() => socket.destroy(), forMs).unref();
+  socket.once('close', () => {
+    clearTimeout(timeout);
+    ending.delete(socket);
+  });
+  // Past the HTTP parser.
+  socket.removeAllListeners('data');
+  socket.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) socket.destroy();
+  });
+  socket.resume();
+  socket.end();
+}

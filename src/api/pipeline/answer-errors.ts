@@ -1,0 +1,58 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Problem } from '../../base/problem.ts';
+import type { Log } from '../../observability/log.ts';
+import { problemOfFramework } from './framework-errors.ts';
+import { problemAnswer, problemOfError } from './problem-answer.ts';
+import { send } from './run-route.ts';
+import type { Step } from './step.ts';
+
+/** Answers with problems. Every problem of an unauthenticated caller is counted, with `countUnauthenticated`. */
+export function answerErrors(countUnauthenticated: Step, log: Log) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const answer = (thrown: unknown) => sendProblem(problemOfError(thrown), request, reply, log);
+    const problem = problemOfFramework(error) ?? problemOfError(error);
+    if (problem.code === 'rate_limited') return answer(problem);
+    let pending: ReturnType<Step>;
+    try {
+      pending = countUnauthenticated(request, reply);
+    } catch (refusal) {
+      return answer(refusal);
+    }
+    if (pending === undefined) answer(problem);
+    else void answerAfter(pending, problem, answer);
+  };
+}
+
+async function answerAfter(
+  pending: Promise<void>,
+  problem: Problem,
+  answer: (thrown: unknown) => void,
+): Promise<void> {
+  try {
+    await pending;
+  } catch (refusal) {
+    return answer(refusal);
+  }
+  answer(problem);
+}
+
+function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, log: Log): void {
+  if (problem.status >= 500) logFailure(problem, request, reply, log);
+  setCommonHeaders(request, reply);
+  send(reply, problemAnswer(problem, request.id, request.idempotencyKey !== undefined));
+}
+
+/** A caller that hung up is no error of the service; a fault in its code is. */
+function logFailure(problem: Problem, request: FastifyRequest, { raw }: FastifyReply, log: Log): void {
+  const { code, facts } = problem;
+  const level = raw.destroyed && code !== 'internal_error' ? 'info' : 'error';
+  const trace_id = request.span?.traceId;
+  log[level]({ request_id: request.id, trace_id, code, err: facts.cause ?? problem }, 'the request failed');
+}
+
+/** The headers of every answer. */
+export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id);
+  reply.header('x-content-type-options', 'nosniff');
+  reply.header('cache-control', 'no-store');
+}

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { isNotModified } from './pipeline/conditional.ts';
+import type { RouteAnswer } from './route.ts';
+
+/** A body that is the same for every caller, kept once in each form: no answer copies it. */
+export interface StaticBody {
+  contentType: string;
+  plain: Form;
+  gzip: Form;
+}
+
+interface Form {
+  bytes: Buffer;
+  /** Strong entity tag. */
+  etag: string;
+}
+
+/** Compresses the bytes, once, off the event loop. */
+export async function createStaticBody(contentType: string, bytes: Buffer): Promise<StaticBody> {
+  const compressed = await promisify(gzip)(bytes, { level: 9 });
+  return { contentType, plain: formOf(bytes), gzip: formOf(compressed) };
+}
+
+function formOf(bytes: Buffer): Form {
+  const digest = createHash('sha256').update(bytes).digest().subarray(0, 16);
+  return { bytes, etag: `"${digest.toString('base64url')}"` };
+}
+
+/**
+ * Answers with the body: compressed where the client takes that, 304 where it has it already. `asked`: headers of the
+ * request; `headers`: those of the answer.
+ */
+export function answerWith(
+  body: StaticBody,
+  asked: IncomingHttpHeaders,
+  headers: Record<string, string>,
+): RouteAnswer {
+  const isCompressed = takesGzip(asked['accept-encoding']);
+  const { bytes, etag } = isCompressed ? body.gzip : body.plain;
+  const shared = { ...headers, vary: variesBy(headers['vary'], 'Accept-Encoding'), etag };
+  if (isNotModified(asked['if-none-match'], etag)) return { status: 304, headers: shared };
+  const ofContent = { 'content-type': body.contentType, ...(isCompressed && { 'content-encoding': 'gzip' }) };
+  return { status: 200, body: bytes, headers: { ...shared, ...ofContent } };
+}
+
+function variesBy(...names: (string | undefined)[]): string {
+  return names.filter((name) => name !== undefined).join(', ');
+}
+
+/** A named coding counts before `*`; a weight of 0 means no (RFC 9110 section 12.5.3). */
+function takesGzip(header: string | undefined): boolean {
+  const weights = new Map<string | undefined, number>();
+  for (const entry of header?.toLowerCase().split(',') ?? []) {
+    const [coding, ...parameters] = entry.split(';').map((part) => part.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
+    weights.set(coding, Number(weight));
+  }
+  const weight = weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0;
+  return weight > 0;
+}
+
+/** Whether the caller wants a page: browsers name `text/html` first, programs JSON or anything. */
+export function prefersHtml(accept: string | undefined): boolean {
+  const html = accept?.indexOf('text/html') ?? -1;
+  const json = accept?.indexOf('application/json') ?? -1;
+  return html >= 0 && (json < 0 || html < json);
+}

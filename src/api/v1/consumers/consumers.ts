@@ -1,0 +1,203 @@
+import { Type } from 'typebox';
+import type { ProblemCode } from '../../../base/problems.ts';
+import type { ConsumerAdministration } from '../../../consumers/administration.ts';
+import type { Consumer } from '../../../consumers/consumer.ts';
+import { viewOfConsumer } from '../../../consumers/consumer-view.ts';
+import { compareNewestFirst, type ListPosition } from '../../../consumers/directory-index.ts';
+import { entityTag } from '../../../resources/representation.ts';
+import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
+import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { defineRoute, json, type Route } from '../../route.ts';
+import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
+import {
+  consumerSchema,
+  createdConsumerSchema,
+  idParams,
+  requested,
+  rotation,
+  rotationBody,
+} from './schemas.ts';
+
+/** What the operations on consumers work with. */
+export interface ConsumersContext {
+  administration: ConsumerAdministration;
+  /** The loaded consumers, newest first. */
+  directory: { newestFirst(): readonly Consumer[] };
+}
+
+const list = 'consumers';
+const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey: 'ignored' } as const;
+const problems: ProblemCode[] = ['not_found', 'conflict', 'secrets_unavailable'];
+const one = { ...all, path: `${all.path}/:id`, problems } as const;
+const headers = { ETag: 'Strong entity tag of the consumer, for If-Match and If-None-Match.' };
+
+/** The operations on consumers, in the order of the documentation. */
+export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec): Route[] {
+  return [
+    listRoute(context, cursors),
+    createRoute(context),
+    readRoute(context),
+    changeRoute(context),
+    removeRoute(context),
+    rotateRoute(context),
+  ];
+}
+
+/** Lists the consumers that this replica has loaded, also while the secrets manager is unavailable. */
+function listRoute({ directory }: ConsumersContext, cursors: CursorCodec): Route {
+  return defineRoute({
+    ...all,
+    method: 'GET',
+    operationId: 'listConsumers',
+    summary: 'List consumers',
+    description: 'Newest first, ties broken by id. A cursor is good for this list only.',
+    permission: { resource: 'consumers', action: 'read' },
+    request: { query: Type.Object(pageParameters, { additionalProperties: false }) },
+    answers: {
+      200: {
+        description: 'A page.',
+        schema: pageSchema(consumerSchema, 'ConsumerPage', 'A page of consumers.'),
+      },
+    },
+    problems: ['invalid_cursor'],
+    async handle({ query: { limit = defaultLimit, cursor } }) {
+      const after = cursor === undefined ? undefined : (cursors.decode(cursor, list) as ListPosition);
+      const consumers = directory.newestFirst();
+      const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
+      const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
+      const now = Date.now();
+      const show = (consumer: Consumer) => viewOfConsumer(consumer, now);
+      return pageAnswer(found, limit, show, ({ createdAt, id }) => cursors.encode({ createdAt, id }, list));
+    },
+  });
+}
+
+/** Makes a consumer with its first pair. No other answer shows that secret. */
+function createRoute({ administration }: ConsumersContext): Route {
+  return defineRoute({
+    ...all,
+    method: 'POST',
+    operationId: 'createConsumer',
+    summary: 'Create a consumer',
+    description: 'The answer shows the API secret this one time.',
+    permission: { resource: 'consumers', action: 'write' },
+    request: {
+      body: Type.Object(
+        { ...requested, certificateFingerprints: Type.Optional(requested.certificateFingerprints) },
+        { additionalProperties: false },
+      ),
+    },
+    answers: {
+      201: {
+        description: 'The consumer exists, and its pair is valid.',
+        schema: createdConsumerSchema,
+        headers: { Location: 'Where the consumer can be read.' },
+      },
+    },
+    problems: ['secrets_unavailable'],
+    async handle({ body }) {
+      const { consumer, apiSecret } = await administration.create(body);
+      const location = `${all.path}/${consumer.id}`;
+      return json(201, { ...viewOfConsumer(consumer, Date.now()), apiSecret }, { location });
+    },
+  });
+}
+
+/** Reads one consumer from the secrets manager, so that an operator sees a change at once. */
+function readRoute({ administration }: ConsumersContext): Route {
+  return defineRoute({
+    ...one,
+    method: 'GET',
+    operationId: 'getConsumer',
+    summary: 'Read a consumer',
+    permission: { resource: 'consumers', action: 'read' },
+    conditional: 'If-None-Match',
+    request: { params: idParams },
+    answers: {
+      200: { description: 'The consumer.', schema: consumerSchema, headers },
+      304: { description: 'The consumer is still as If-None-Match names it.', headers },
+    },
+    handle: async ({ params, headers: { 'if-none-match': known } }) =>
+      unlessNotModified(known, consumerAnswer(await administration.find(params.id))),
+  });
+}
+
+/** Changes the name, permissions and certificates of a consumer; each field that is sent replaces the whole value. */
+function changeRoute({ administration }: ConsumersContext): Route {
+  return defineRoute({
+    ...one,
+    method: 'PATCH',
+    operationId: 'updateConsumer',
+    summary: 'Change a consumer',
+    description: 'Each field that is sent replaces the whole value. Valid at once, on every replica.',
+    permission: { resource: 'consumers', action: 'write' },
+    conditional: 'If-Match',
+    request: {
+      params: idParams,
+      body: Type.Object(
+        {
+          name: Type.Optional(requested.name),
+          permissions: Type.Optional(requested.permissions),
+          certificateFingerprints: Type.Optional(requested.certificateFingerprints),
+        },
+        { additionalProperties: false, minProperties: 1 },
+      ),
+    },
+    answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers } },
+    handle: async ({ params, body, headers: { 'if-match': expected } }) =>
+      consumerAnswer(
+        await administration.change(params.id, body, (consumer) => requireTag(expected, consumer)),
+      ),
+  });
+}
+
+/** Revokes a consumer. Without If-Match its record is not read, so that a broken one can be deleted too. */
+function removeRoute({ administration }: ConsumersContext): Route {
+  return defineRoute({
+    ...one,
+    method: 'DELETE',
+    operationId: 'deleteConsumer',
+    summary: 'Revoke a consumer',
+    description: 'Deletes the consumer: all its pairs are refused at once, on every replica.',
+    permission: { resource: 'consumers', action: 'delete' },
+    conditional: 'If-Match',
+    request: { params: idParams },
+    answers: { 204: { description: 'The consumer is gone.' } },
+    async handle({ params, headers: { 'if-match': expected } }) {
+      const check = (consumer: Consumer) => requireTag(expected, consumer);
+      await administration.revoke(params.id, expected === undefined ? undefined : check);
+      return { status: 204 };
+    },
+  });
+}
+
+/** Gives a consumer a new pair, while the old one stays valid for the grace window. */
+function rotateRoute({ administration }: ConsumersContext): Route {
+  return defineRoute({
+    ...one,
+    path: `${one.path}/rotate`,
+    method: 'POST',
+    operationId: 'rotateConsumer',
+    summary: "Rotate a consumer's credentials",
+    description:
+      'Makes a new pair, whose secret is shown this one time. Every pair that is active becomes rotated and stays valid ' +
+      'for the grace window; a pair rotated earlier keeps its expiry or takes the new one, whichever is earlier. ' +
+      'Without a body the grace window is that of the settings.',
+    permission: { resource: 'consumers', action: 'write' },
+    request: { params: idParams, body: rotationBody },
+    bodyOptional: true,
+    answers: { 200: { description: 'The new pair is valid.', schema: rotation } },
+    handle: async ({ params, body }) =>
+      json(200, await administration.rotate(params.id, body.graceWindowHours)),
+  });
+}
+
+function requireTag(ifMatch: string | undefined, consumer: Consumer): void {
+  requireMatch(ifMatch, consumerAnswer(consumer).headers.etag);
+}
+
+/** A consumer as an answer, with the entity tag of what it shows. */
+function consumerAnswer(consumer: Consumer) {
+  const body = JSON.stringify(viewOfConsumer(consumer, Date.now()));
+  return { status: 200, body, headers: { etag: entityTag(body) } };
+}

@@ -1,0 +1,208 @@
+import { type Static, Type } from 'typebox';
+import type { Call } from '../../../base/call.ts';
+import { Problem } from '../../../base/problem.ts';
+import type { ProblemCode } from '../../../base/problems.ts';
+import { longestDetails } from '../../../reservations/booking-order.ts';
+import type { NewReservation, Reservations } from '../../../reservations/reservations.ts';
+import { readDetails } from '../../../resources/field-values.ts';
+import { booking } from '../../../resources/quotes-and-bookings.ts';
+import type { Records } from '../../../resources/records.ts';
+import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
+import { patterns } from '../../pipeline/formats.ts';
+import { readTime } from '../../pipeline/read-time.ts';
+import { defineRoute, type Route } from '../../route.ts';
+import { crmProblems, tagHeader } from '../records/context.ts';
+import { idParams, reservationSchema, tableFields, viewAnswer } from './schemas.ts';
+
+const { fields } = booking;
+const defaultMinutes = 90;
+const line = (maxLength: number, description: string, example: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: patterns.notBlank.source,
+    format: 'text',
+    description,
+    examples: [example],
+  });
+const name = (description: string, example: string) => line(40, description, example);
+const identifier = (description: string, example: string) => line(255, description, example);
+
+const requestBody = Type.Object(
+  {
+    trip_id: fields.trip_id.schema,
+    member_id: fields.member_id.schema,
+    name: fields.name.schema,
+    dining: Type.Object(
+      {
+        merchant_id: identifier('The restaurant, as the partner calls it.', 'casa-olivo-7'),
+        service_id: identifier('What is booked there.', 'table'),
+        start_at: tableFields.startAt,
+        party_size: tableFields.partySize,
+        duration_minutes: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 1440,
+            default: defaultMinutes,
+            description: 'How long the table is kept.',
+            examples: [defaultMinutes],
+          }),
+        ),
+        guest: Type.Object(
+          {
+            given_name: name('Given name.', 'Inés'),
+            family_name: name('Family name.', 'Marín'),
+            email: Type.String({
+              format: 'email',
+              maxLength: 254,
+              description: 'Where the partner writes to.',
+              examples: ['ines.marin@example.com'],
+            }),
+            phone: Type.String({
+              pattern: patterns.phone.source,
+              maxLength: 16,
+              description: 'Telephone number: + and digits, with the country code.',
+              examples: ['+34952555010'],
+            }),
+          },
+          { additionalProperties: false, description: 'In whose name the table is.' },
+        ),
+      },
+      { additionalProperties: false, description: 'The table that is wanted.' },
+    ),
+    details: Type.Optional(fields.details.schema),
+  },
+  { additionalProperties: false, title: 'NewReservation' },
+);
+
+/** Codes of every operation that calls the partner. */
+const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 'partner_timeout'];
+
+const all = { path: '/v1/reservations', tag: 'reservations' } as const;
+const one = { ...all, path: `${all.path}/:id` } as const;
+
+/** The operations on reservations, in the order of the documentation. */
+export function reservationRoutes(reservations: Reservations, records: Records): Route[] {
+  return [createRoute(reservations, records), readRoute(reservations), cancelRoute(reservations)];
+}
+
+/** Books a table and notes it in the CRM, or does neither. */
+function createRoute(reservations: Reservations, records: Records): Route {
+  return defineRoute({
+    ...all,
+    method: 'POST',
+    operationId: 'createReservation',
+    summary: 'Book a table and note it in the CRM',
+    description:
+      'Makes the CRM booking, books the table, and writes the outcome to the CRM booking. Where the partner refuses, ' +
+      'nothing is left behind. A partner that decides later leaves the reservation `pending`; read it again. After a ' +
+      '5xx the service may go on by itself: send the same request with the same Idempotency-Key to learn how it ended.',
+    permission: { resource: 'bookings', action: 'write' },
+    idempotencyKey: 'required',
+    request: { body: requestBody },
+    answers: {
+      201: {
+        description: 'The table is booked, or waits for the partner (`pending`), and the CRM knows of it.',
+        schema: reservationSchema,
+        headers: { ...tagHeader, Location: 'Where the reservation can be read.' },
+      },
+    },
+    problems: [
+      'member_not_found',
+      'details_too_large',
+      'crm_rejected',
+      'partner_rejected',
+      'conflict',
+      'not_found',
+      ...crmProblems,
+      ...partnerProblems,
+    ],
+    prepare: (body, bodyText) => readOrder(body, bodyText, reservations.partner),
+    admit: (call) => records.admit(call),
+    handle: ({ prepared, call, claim }) => reservations.create(prepared, claim, call),
+  });
+}
+
+/** Reads a reservation with the current state of table and booking. */
+function readRoute(reservations: Reservations): Route {
+  return defineRoute({
+    ...one,
+    method: 'GET',
+    operationId: 'getReservation',
+    summary: 'Read a reservation',
+    description:
+      'Asks the partner and the CRM how their parts stand. A part that cannot be asked has the status `unknown`.',
+    permission: { resource: 'bookings', action: 'read' },
+    idempotencyKey: 'ignored',
+    conditional: 'If-None-Match',
+    request: { params: idParams },
+    answers: {
+      200: { description: 'The reservation.', schema: reservationSchema, headers: tagHeader },
+      304: { description: 'It is still as If-None-Match names it.', headers: tagHeader },
+    },
+    problems: ['not_found', 'store_unavailable'],
+    handle: async ({ params, headers, call }) =>
+      unlessNotModified(headers['if-none-match'], await read(reservations, params.id.toLowerCase(), call)),
+  });
+}
+
+/** Cancels the table, then its booking. */
+function cancelRoute(reservations: Reservations): Route {
+  return defineRoute({
+    ...one,
+    method: 'DELETE',
+    operationId: 'cancelReservation',
+    summary: 'Cancel a reservation',
+    description:
+      'Cancels the table, and then notes it in the CRM. Where the partner refuses, nothing changes and the answer is ' +
+      '409. A reservation that is cancelled already is answered in the same way; it can still be read.',
+    permission: { resource: 'bookings', action: 'delete' },
+    idempotencyKey: 'required',
+    conditional: 'If-Match',
+    request: { params: idParams },
+    answers: { 204: { description: 'Table and booking are cancelled.' } },
+    problems: ['not_found', 'conflict', 'crm_rejected', ...crmProblems, ...partnerProblems],
+    async handle({ params, headers: { 'if-match': expected }, call, claim }) {
+      const id = params.id.toLowerCase();
+      // An earlier run under this claim may have changed it already.
+      if (expected !== undefined && !claim.continued)
+        requireMatch(expected, (await read(reservations, id, call)).headers.etag);
+      return reservations.cancel(id, claim, call);
+    },
+  });
+}
+
+async function read(reservations: Reservations, id: string, call: Call) {
+  const view = await reservations.read(id, call);
+  if (!view) throw new Problem('not_found', 'There is no reservation with this id.');
+  return viewAnswer(200, view);
+}
+
+function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: string): NewReservation {
+  const { guest, ...table } = body.dining;
+  const order = {
+    tripId: body.trip_id.toLowerCase(),
+    name: body.name,
+    table: {
+      memberId: body.member_id.toLowerCase(),
+      merchantId: table.merchant_id,
+      serviceId: table.service_id,
+      startAt: readTime(table.start_at, ['dining', 'start_at']).toISOString(),
+      partySize: table.party_size,
+      durationMinutes: table.duration_minutes ?? defaultMinutes,
+      guest: {
+        givenName: guest.given_name,
+        familyName: guest.family_name,
+        email: guest.email,
+        phone: guest.phone,
+      },
+    },
+  };
+  const details = body.details && readDetails(bodyText, ['details'], fields.details);
+  const { length, maxLength, fits } = longestDetails(order, details, partner);
+  if (fits) return { order, details };
+  const message = `take up to ${length} characters together with the table; the CRM holds at most ${maxLength}`;
+  throw new Problem('details_too_large', `The details ${message}.`, {
+    errors: [{ pointer: '#/details', message }],
+  });
+}

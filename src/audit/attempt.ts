@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto';
+
+/** How an attempt to authenticate ended. */
+export const attemptResults = [
+  'accepted',
+  'missing',
+  'unknown_key',
+  'wrong_secret',
+  'expired',
+  'revoked',
+  'certificate',
+  'permission_denied',
+] as const;
+
+export type AttemptResult = (typeof attemptResults)[number];
+
+/** One attempt, accepted or not; never holds a key or a secret. */
+export interface Attempt {
+  /** Null only when the key is unknown. */
+  consumer_id: string | null;
+  /** Method and route pattern, e.g. `GET /v1/quotes/:id`. */
+  endpoint: string;
+  result: AttemptResult;
+  /** RFC 3339 UTC with milliseconds. */
+  timestamp: string;
+  request_id: string;
+  /**
+   * The caller's address, of IPv6 the first 64 bits, where it has failed more often than it may: such attempts are
+   * stored as sums.
+   */
+  overLimitFrom?: string | undefined;
+}
+
+/** Where attempts go. Recording never fails and never waits: a request does not depend on it. */
+export interface AttemptRecorder {
+  record(attempt: Attempt): void;
+}
+
+const counterSize = 4096;
+
+/**
+ * Makes ids for attempts: UUIDs of version 7 (RFC 9562 section 5.7), whose order is that of time. A
+ * counter follows the milliseconds, and then random bits of this process.
+ */
+export function createAttemptIds(): (timestamp: string) => string {
+  const node = randomBytes(8);
+  // The two bits of the variant.
+  node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
+  const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;
+  let counter = 0;
+  let moment = '';
+  let head = '';
+  return (timestamp) => {
+    counter = (counter + 1) % counterSize;
+    if (timestamp !== moment) {
+      moment = timestamp;
+      head = headOf(Date.parse(timestamp));
+    }
+    return `${head}-7${counter.toString(16).padStart(3, '0')}-${tail}`;
+  };
+}
+
+/** An id that is not after any of this moment, and after all of earlier ones; milliseconds since 1970. */
+export function firstAttemptIdOf(ms: number): string {
+  return `${headOf(Math.max(0, ms))}-0000-0000-000000000000`;
+}
+
+function headOf(ms: number): string {
+  const hex = ms.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}

@@ -1,0 +1,49 @@
+import { coalesce } from './coalesce.ts';
+
+/** How often each replica checks: work of a dead process is due once its lease is over. */
+const pollMs = 2000;
+
+export interface PollOptions {
+  /** The kind of work, for the log. */
+  what: string;
+  /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
+  check: (stopping: AbortSignal) => Promise<void>;
+  log: { warn(details: object, message: string): void };
+}
+
+export interface Polling extends AsyncDisposable {
+  /** Checks soon, without waiting for the next time. */
+  wake(): void;
+}
+
+/**
+ * Checks the database for due work every two seconds, in this process: pg-boss works by the minute. One check at a time;
+ * disposal waits for the one that runs.
+ */
+export function startPolling({ what, check, log }: PollOptions): Polling {
+  const stop = new AbortController();
+  let isFailing = false;
+
+  const poll = coalesce(async () => {
+    if (stop.signal.aborted) return;
+    try {
+      await check(stop.signal);
+      isFailing = false;
+    } catch (err) {
+      // Once, not every two seconds while the database is unavailable.
+      if (!isFailing) log.warn({ err }, `could not look for ${what}`);
+      isFailing = true;
+    }
+  });
+
+  const timer = setInterval(() => void poll(), pollMs);
+  return {
+    wake: () => void poll(),
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      clearInterval(timer);
+      // Waits for the one under way, if there is one.
+      await poll();
+    },
+  };
+}

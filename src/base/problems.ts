@@ -1,0 +1,320 @@
+/** What all problems with one code have in common. */
+interface ProblemKind {
+  status: number;
+  title: string;
+  /** What happened, and whether anything was done; for the page that `type` leads to. */
+  meaning: string;
+  /** What the caller should do, and whether a repeat helps. */
+  advice: string;
+  /**
+   * One occurrence, as an answer shows it. A problem whose example has `retryAfter` is documented with the header
+   * Retry-After.
+   */
+  example: { detail: string; facts?: ProblemFacts };
+}
+
+/** Where in the request a fault lies, and what to do about it: a JSON Pointer as URI fragment, or a name. */
+export type Fault =
+  | { pointer: string; message: string }
+  | { parameter: string; message: string }
+  | { header: string; message: string };
+
+export interface ProblemFacts {
+  /** Where HTTP has a status of its own for a request that did not come whole: 408, 431. */
+  status?: number;
+  errors?: Fault[];
+  required?: { resource: string; action: string };
+  /** Seconds after which a repeat may help. */
+  retryAfter?: number;
+  /** A write was sent, and it is unknown whether it took effect. */
+  outcomeUnknown?: boolean;
+  /** The External ID of the record that such a write would have made. */
+  externalId?: string;
+  /** The partner's own word for its refusal; shown as `cause`. */
+  partnerCause?: string;
+  /** Methods that the path does answer, for 405. */
+  allow?: string[];
+  /** What happened inside; logged, never sent. */
+  cause?: unknown;
+}
+
+const unknownOutcome =
+  'If `detail` says that the outcome is unknown, a write may have been executed; otherwise nothing was changed.';
+
+/**
+ * Every error that the service can answer with: schema, reference pages and examples follow from this table. A code is
+ * only ever added or retired, never given another meaning.
+ */
+export const problems = {
+  invalid_request: {
+    status: 400,
+    title: 'The request is not valid',
+    meaning: 'A part of the request does not fit what the operation takes. Nothing was changed.',
+    advice: 'Fix what `errors` names and send the request again.',
+    example: {
+      detail: 'The body is not valid: #/trip_id must be a UUID.',
+      facts: { errors: [{ pointer: '#/trip_id', message: 'must be a UUID' }] },
+    },
+  },
+  malformed_json: {
+    status: 400,
+    title: 'The body is not JSON',
+    meaning: 'The body is missing, or it is not one JSON value in UTF-8. Nothing was changed.',
+    advice: 'Send one JSON value in UTF-8. `detail` names the place of the fault.',
+    example: { detail: 'The body is not JSON: the fault is at position 17 (line 1 column 18).' },
+  },
+  idempotency_key_missing: {
+    status: 400,
+    title: 'The Idempotency-Key header is missing',
+    meaning: 'This operation writes, and every write needs a key. Nothing was changed.',
+    advice: 'Send an Idempotency-Key header with a new UUID.',
+    example: {
+      detail:
+        'The Idempotency-Key header is missing; send a new UUID with each new write, and the same one when you repeat it.',
+      facts: { errors: [{ header: 'Idempotency-Key', message: 'is missing' }] },
+    },
+  },
+  idempotency_key_invalid: {
+    status: 400,
+    title: 'The Idempotency-Key header is not a UUID',
+    meaning: 'The key has another form than a UUID. Nothing was changed.',
+    advice: 'Send one UUID, bare or in double quotes.',
+    example: {
+      detail: 'The Idempotency-Key header must be one UUID, bare or in double quotes.',
+      facts: {
+        errors: [{ header: 'Idempotency-Key', message: 'must be one UUID, bare or in double quotes' }],
+      },
+    },
+  },
+  invalid_cursor: {
+    status: 400,
+    title: 'The cursor is not valid for this list',
+    meaning:
+      'The cursor was changed, or it belongs to another list or to other filters. Nothing was changed.',
+    advice: 'Start the list again without `cursor`, with the same filters on every page.',
+    example: {
+      detail:
+        'The cursor is not a cursor of this list with these filters; take next_cursor of the page before.',
+      facts: {
+        errors: [{ parameter: 'cursor', message: 'is not a cursor of this list with these filters' }],
+      },
+    },
+  },
+  invalid_credentials: {
+    status: 401,
+    title: 'The credentials are missing or not valid',
+    meaning:
+      'No valid API key and secret came with the request, or the signature of a webhook is wrong. ' +
+      'The answer is the same for every reason; the operator finds the reason by the request id. Nothing was changed.',
+    advice:
+      'Check both headers. Do not repeat: the same credentials get the same answer until somebody changes them.',
+    example: { detail: 'Send valid credentials in the headers x-api-key and x-api-secret.' },
+  },
+  permission_denied: {
+    status: 403,
+    title: 'The credentials lack a permission',
+    meaning: 'The credentials are valid, but they may not do this. Nothing was changed.',
+    advice: 'Ask the operator for the permission that `required` names.',
+    example: {
+      detail: 'These credentials lack the permission bookings:write.',
+      facts: { required: { resource: 'bookings', action: 'write' } },
+    },
+  },
+  not_found: {
+    status: 404,
+    title: 'There is nothing here',
+    meaning: 'There is no such path, or no record with this id. Nothing was changed.',
+    advice: 'Check the path and the id. A record that existed has been deleted.',
+    example: { detail: 'There is no quote with this id.' },
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'The method is not allowed here',
+    meaning: 'The path exists, but not with this method. Nothing was changed.',
+    advice: 'Use one of the methods in the Allow header.',
+    example: { detail: 'PUT is not allowed here.' },
+  },
+  idempotency_in_progress: {
+    status: 409,
+    title: 'The first request with this key is still running',
+    meaning: 'An earlier request with the same Idempotency-Key has not ended yet. This one did nothing.',
+    advice: 'Wait as long as Retry-After says and send the same request with the same key.',
+    example: {
+      detail: 'The first request with this key is still running; send the same request again a little later.',
+      facts: { retryAfter: 1 },
+    },
+  },
+  conflict: {
+    status: 409,
+    title: 'The request conflicts with the state of the record',
+    meaning:
+      'The record is in a state that does not allow this. `detail` says why. This request changed nothing.',
+    advice: 'Read the record again and decide again.',
+    example: {
+      detail:
+        'The record was changed by somebody else while this change was interrupted. Read it and decide again.',
+    },
+  },
+  precondition_failed: {
+    status: 412,
+    title: 'The record is not in the state that If-Match asks for',
+    meaning: 'The record has changed since you read it. Nothing was changed.',
+    advice: 'Read the record again, and send the change with its new ETag and a new key.',
+    example: { detail: 'The record has changed since the state that If-Match names; read it again.' },
+  },
+  payload_too_large: {
+    status: 413,
+    title: 'The body is too large',
+    meaning: 'The body has more bytes than the operation takes. Nothing was changed.',
+    advice: 'Send at most 1 MiB (1,048,576 bytes), and 64 KiB (65,536 bytes) as a webhook.',
+    example: { detail: 'The body is larger than 1048576 bytes.' },
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'The content type is not supported',
+    meaning: 'The body is not declared as JSON. Nothing was changed.',
+    advice: 'Send `Content-Type: application/json`.',
+    example: { detail: 'Send the body as JSON, with Content-Type: application/json.' },
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'The Idempotency-Key was used for another request',
+    meaning:
+      'The key came with another method, path, If-Match or body before. The earlier request stands; this one did nothing.',
+    advice: 'Take a new key for a new request. To repeat a request, send it byte for byte as it was.',
+    example: {
+      detail: 'This Idempotency-Key was used for another request; take a new one.',
+      facts: { errors: [{ header: 'Idempotency-Key', message: 'was used for another request' }] },
+    },
+  },
+  member_not_found: {
+    status: 422,
+    title: 'The member does not exist',
+    meaning: 'The CRM has no member with the External ID in `member_id`. Nothing was changed.',
+    advice:
+      "Check the member's External ID; the member must exist in the CRM. Then send the request with a new key, if with any.",
+    example: {
+      detail: 'The CRM has no member with this id.',
+      facts: { errors: [{ pointer: '#/member_id', message: 'is not the id of a member' }] },
+    },
+  },
+  details_too_large: {
+    status: 422,
+    title: 'The details are too large for the CRM',
+    meaning: 'The text of `details` is longer than the field that the CRM has for it. Nothing was changed.',
+    advice: 'Shorten the details to what `detail` says the CRM holds.',
+    example: {
+      detail:
+        'The details take 140312 characters without insignificant white space; the CRM holds at most 131072.',
+      facts: {
+        errors: [{ pointer: '#/details', message: 'take 140312 characters; the CRM holds at most 131072' }],
+      },
+    },
+  },
+  crm_rejected: {
+    status: 422,
+    title: 'The CRM refused the record',
+    meaning: 'A rule of the CRM does not allow the record as it was sent. Nothing was changed.',
+    advice:
+      "Fix what `errors` names, and take a new key, if any. The rule is the CRM's; its administrator knows it.",
+    example: {
+      detail: 'The CRM refused the record: The trip is closed.',
+      facts: { errors: [{ pointer: '#/trip_id', message: 'The trip is closed' }] },
+    },
+  },
+  partner_rejected: {
+    status: 422,
+    title: 'The partner refused the reservation',
+    meaning: 'The dining partner does not give this table. What was made for it in the CRM is taken back.',
+    advice: 'Read `cause`, and offer the guest something else.',
+    example: {
+      detail: 'The dining partner refused the table: SLOT_UNAVAILABLE.',
+      facts: { partnerCause: 'SLOT_UNAVAILABLE' },
+    },
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    meaning: 'More requests came than the limit allows. Nothing was changed.',
+    advice: 'Wait as long as Retry-After says, and send less.',
+    example: {
+      detail: 'There were too many requests with these credentials.',
+      facts: { retryAfter: 12 },
+    },
+  },
+  internal_error: {
+    status: 500,
+    title: 'Something went wrong in the service',
+    meaning: 'The service has a fault. A write may have been executed.',
+    advice: 'Tell the operator the `request_id`. With an Idempotency-Key the same request may be sent again.',
+    example: { detail: 'The service made an error. It is logged under the request id.' },
+  },
+  crm_error: {
+    status: 502,
+    title: 'The CRM gave an answer that the service cannot use',
+    meaning: `The CRM answered, but not as it should: a permission or a field may be missing there. ${unknownOutcome}`,
+    advice:
+      'Tell the operator the `request_id`: the CRM needs a check. If `detail` says that the outcome is unknown, do what it says.',
+    example: { detail: 'The CRM gave an answer that the service cannot use.' },
+  },
+  partner_error: {
+    status: 502,
+    title: 'The partner gave an answer that the service cannot use',
+    meaning: `The dining partner answered, but not as it should. ${unknownOutcome}`,
+    advice: 'Tell the operator the `request_id`. With an Idempotency-Key the same request may be sent again.',
+    example: { detail: 'The partner gave an answer that the service cannot use.' },
+  },
+  crm_unavailable: {
+    status: 503,
+    title: 'The CRM is not available',
+    meaning: `The CRM does not answer, or too many requests wait for it. ${unknownOutcome}`,
+    advice:
+      'Wait as long as Retry-After says and send the request again. If `detail` says that the outcome is unknown, do what it says first.',
+    example: { detail: 'The CRM is not available.', facts: { retryAfter: 5 } },
+  },
+  crm_quota_exhausted: {
+    status: 503,
+    title: 'The quota of CRM calls is used up',
+    meaning: 'The CRM allows so many calls a day, and they are used up. Nothing was changed.',
+    advice: 'Wait as long as Retry-After says. The operator can raise the quota or see who uses it up.',
+    example: { detail: "The CRM's daily quota of calls is used up.", facts: { retryAfter: 900 } },
+  },
+  partner_unavailable: {
+    status: 503,
+    title: 'The partner is not available',
+    meaning: `The dining partner does not answer. ${unknownOutcome}`,
+    advice: 'Wait as long as Retry-After says and send the same request with the same key.',
+    example: { detail: 'The partner is not available.', facts: { retryAfter: 5 } },
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'The database is not available',
+    meaning: `The database that remembers Idempotency-Keys does not answer. ${unknownOutcome}`,
+    advice: 'Wait as long as Retry-After says and send the same request with the same key.',
+    example: { detail: 'The database is not available.', facts: { retryAfter: 5 } },
+  },
+  secrets_unavailable: {
+    status: 503,
+    title: 'The secrets manager is not available',
+    meaning: 'The place where credentials are kept does not answer. Nothing was changed.',
+    advice: 'Wait as long as Retry-After says and send the request again.',
+    example: { detail: 'The secrets manager is not available.', facts: { retryAfter: 5 } },
+  },
+  crm_timeout: {
+    status: 504,
+    title: 'The CRM did not answer in time',
+    meaning: `A call to the CRM took too long. ${unknownOutcome}`,
+    advice:
+      'Send the request again later. If `detail` says that the outcome is unknown, do what it says first.',
+    example: { detail: 'The CRM did not answer in time.', facts: { outcomeUnknown: true } },
+  },
+  partner_timeout: {
+    status: 504,
+    title: 'The partner did not answer in time',
+    meaning: `A call to the dining partner took too long. ${unknownOutcome}`,
+    advice: 'Send the same request with the same key.',
+    example: { detail: 'The partner did not answer in time.', facts: { outcomeUnknown: true } },
+  },
+} as const satisfies Record<string, ProblemKind>;
+
+export type ProblemCode = keyof typeof problems;

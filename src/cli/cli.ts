@@ -1,0 +1,57 @@
+import { Command } from 'commander';
+import { loadSettings } from '../settings/settings.ts';
+import { migrate } from '../store/migrate.ts';
+import { version } from '../version.ts';
+import { openConsumers, registerConsumerCommands } from './consumer.ts';
+import { runDoctor } from './doctor.ts';
+import { registerMemberCommands } from './member.ts';
+import { registerReservationCommands } from './reservation.ts';
+import { serve } from './serve.ts';
+import { openDatabase } from './stores.ts';
+import { registerWebhookCommands } from './webhook.ts';
+
+/** Every command of the program. */
+export function createProgram(): Command {
+  const program = new Command('handoff')
+    .description('Handoff Gateway: hands search results off to the CRM and serves its records to partners')
+    .version(version)
+    .option('--config <file>', 'configuration file (handoff.config.json if there is one)');
+  const configFile = () => program.opts<{ config?: string }>().config;
+
+  program
+    .command('serve')
+    .description('run the service')
+    .action(() => serve(configFile()));
+  program
+    .command('migrate')
+    .description('bring the schema of the database up to date')
+    .action(() => migrateDatabase(configFile()));
+  program
+    .command('doctor')
+    .description('check every configured part, and say what to fix')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
+  registerConsumerCommands(program, (opened) => openConsumers(configFile(), opened));
+  registerReservationCommands(program, configFile);
+  registerWebhookCommands(program, configFile);
+  registerMemberCommands(program, configFile);
+  return program;
+}
+
+/** Runs the command line. A failure is one message on standard error, with an exit code that is not 0. */
+export async function runCommandLine(args: readonly string[]): Promise<void> {
+  try {
+    await createProgram().parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+/** Applies the migrations that the database does not have; the service does the same when it starts. */
+async function migrateDatabase(configFile: string | undefined): Promise<void> {
+  const settings = loadSettings(process.env, configFile);
+  await using opened = new AsyncDisposableStack();
+  await migrate(await openDatabase(settings, opened, 'handoff migrate'));
+  process.stdout.write('The schema of the database is up to date.\n');
+}

@@ -1,0 +1,68 @@
+import type { Command } from 'commander';
+import { loadSettings } from '../settings/settings.ts';
+import type { Settings } from '../settings/table.ts';
+import type { Database } from '../store/database.ts';
+import { openMigratedDatabase } from './stores.ts';
+
+/** The path of `--config`, once the command line is parsed. */
+export type ConfigFile = () => string | undefined;
+
+/** Exit codes: the thing that was asked for does not exist, or the input is wrong. */
+export const exitNotFound = 1;
+export const exitBadInput = 2;
+
+export class CommandFailed extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** Runs the work; `CommandFailed` ends the process with its message and exit code. */
+export async function runCommand(command: Command, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    command.error(`error: ${error.message}`, { exitCode: error.exitCode });
+  }
+}
+
+/** Runs the work on the database of the settings, and closes it. `purpose`: as in `openDatabase`. */
+export async function withDatabase<T>(
+  configFile: ConfigFile,
+  purpose: string,
+  work: (database: Database, settings: Settings, opened: AsyncDisposableStack) => Promise<T>,
+): Promise<T> {
+  await using opened = new AsyncDisposableStack();
+  const settings = loadSettings(process.env, configFile());
+  return await work(await openMigratedDatabase(settings, opened, purpose), settings, opened);
+}
+
+/** The option's value, which must be one of `choices` where it is set. Throws `CommandFailed`. */
+export function checkChoice<T extends string>(
+  option: string,
+  choices: readonly T[],
+  text: string | undefined,
+): T | undefined {
+  const choice = choices.find((one) => one === text);
+  if (text === undefined || choice !== undefined) return choice;
+  throw new CommandFailed(
+    `${option} ${JSON.stringify(text)} is not one of ${choices.join(', ')}.`,
+    exitBadInput,
+  );
+}
+
+/** Prints a result for machines or for people. */
+export function print<T>(asJson: true | undefined, value: T, show: (value: T) => string): void {
+  process.stdout.write(`${asJson ? JSON.stringify(value) : show(value)}\n`);
+}
+
+/** Rows as aligned columns. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+  return rows.map((row) => line(row).join('  ').trimEnd()).join('\n');
+}

@@ -1,0 +1,110 @@
+import type { Command } from 'commander';
+import { isUuid } from '../base/uuid.ts';
+import { ClaimsTable } from '../idempotency/claims-table.ts';
+import { forgetMember } from '../member-cache/member-cache.ts';
+import { type ErasedPlan, PlansTable } from '../reservations/plans-table.ts';
+import { EventsTable } from '../webhooks/events-table.ts';
+import { CommandFailed, type ConfigFile, exitBadInput, print, runCommand, withDatabase } from './command.ts';
+import { connectRedis } from './stores.ts';
+
+/** The data of a member that was erased, and the reservations that were not. */
+interface Forgotten {
+  member_id: string;
+  /** Places in Redis; null where none is configured, too. */
+  cached_members: number | null;
+  stored_answers: number | null;
+  webhooks: number | null;
+  /** Ids. */
+  reservations: string[] | null;
+  /** Reservations that are not finished, and so still need their data. */
+  not_erased: Pick<ErasedPlan, 'id' | 'status' | 'state'>[];
+  /** The parts above that are null because they failed; of each, some may be erased. */
+  failed: { part: string; message: string }[];
+}
+
+/**
+ * Adds `member forget EXTERNAL_ID`, which works on the database and Redis beside a running service; the embedded database
+ * is its service's alone. What is no External ID ends the process with code 2, a part that failed or a reservation that
+ * could not be erased with code 1.
+ */
+export function registerMemberCommands(program: Command, configFile: ConfigFile): void {
+  const group = program.command('member').description("members' personal data in the gateway");
+  group
+    .command('forget')
+    .description("erase one member's personal data from the database and Redis; the CRM is not touched")
+    .argument('<external-id>', 'External ID of the member, a UUID')
+    .option('--json', 'print JSON')
+    .action((externalId: string, options: { json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        if (!isUuid(externalId)) {
+          const message = `${JSON.stringify(externalId)} is not the External ID of a member, which is a UUID.`;
+          throw new CommandFailed(message, exitBadInput);
+        }
+        const forgotten = await forget(configFile, externalId.toLowerCase());
+        print(options.json, forgotten, show);
+        if (forgotten.not_erased.length + forgotten.failed.length > 0) process.exitCode = 1;
+      }),
+    );
+}
+
+/** Executes each part, even if another fails; what is erased stays erased, and another run erases the rest. */
+function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
+  return withDatabase(configFile, 'handoff member', async (database, settings, opened) => {
+    const { redisUrl, idempotencyRetentionHours } = settings;
+    const failed: Forgotten['failed'] = [];
+    const attempt = <T>(part: keyof Forgotten, work: () => Promise<T>) =>
+      work().catch((error: Error) => {
+        failed.push({ part, message: error.message });
+        return null;
+      });
+    const cached = await attempt('cached_members', async () =>
+      redisUrl === undefined ? null : forgetMember(await connectRedis(redisUrl, opened), memberId),
+    );
+    const plans = await attempt('reservations', () => new PlansTable(database).eraseMember(memberId));
+    const isErased = (plan: ErasedPlan) => plan.is_erased;
+    return {
+      member_id: memberId,
+      cached_members: cached,
+      stored_answers: await attempt('stored_answers', () =>
+        new ClaimsTable(database, idempotencyRetentionHours).eraseMember(memberId),
+      ),
+      webhooks: await attempt('webhooks', () => new EventsTable(database).eraseMember(memberId)),
+      reservations: plans && plans.filter(isErased).map(({ id }) => id),
+      not_erased: (plans ?? [])
+        .filter((plan) => !isErased(plan))
+        .map(({ id, status, state }) => ({ id, status, state })),
+      failed,
+    };
+  });
+}
+
+function show(forgotten: Forgotten): string {
+  const {
+    member_id: id,
+    cached_members,
+    stored_answers,
+    webhooks,
+    reservations,
+    not_erased,
+    failed,
+  } = forgotten;
+  const erased = [
+    ['cached members', cached_members],
+    ['stored answers', stored_answers],
+    ['reservations', reservations && reservations.length],
+    ['webhooks', webhooks],
+  ] as const;
+  const isFound = erased.some(([, count]) => count);
+  const counts = erased.map(([what, count]) => `${what.padEnd(16)}${count ?? 0}`);
+  return [
+    ...(isFound
+      ? [`Erased of the member ${id}:`, ...counts]
+      : [`Nothing to erase was found of the member ${id}.`]),
+    ...not_erased.map(
+      (plan) =>
+        `Not erased: the reservation ${plan.id} is still in progress (${plan.status}, ${plan.state}). Cancel it, or wait, and run this again.`,
+    ),
+    ...failed.map(({ part, message }) => `Failed: ${part.replace('_', ' ')}: ${message} Run this again.`),
+    'The CRM, the dining partner and the logs are not touched.',
+  ].join('\n');
+}

@@ -1,0 +1,53 @@
+import type { App } from '../app.ts';
+import type { Log } from '../observability/log.ts';
+import type { Settings } from '../settings/table.ts';
+
+/** npm repeats a signal that the terminal has sent too: the same one within this time is no second signal. */
+const sameSignalMs = 200;
+
+/** Calls `first` at the first SIGTERM or SIGINT; a second one calls `atOnce` and ends the process with code 1. */
+export function onSignals(first: (signal: NodeJS.Signals) => void, atOnce: () => void = () => {}): void {
+  let firstAt: number | undefined;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (firstAt === undefined) {
+        firstAt = performance.now();
+        first(signal);
+      } else if (performance.now() - firstAt > sameSignalMs) {
+        atOnce();
+        process.exit(1);
+      }
+    });
+  }
+}
+
+/** Ends the process when the time of a stop is over, whatever is still running. */
+export function endAtTheLatest(
+  { drainSeconds, shutdownSeconds }: Settings,
+  cutOff: () => void = () => {},
+): void {
+  const end = () => {
+    cutOff();
+    process.exit(1);
+  };
+  setTimeout(end, Math.max(shutdownSeconds, drainSeconds + 1) * 1000).unref();
+}
+
+/** Stops the app and ends the process: 0 when everything was closed in time, else 1. */
+export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: Log): void {
+  endAtTheLatest(settings);
+  app.close().then(
+    () => process.exit(0),
+    (error: unknown) => {
+      log.error({ err: error }, 'the stop failed');
+      process.exit(1);
+    },
+  );
+}
+
+/** A port that is in use, in terms of the settings; any other error as it is. */
+export function explainTakenPort(error: unknown): unknown {
+  const { code, port } = error as { code?: string; port?: number };
+  if (code !== 'EADDRINUSE') return error;
+  return new Error(`Port ${port} is in use: choose others with PORT and METRICS_PORT.`, { cause: error });
+}

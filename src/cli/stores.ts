@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lockDataDir } from '../base/file-lock.ts';
+import type { SharedCache } from '../cache/shared-cache.ts';
+import { createLog } from '../observability/log.ts';
+import type { Settings } from '../settings/table.ts';
+import type { Database } from '../store/database.ts';
+import { compareSchema } from '../store/migrate.ts';
+
+/** A Redis that takes longer is left out. */
+const longestConnectMs = 2000;
+
+/**
+ * The database of the settings, closed with `opened`. The embedded one belongs to one process: where a service uses it,
+ * throws `FileLockHeld`, which names it. `purpose`: what this process does, shown to others meanwhile.
+ */
+export async function openDatabase(
+  { databaseUrl, dataDir }: Settings,
+  opened: AsyncDisposableStack,
+  purpose: string,
+): Promise<Database> {
+  // Loaded only where it is used: `handoff serve` would pay for both in memory and time.
+  if (databaseUrl) {
+    const { openPostgres } = await import('../store/postgres.ts');
+    const database = openPostgres({ url: databaseUrl, log: createLog('silent') });
+    opened.defer(() => database.close());
+    return database;
+  }
+  const lock = await lockDataDir(dataDir, purpose);
+  opened.defer(() => lock.release());
+  const { openPglite } = await import('../store/pglite.ts');
+  const database = await openPglite(join(dataDir, 'database'));
+  opened.defer(() => database.close());
+  return database;
+}
+
+/** The same, for commands that need every table as this program knows it. Throws where the schema is older. */
+export async function openMigratedDatabase(
+  settings: Settings,
+  opened: AsyncDisposableStack,
+  purpose: string,
+): Promise<Database> {
+  const database = await openDatabase(settings, opened, purpose);
+  const { missing } = await compareSchema(database);
+  if (missing === 0) return database;
+  throw new Error('The schema of the database is not up to date: run `handoff migrate`, or the service.');
+}
+
+/** The cache in Redis, connected if that is possible within 2 s, and closed with `opened`. */
+export async function connectRedis(url: string, opened: AsyncDisposableStack): Promise<SharedCache> {
+  const { createRedisCache } = await import('../cache/redis.ts');
+  const cache = createRedisCache({ url, log: createLog('silent') });
+  opened.defer(() => cache.close());
+  const isConnected = () =>
+    cache.checkHealth().then(
+      () => true,
+      () => false,
+    );
+  const until = performance.now() + longestConnectMs;
+  while (!(await isConnected()) && performance.now() < until) await sleep(20);
+  return cache;
+}

@@ -1,0 +1,115 @@
+import type { AttemptRecorder } from '../audit/attempt.ts';
+import type { SharedCache } from '../cache/shared-cache.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
+import { type ConsumerAdministration, createConsumerAdministration } from './administration.ts';
+import { type Authenticate, createAuthentication } from './authentication.ts';
+import { type ConsumerStore, createConsumerStore } from './consumer-store.ts';
+import { isConsumerId } from './credentials.ts';
+import { ConsumerDirectory } from './directory.ts';
+import { createKeys, type Keys } from './keys.ts';
+
+export interface ConsumersOptions {
+  secrets: SecretsManager;
+  log: Log;
+  metrics: Pick<Metrics, 'authenticationAttempts' | 'secretsLoadedAt'>;
+  refreshSeconds: number;
+  /** Announces changes to the other replicas; without it they see a change at their next refresh. */
+  cache?: SharedCache | undefined;
+  /** Where attempts are kept, beside the log. */
+  audit?: AttemptRecorder;
+  /** How long a rotated pair stays valid unless a rotation sets another time; a day if left out. */
+  graceWindowHours?: number;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}
+
+/** Everything about consumers, wired up. The caller owns and closes the secrets manager, the cache and the audit. */
+export interface Consumers {
+  directory: ConsumerDirectory;
+  authenticate: Authenticate;
+  attempts: AttemptRecorder;
+  store: ConsumerStore;
+  administration: ConsumerAdministration;
+  keys: Keys;
+  /**
+   * Loads keys and consumers and keeps them up to date. Throws `SecretsUnavailable` (worth another try) and
+   * `KeyUnusable` (needs a person). The store and the administration work without it.
+   */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createConsumers(options: ConsumersOptions): Consumers {
+  const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
+  const keys = createKeys(secrets);
+  const directory = new ConsumerDirectory({ secrets, keys, log, metrics, refreshSeconds, clock });
+  const store = createConsumerStore({ secrets, keys, log, clock });
+  const announce = createAnnounce(cache, log);
+  let unfollow: (() => void) | undefined;
+  return {
+    directory,
+    authenticate: createAuthentication({ directory, keys, clock }),
+    attempts: createAttempts(options),
+    store,
+    administration: createConsumerAdministration({
+      store,
+      directory,
+      keys,
+      announce,
+      graceWindowHours,
+      clock,
+    }),
+    keys,
+    start: async () => {
+      await directory.start();
+      if (cache) unfollow = followAnnouncements(cache, directory);
+    },
+    stop: async () => {
+      unfollow?.();
+      await directory.stop();
+    },
+  };
+}
+
+/** Counts attempts and passes them on to the audit. The request log writes them to the log. */
+function createAttempts({ metrics, audit }: ConsumersOptions): AttemptRecorder {
+  return {
+    record: (attempt) => {
+      metrics.authenticationAttempts.inc({ result: attempt.result });
+      audit?.record(attempt);
+    },
+  };
+}
+
+/** Messages are ids of consumers only: the change itself is in the secrets manager. */
+const channel = 'consumers';
+
+/** Notifies every replica of a changed consumer. Never fails: replicas that miss it see the change at their next refresh. */
+function createAnnounce(cache: SharedCache | undefined, log: Log) {
+  return async (id: string): Promise<void> => {
+    try {
+      await cache?.publish(channel, id);
+    } catch (err) {
+      log.warn({ err, consumer_id: id }, 'a change of a consumer could not be announced to other replicas');
+    }
+  };
+}
+
+/**
+ * Reads a consumer again when another replica has changed it, and everything after each time announcements may have
+ * been missed. Returns a function that stops it.
+ */
+function followAnnouncements(
+  cache: SharedCache,
+  directory: Pick<ConsumerDirectory, 'readAgain' | 'refresh'>,
+): () => void {
+  return cache.subscribe(
+    channel,
+    (id) => {
+      if (isConsumerId(id)) void directory.readAgain(id);
+    },
+    () => void directory.refresh(),
+  );
+}

@@ -1,0 +1,82 @@
+import { failureOf } from '../rest/errors.ts';
+import { CrmFailure } from '../rest/failure.ts';
+import type { CrmAnswer, CrmRequest } from '../rest/request.ts';
+import type { ItemOutcome } from './execute.ts';
+
+/** A part of a Composite call. */
+export type Part = Pick<CrmRequest, 'method' | 'path' | 'body'>;
+
+/**
+ * One metered call that does several things in order (REST Developer Guide, Composite). Without `collateSubrequests`
+ * the CRM may change the order.
+ */
+export function toComposite(dataPath: string, parts: readonly Part[]): Part {
+  const compositeRequest = parts.map(({ method, path, body }, index) => ({
+    method,
+    url: path,
+    referenceId: `part${index}`,
+    ...(body && { body }),
+  }));
+  return {
+    method: 'POST',
+    path: `${dataPath}/composite`,
+    body: { allOrNone: false, collateSubrequests: false, compositeRequest },
+  };
+}
+
+/** The answers to the parts, each with its own status. Throws `CrmFailure` (broken) for another shape. */
+export function readComposite(answer: CrmAnswer, count: number, request: CrmRequest): CrmAnswer[] {
+  const parts = (answer.body as { compositeResponse?: unknown } | undefined)?.compositeResponse;
+  if (!Array.isArray(parts) || parts.length !== count) throw unusable(request);
+  return parts.map((part: Record<string, unknown> | null) => {
+    const status = part?.['httpStatusCode'];
+    if (typeof status !== 'number') throw unusable(request);
+    return { status, headers: {}, body: part?.['body'] ?? undefined };
+  });
+}
+
+/**
+ * The outcomes of a Collections call, which answers 200 even where every item failed: by position, errors named by
+ * `statusCode`. Takes each item's request as if it stood alone. Throws `CrmFailure` for another shape.
+ */
+export function readCollection(
+  answer: CrmAnswer,
+  singles: readonly CrmRequest[],
+  request: CrmRequest,
+): ItemOutcome<Readonly<Record<string, unknown>>>[] {
+  const items = answer.body;
+  if (!Array.isArray(items) || items.length !== singles.length) throw unusable(request);
+  return singles.map((single, index) => {
+    const item = items[index] as Record<string, unknown>;
+    if (item?.['success'] === true) return { result: item };
+    const failure = failureOf({ status: 400, headers: {}, body: item?.['errors'] }, single);
+    // Said of a record that is not there as of one that it refers to; alone, the status tells them apart.
+    const isAmbiguous =
+      failure.kind === 'reference' && failure.facts.error?.code === 'INVALID_CROSS_REFERENCE_KEY';
+    return { failure, ofItem: true, isAmbiguous };
+  });
+}
+
+export function isSuccess({ status }: CrmAnswer): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** An answer without success that stands inside another answer. Throws `CrmFailure`. */
+export function requireSuccess(answer: CrmAnswer, request: CrmRequest): CrmAnswer {
+  if (isSuccess(answer)) return answer;
+  throw failureOf(answer, request);
+}
+
+/** An answer that has not the documented shape. */
+export function unusable({ effect }: Pick<CrmRequest, 'effect'>): CrmFailure {
+  return new CrmFailure('broken', 'an answer has not the expected shape', {
+    status: 200,
+    outcomeUnknown: effect !== 'read',
+  });
+}
+
+/** An identifier of the CRM's own, of 15 or 18 letters and digits. Throws `CrmFailure` (broken) for anything else. */
+export function nativeIdOf(value: unknown, { effect }: Pick<CrmRequest, 'effect'>): string {
+  if (typeof value === 'string' && /^[A-Za-z0-9]{15,18}$/.test(value)) return value;
+  throw unusable({ effect });
+}

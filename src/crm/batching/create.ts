@@ -1,0 +1,66 @@
+import type { FieldValues, StoredRecord } from '../../resources/records.ts';
+import { toCrmFields } from '../mapping/records.ts';
+import type { CrmRequest } from '../rest/request.ts';
+import { nativeIdOf } from './composite.ts';
+import type { ItemOutcome, Operation } from './execute.ts';
+import { byKey, keysQuery, type OperationOptions } from './find.ts';
+import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
+
+export interface Creation {
+  /** In lower case. */
+  externalId: string;
+  values: FieldValues;
+  /** The record is wanted, with what the CRM has put into it. */
+  readBack: boolean;
+}
+
+export interface Created {
+  nativeId: string;
+  /** Undefined where it was not read back. */
+  record?: StoredRecord | undefined;
+}
+
+/** Inserts records that carry their External ID, never upserts: an upsert that comes late would overwrite changes. */
+export function createCreate(options: OperationOptions): Operation<Creation, Created> {
+  const { resource, client, toRecord } = options;
+  return {
+    name: 'create',
+    effect: 'create',
+    size: sizeOf,
+    async execute(items, call, permit) {
+      const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
+      const found = byKey(resource, rows);
+      return items.map(({ readBack, externalId }, index) => {
+        const row = readBack ? found.get(externalId) : undefined;
+        return toCreated(outcomes[index] as Written['outcomes'][number], row && toRecord(row));
+      });
+    },
+  };
+}
+
+function toWrite({ client, resource }: OperationOptions, items: readonly Creation[]): Write {
+  const singles = items.map(
+    ({ values, externalId }): CrmRequest => ({
+      operation: 'create',
+      effect: 'create',
+      method: 'POST',
+      path: `${client.dataPath}/sobjects/${resource.crmObject}`,
+      body: toCrmFields(resource, { ...values, id: externalId }),
+      resource,
+    }),
+  );
+  const keys = items.filter(({ readBack }) => readBack).map(({ externalId }) => externalId);
+  return { singles, readBack: keys.length === 0 ? undefined : keysQuery(resource, keys) };
+}
+
+function toCreated(
+  outcome: Written['outcomes'][number],
+  record: StoredRecord | undefined,
+): ItemOutcome<Created> {
+  if ('result' in outcome)
+    return { result: { nativeId: nativeIdOf(outcome.result?.['id'], { effect: 'create' }), record } };
+  // An earlier try came through after all: the record with this External ID is there, and is the result.
+  if (outcome.failure.kind === 'duplicate' && record !== undefined)
+    return { result: { nativeId: record.nativeId, record } };
+  return outcome;
+}

@@ -1,0 +1,127 @@
+import type { FieldValues } from '../../resources/records.ts';
+import type { CrmRow } from '../mapping/records.ts';
+import { failureOf } from '../rest/errors.ts';
+import { CrmFailure } from '../rest/failure.ts';
+import type { BatchCall } from '../rest/limiter.ts';
+import type { CrmAnswer, CrmRequest, Permit } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
+import {
+  isSuccess,
+  type Part,
+  readCollection,
+  readComposite,
+  requireSuccess,
+  toComposite,
+} from './composite.ts';
+import type { ItemOutcome } from './execute.ts';
+import { queryPath, readPage } from './find.ts';
+
+/** A batch of writes of one kind. */
+export interface Write {
+  /** What each item would be as a call of its own; at least one. */
+  singles: readonly CrmRequest[];
+  /** The CRM's own ids of the records, where they are there already. */
+  nativeIds?: readonly string[];
+  /** The query that reads back what the items leave behind; undefined where no caller asks for it. */
+  readBack?: string | undefined;
+}
+
+export interface Written {
+  /** Each item's own part of the answer; undefined where it has none. */
+  outcomes: ItemOutcome<Readonly<Record<string, unknown>> | undefined>[];
+  /** What the query read back; none where it failed though the write did not. */
+  rows: readonly CrmRow[];
+}
+
+/**
+ * Sends a batch of writes in one metered call, and reads them back in the same one: a Composite call does both in order.
+ * Throws `CrmFailure` where the call failed as a whole.
+ */
+export async function sendWrite(
+  client: Pick<CrmClient, 'execute' | 'dataPath'>,
+  write: Write,
+  call: BatchCall,
+  permit?: Permit,
+): Promise<Written> {
+  const { singles, readBack } = write;
+  const [single] = singles;
+  if (single === undefined) throw new Error('a write without items');
+  const request = toRequest(client.dataPath, write, single);
+  const answer = await client.execute(request, call, permit);
+  const [written = answer, read] = readBack === undefined ? [] : readComposite(answer, 2, request);
+  return {
+    outcomes:
+      singles.length === 1
+        ? [readSingle(written, single)]
+        : readCollection(requireSuccess(written, request), singles, request),
+    rows: read === undefined ? [] : readBackOf(read, client.dataPath),
+  };
+}
+
+function toRequest(dataPath: string, write: Write, single: CrmRequest): CrmRequest {
+  const { operation, effect, resource } = single;
+  const { readBack } = write;
+  const records = write.singles.length;
+  if (records === 1 && readBack === undefined) return { ...single, records };
+  const { method, path, body } = records === 1 ? single : toCollection(dataPath, write, single);
+  const part = { method, path, ...(body && { body }) };
+  const request = { operation, effect, records, ...(resource && { resource }), ...part };
+  if (readBack === undefined) return request;
+  const read = { method: 'GET', path: queryPath(dataPath, readBack) } as const;
+  return {
+    ...request,
+    ...toComposite(dataPath, [part, read]),
+    // A write that failed inside the call has failed as if it had been sent by itself.
+    unwrap(answer) {
+      const [written] = readComposite(answer, 2, request);
+      if (written !== undefined && written.status >= 500)
+        throw failureOf(written, records === 1 ? single : request);
+      return answer;
+    },
+  };
+}
+
+/** All of them as one call: each record names its object (REST Developer Guide, sObject Collections). */
+function toCollection(
+  dataPath: string,
+  { singles, nativeIds }: Write,
+  { method, resource }: CrmRequest,
+): Part {
+  const path = `${dataPath}/composite/sobjects`;
+  if (method === 'DELETE') return { method, path: `${path}?ids=${nativeIds?.join(',')}&allOrNone=false` };
+  const attributes = { type: resource?.crmObject };
+  const records = singles.map(({ body }, index) => ({
+    attributes,
+    ...(nativeIds && { id: nativeIds[index] }),
+    ...body,
+  }));
+  return { method, path, body: { allOrNone: false, records } };
+}
+
+function readSingle(answer: CrmAnswer, request: CrmRequest): Written['outcomes'][number] {
+  try {
+    const { body } = requireSuccess(answer, request);
+    const isObject = typeof body === 'object' && body !== null;
+    return { result: isObject ? (body as Record<string, unknown>) : undefined };
+  } catch (error) {
+    if (error instanceof CrmFailure) return { failure: error, ofItem: true };
+    throw error;
+  }
+}
+
+/** A page that is not whole is enough: a record that is not on it is looked up alone. */
+function readBackOf(answer: CrmAnswer, dataPath: string): CrmRow[] {
+  if (!isSuccess(answer)) return [];
+  try {
+    return readPage(answer, dataPath).rows;
+  } catch {
+    return [];
+  }
+}
+
+/** Bytes in the body, at most: UTF-16 units as UTF-8, escapes left to the reserve that the bound has. */
+export function sizeOf({ values }: { values: FieldValues }): number {
+  let size = 500;
+  for (const value of Object.values(values)) size += 2 * (value?.length ?? 0);
+  return size;
+}

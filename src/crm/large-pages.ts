@@ -1,0 +1,68 @@
+import { type Call, remainingMs } from '../base/call.ts';
+import { Problem } from '../base/problem.ts';
+
+/** Large pages in progress in this process, from the reading of their rows until they have left. */
+const mostInAll = 16;
+/** So that a consumer whose pages leave slowly holds up its own, not the others'. */
+const mostOfOneConsumer = 2;
+
+/** The places of pages that are large: small ones need none. */
+export interface LargePages {
+  /** Takes a place until the returned function is called; undefined where none is free. */
+  tryEnter(call: Call): (() => void) | undefined;
+  /**
+   * The same, once there is a place; first come, first served. Throws `Problem` (crm_unavailable) where there is none
+   * while at least `reserveMs` milliseconds are left before the deadline.
+   */
+  enter(call: Call, reserveMs: number): Promise<() => void>;
+}
+
+export function createLargePages(): LargePages {
+  const byConsumer = new Map<string, number>();
+  let taken = 0;
+  const waiting = new Set<() => void>();
+
+  const tryEnter = (call: Call) => {
+    const consumer = call.consumerId ?? '';
+    const ofConsumer = byConsumer.get(consumer) ?? 0;
+    if (taken >= mostInAll || ofConsumer >= mostOfOneConsumer) return undefined;
+    taken += 1;
+    byConsumer.set(consumer, ofConsumer + 1);
+    let isIn = true;
+    return () => {
+      if (!isIn) return;
+      isIn = false;
+      taken -= 1;
+      const left = (byConsumer.get(consumer) ?? 1) - 1;
+      if (left === 0) byConsumer.delete(consumer);
+      else byConsumer.set(consumer, left);
+      // Whoever has found a place takes itself out.
+      for (const lookAgain of waiting) lookAgain();
+    };
+  };
+
+  return {
+    tryEnter,
+    enter: (call, reserveMs) =>
+      new Promise((resolve, reject) => {
+        const lookAgain = () => {
+          const leave = tryEnter(call);
+          if (leave === undefined) return;
+          waiting.delete(lookAgain);
+          clearTimeout(timer);
+          resolve(leave);
+        };
+        const timer = setTimeout(
+          () => {
+            waiting.delete(lookAgain);
+            reject(
+              new Problem('crm_unavailable', 'Too many large pages are in progress.', { retryAfter: 1 }),
+            );
+          },
+          Math.max(0, remainingMs(call) - reserveMs),
+        );
+        waiting.add(lookAgain);
+        lookAgain();
+      }),
+  };
+}

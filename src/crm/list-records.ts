@@ -1,0 +1,175 @@
+import type { Call } from '../base/call.ts';
+import { Problem } from '../base/problem.ts';
+import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
+import type { Resource } from '../resources/resource.ts';
+import { queryPath, readPage } from './batching/find.ts';
+import type { LargePages } from './large-pages.ts';
+import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
+import type { CrmRequest } from './rest/request.ts';
+import type { CrmClient } from './rest/rest-client.ts';
+import { type Position, pageQuery } from './soql/query.ts';
+
+/** Queries at most for one list: the CRM may make the parts of its answers short. */
+const maxQueries = 40;
+/** A page with more bytes than this needs a place among the large ones. */
+const largeFrom = 512 * 1024;
+
+export interface ListOptions {
+  resource: Resource;
+  client: Pick<CrmClient, 'send' | 'dataPath' | 'shortestCallMs'>;
+  toRecord: (row: CrmRow) => StoredRecord | undefined;
+  largePages: LargePages;
+}
+
+/**
+ * A page of records. It is asked for in one query and read row by row, until it is full by number or by bytes; what it
+ * does not hold is not read. A page that turns out to be large while there is no place for one lets go of what the query
+ * gave, waits without a call, and asks again. Throws `CrmFailure` or `Problem`.
+ */
+export async function listRecords(options: ListOptions, query: ListQuery, call: Call): Promise<RecordPage> {
+  const reading = new PageReading(options, query, call);
+  try {
+    return await reading.toEnd();
+  } catch (error) {
+    reading.release();
+    throw error;
+  }
+}
+
+class PageReading {
+  readonly #options: ListOptions;
+  readonly #query: ListQuery;
+  readonly #call: Call;
+  readonly #records: ListedRecord[] = [];
+  #bytes = 0;
+  #shaped = false;
+  #after: Position | undefined;
+  #leave: (() => void) | undefined;
+  /** What the query under way gives; a try that is repeated begins anew. */
+  #part = newPart();
+
+  constructor(options: ListOptions, query: ListQuery, call: Call) {
+    this.#options = options;
+    this.#query = query;
+    this.#call = call;
+    this.#after = query.after && { createdAt: query.after.createdAt, externalId: query.after.id };
+  }
+
+  /** Gives back its place among the large pages, where it has one. */
+  readonly release = () => this.#leave?.();
+
+  async toEnd(): Promise<RecordPage> {
+    const { client, largePages } = this.#options;
+    for (let queries = 0; queries < maxQueries; queries++) {
+      // One more than the page holds tells whether there is a next one.
+      const limit = this.#query.limit - this.#records.length + 1;
+      const isComplete = await this.#ask(limit);
+      const { records, bytes, rows, end } = this.#part;
+      if (end === 'no place') {
+        this.#leave = await largePages.enter(this.#call, client.shortestCallMs);
+        continue;
+      }
+      this.#records.push(...records);
+      this.#bytes += bytes;
+      const hasMore = end === 'full';
+      if (hasMore || (isComplete && rows < limit))
+        return { records: this.#records, hasMore, release: this.#leave ?? (() => undefined) };
+      this.#goOn();
+    }
+    throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');
+  }
+
+  /**
+   * Sends one query and takes its rows; whether the CRM has given all of them. GET, since the CRM documents no other
+   * form; the URL stays far below its 16,384 bytes (values are bounded).
+   */
+  async #ask(limit: number): Promise<boolean> {
+    const { resource, client } = this.#options;
+    const { filters } = this.#query;
+    const soql = pageQuery(resource, { filters, after: this.#after, limit, shaped: this.#shaped });
+    const path = queryPath(client.dataPath, soql);
+    const takeRows = () => {
+      this.#part = newPart();
+      return (row: CrmRow) => this.#take(row);
+    };
+    const request: CrmRequest = {
+      operation: 'query',
+      effect: 'read',
+      method: 'GET',
+      path,
+      resource,
+      takeRows,
+    };
+    const answer = await client.send(request, this.#call);
+    return this.#part.end === undefined && readPage(answer, client.dataPath).next === undefined;
+  }
+
+  #take(row: CrmRow): boolean {
+    const record = this.#options.toRecord(row);
+    const json = this.#isOfPage(record) ? Buffer.from(this.#query.represent(record.values)) : undefined;
+    const end = json && this.#endBefore(json.length);
+    if (end !== undefined) {
+      this.#part.end = end;
+      return false;
+    }
+    this.#part.rows += 1;
+    this.#part.last = placeOf(this.#options.resource, row);
+    this.#part.hasStrangers ||= record === undefined;
+    if (record === undefined || json === undefined) return true;
+    const { id, created_at: createdAt } = record.values as { id: string; created_at: string };
+    this.#part.records.push({ id, createdAt, json });
+    this.#part.bytes += json.length;
+    return true;
+  }
+
+  /**
+   * Whether the API has the record. A key in upper case sorts otherwise than its cursor, which is in lower case: the
+   * record that ended the page before must not come again.
+   */
+  #isOfPage(record: StoredRecord | undefined): record is StoredRecord {
+    return record !== undefined && record.values['id'] !== this.#query.after?.id;
+  }
+
+  /** Why the page ends before a record of so many bytes, or must wait; undefined where it takes the record. */
+  #endBefore(length: number): 'full' | 'no place' | undefined {
+    const { limit, maxBytes } = this.#query;
+    const count = this.#records.length + this.#part.records.length;
+    const bytes = this.#bytes + this.#part.bytes + length;
+    if (count === limit || (count > 0 && bytes > maxBytes)) return 'full';
+    if (bytes <= largeFrom) return undefined;
+    this.#leave ??= this.#options.largePages.tryEnter(this.#call);
+    return this.#leave === undefined ? 'no place' : undefined;
+  }
+
+  /** The next query begins where the last one ended. */
+  #goOn(): void {
+    const { createdAt, externalId = '' } = this.#part.last ?? {};
+    if (createdAt === undefined)
+      throw new Problem('crm_error', 'The CRM gave an answer that the service cannot use.');
+    this.#after = { createdAt, externalId };
+    // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
+    this.#shaped ||= this.#part.hasStrangers;
+  }
+}
+
+interface Part {
+  records: ListedRecord[];
+  bytes: number;
+  rows: number;
+  last: Partial<Position> | undefined;
+  /** There were rows that the API does not have. */
+  hasStrangers: boolean;
+  /** Why the rest of the rows was not read. */
+  end: 'full' | 'no place' | undefined;
+}
+
+function newPart(): Part {
+  return { records: [], bytes: 0, rows: 0, last: undefined, hasStrangers: false, end: undefined };
+}
+
+/** The place of a row in the order, with its External ID as the CRM has it, UUID or not. */
+function placeOf(resource: Resource, row: CrmRow): Partial<Position> {
+  const field = resource.fields['created_at'];
+  const createdAt = field && readTimestamp(readPath(row, field));
+  return { externalId: readKey(resource, row), ...(createdAt !== undefined && { createdAt }) };
+}

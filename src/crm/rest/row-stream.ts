@@ -1,0 +1,114 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CrmRow } from '../mapping/records.ts';
+
+/** Told of each row as it arrives; false: it is not wanted, and nothing after it. */
+export type TakeRow = (row: CrmRow) => boolean;
+
+/** Bytes of one row at most: 1 MiB of text with every character escaped stays below. */
+const maxRowBytes = 16 * 1024 * 1024;
+/** Bytes of all that stands around the rows. */
+const maxFrameBytes = 64 * 1024;
+/** Bytes after which other work gets its turn. */
+const sliceBytes = 128 * 1024;
+
+const quote = 34;
+const backslash = 92;
+
+/**
+ * Reads the answer to a query row by row, so that no more of it is in memory than one row and what `take` keeps.
+ * Returns the answer with a 0 in the place of each row; undefined where `take` refused one, and the rest was not read.
+ * Throws `SyntaxError` for what is not JSON, `RangeError` for a row out of all bounds.
+ */
+export async function readRowStream(chunks: AsyncIterable<Uint8Array>, take: TakeRow): Promise<unknown> {
+  const cutter = new RowCutter();
+  let unyielded = 0;
+  for await (const chunk of chunks) {
+    unyielded += chunk.length;
+    for (const row of cutter.cut(chunk)) if (!take(JSON.parse(row) as CrmRow)) return undefined;
+    if (unyielded >= sliceBytes) {
+      unyielded = 0;
+      await nextTurn();
+    }
+  }
+  return JSON.parse(cutter.frame);
+}
+
+/** Cuts the text of each row out of JSON that arrives in chunks: objects inside something inside the top-level object. */
+class RowCutter {
+  frame = '';
+  #row: Uint8Array[] = [];
+  #rowBytes = 0;
+  #depth = 0;
+  #inString = false;
+  /** The chunk before ended with a backslash inside a string. */
+  #isEscaped = false;
+
+  *cut(chunk: Uint8Array): Generator<string> {
+    let start = 0;
+    let at = this.#inString ? this.#endOfString(chunk, 0) : 0;
+    while (at < chunk.length) {
+      const code = chunk[at] as number;
+      if (code === quote) {
+        at = this.#endOfString(chunk, at + 1);
+        continue;
+      }
+      if (opens(code)) {
+        if (this.#depth === 2) start = this.#keep(chunk, start, at);
+        this.#depth += 1;
+      } else if (closes(code)) {
+        if (this.#depth === 3) {
+          start = this.#keep(chunk, start, at + 1);
+          yield this.#endRow();
+        }
+        this.#depth -= 1;
+      }
+      at += 1;
+    }
+    this.#keep(chunk, start, chunk.length);
+  }
+
+  /** Index after the string that goes on at `start`; the end of the chunk where it goes on in the next one. */
+  #endOfString(chunk: Uint8Array, start: number): number {
+    let at = this.#isEscaped ? start + 1 : start;
+    while (at < chunk.length) {
+      const code = chunk[at];
+      if (code === quote) break;
+      at += code === backslash ? 2 : 1;
+    }
+    this.#inString = at >= chunk.length;
+    this.#isEscaped = at > chunk.length;
+    return Math.min(at + 1, chunk.length);
+  }
+
+  /** Puts a piece of the chunk to the row or to the frame, whichever is being read. Returns where the next one starts. */
+  #keep(chunk: Uint8Array, start: number, end: number): number {
+    const piece = chunk.subarray(start, end);
+    if (this.#depth > 2) {
+      this.#row.push(piece);
+      this.#rowBytes += piece.length;
+      if (this.#rowBytes > maxRowBytes) throw new RangeError(`a row has more than ${maxRowBytes} bytes`);
+    } else {
+      // Nothing but ASCII is looked at.
+      this.frame += Buffer.from(piece).toString('latin1');
+      if (this.frame.length > maxFrameBytes)
+        throw new RangeError(`there are more than ${maxFrameBytes} bytes around the rows`);
+    }
+    return end;
+  }
+
+  #endRow(): string {
+    const text = Buffer.concat(this.#row).toString('utf8');
+    this.#row = [];
+    this.#rowBytes = 0;
+    this.frame += '0';
+    return text;
+  }
+}
+
+function opens(code: number): boolean {
+  return code === 123 || code === 91;
+}
+
+function closes(code: number): boolean {
+  return code === 125 || code === 93;
+}

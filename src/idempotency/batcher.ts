@@ -1,0 +1,93 @@
+export interface BatcherOptions<Request, Result> {
+  /** Executes a batch; the results are in the order of the requests. */
+  execute: (requests: Request[]) => Promise<Result[]>;
+  /** Batches in flight at most; requests that arrive meanwhile wait. */
+  inFlight: number;
+  /** Requests in a batch at most. */
+  batchSize: number;
+  /** Two requests with the same identity are never in one batch. */
+  identity: (request: Request) => string;
+  /** Whether a failure would meet each request of the batch alone too. */
+  isShared: (error: unknown) => boolean;
+  /** Whether a failure came so late that the requests that wait must wait no longer. */
+  isHung: (error: unknown) => boolean;
+}
+
+interface Waiter<Request, Result> {
+  request: Request;
+  /** It was in a batch that failed, and may have been the cause. */
+  isAlone: boolean;
+  resolve: (result: Result) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Gathers requests to the database into batches: what arrives in one turn of the event loop is one batch, and what
+ * arrives while others are in flight is sent as soon as one of them is answered. (The embedded database works on this
+ * thread: nothing arrives while it does, but much has when it is done.) Where a batch fails, each of its requests is
+ * executed alone, so that it meets its own fate only and holds up no other, unless the failure is shared.
+ */
+export function createBatcher<Request, Result>(
+  options: BatcherOptions<Request, Result>,
+): (request: Request) => Promise<Result> {
+  const { execute, batchSize, identity, isShared, isHung } = options;
+  let waiting: Waiter<Request, Result>[] = [];
+  let inFlight = 0;
+  let isPlanned = false;
+
+  /** At the end of the turn: all requests that have come by then are in the batch. */
+  function planNext(): void {
+    if (isPlanned || waiting.length === 0) return;
+    isPlanned = true;
+    setImmediate(() => {
+      isPlanned = false;
+      sendNext();
+    });
+  }
+
+  function sendNext(): void {
+    while (inFlight < options.inFlight && waiting.length > 0) {
+      const batch = drawBatch();
+      inFlight += 1;
+      void send(batch).finally(() => {
+        inFlight -= 1;
+        planNext();
+      });
+    }
+  }
+
+  function drawBatch(): Waiter<Request, Result>[] {
+    const seen = new Set<string>();
+    const batch: Waiter<Request, Result>[] = [];
+    const staying: Waiter<Request, Result>[] = [];
+    for (const waiter of waiting) {
+      const id = identity(waiter.request);
+      const isFull = batch.length >= (batch[0]?.isAlone ? 1 : batchSize);
+      const stays = isFull || seen.has(id) || (waiter.isAlone && batch.length > 0);
+      (stays ? staying : batch).push(waiter);
+      seen.add(id);
+    }
+    waiting = staying;
+    return batch;
+  }
+
+  async function send(batch: Waiter<Request, Result>[]): Promise<void> {
+    try {
+      const results = await execute(batch.map(({ request }) => request));
+      for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+    } catch (error) {
+      if (batch.length > 1 && !isShared(error)) {
+        waiting.unshift(...batch.map((waiter) => ({ ...waiter, isAlone: true })));
+        return;
+      }
+      const failed = isHung(error) ? [...batch, ...waiting.splice(0)] : batch;
+      for (const { reject } of failed) reject(error);
+    }
+  }
+
+  return (request) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ request, isAlone: false, resolve, reject });
+      planNext();
+    });
+}

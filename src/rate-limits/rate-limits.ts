@@ -1,0 +1,79 @@
+import type { SharedCache } from '../cache/shared-cache.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { RateCounter, type RateLimitResult } from './rate-counter.ts';
+
+const reconcileIntervalMs = 1000;
+const sweepIntervalMs = 60_000;
+
+export interface RateLimitsOptions {
+  /** Requests a minute for each consumer; 0: no limit. */
+  perMinute: number;
+  /** Failed authentications a minute for each address; 0: no limit. */
+  failedPerMinute: number;
+  /** Requests without valid credentials a minute for each address; 0: no limit. */
+  publicPerMinute: number;
+  cache: SharedCache;
+  metrics: Pick<Metrics, 'rateLimitRefusals'>;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}
+
+/** A limit with what callers see of it. */
+export interface RateLimit {
+  /** Its name in the RateLimit headers. */
+  name: string;
+  perMinute: number;
+  take(key: string): RateLimitResult;
+  /** Whether the next one would be refused. */
+  isReached(key: string): boolean;
+}
+
+export interface RateLimits {
+  /** By consumer id; undefined where it is off. */
+  requests: RateLimit | undefined;
+  /** By address; undefined where it is off. */
+  failures: RateLimit | undefined;
+  /** By address; undefined where it is off. */
+  unauthenticated: RateLimit | undefined;
+  stop(): void;
+}
+
+/** The limits of the settings, reconciled with the other replicas each second until `stop`. */
+export function createRateLimits(options: RateLimitsOptions): RateLimits {
+  const { cache, metrics, clock = Date.now } = options;
+  const counters: RateCounter[] = [];
+  const limit = (name: string, perMinute: number): RateLimit | undefined => {
+    if (perMinute === 0) return undefined;
+    const counter = new RateCounter({ name, limit: perMinute, cache, clock });
+    counters.push(counter);
+    const refusals = metrics.rateLimitRefusals.labels({ limit: name });
+    refusals.inc(0);
+    const take = (key: string) => {
+      const result = counter.take(key);
+      if (!result.allowed) refusals.inc();
+      return result;
+    };
+    return { name, perMinute, take, isReached: (key) => counter.isReached(key) };
+  };
+  const requests = limit('requests', options.perMinute);
+  const failures = limit('failed-authentication', options.failedPerMinute);
+  const unauthenticated = limit('public', options.publicPerMinute);
+  const reconciling = setInterval(() => {
+    // The cache itself reports in log and health that it is unavailable: counting goes on here.
+    for (const counter of counters) counter.reconcile().catch(() => undefined);
+  }, reconcileIntervalMs);
+  const sweeping = setInterval(() => {
+    for (const counter of counters) counter.sweep();
+  }, sweepIntervalMs);
+  reconciling.unref();
+  sweeping.unref();
+  return {
+    requests,
+    failures,
+    unauthenticated,
+    stop: () => {
+      clearInterval(reconciling);
+      clearInterval(sweeping);
+    },
+  };
+}

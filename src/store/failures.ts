@@ -1,0 +1,55 @@
+import { Problem } from '../base/problem.ts';
+
+/** PostgreSQL has ended a statement that took too long (query_canceled). */
+const tooSlow = '57014';
+
+/** Network errors, and what PostgreSQL answers while it starts, stops or has no connection to spare. */
+const passingCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EHOSTUNREACH',
+]);
+const passingStates = /^(57P0[1-3]|53300|08...)$/;
+
+/** Whether an error says that the database took too long: requests that wait beside this one would wait in vain too. */
+export function isHung(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: string };
+  return code === undefined ? /timeout/i.test(error.message) : code === tooSlow;
+}
+
+/** Whether an error says that the database can't be reached now, rather than that something is wrong for good. */
+export function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError) return error.errors.every(isUnavailable);
+  if (isHung(error)) return true;
+  const { code } = error as { code?: string };
+  if (code !== undefined) return passingCodes.has(code) || passingStates.test(code);
+  return /terminated/i.test(error.message);
+}
+
+export interface StoreFailure {
+  /** What is kept in the database, as the caller reads it: `The database that … is not available`. */
+  keeps: string;
+  /** Seconds after which a repeat may help. */
+  retryAfter?: number;
+  /** The statement may have taken effect, and the work may go on later. */
+  outcomeUnknown?: boolean;
+}
+
+/** Does work at the database for a request. Throws `store_unavailable` where it fails. */
+export async function orUnavailable<T>(
+  work: () => Promise<T>,
+  { keeps, retryAfter = 1, outcomeUnknown = false }: StoreFailure,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    const detail = `The database that ${keeps} is not available.`;
+    throw new Problem('store_unavailable', detail, { retryAfter, outcomeUnknown, cause });
+  }
+}

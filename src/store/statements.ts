@@ -1,0 +1,86 @@
+import { type QueryResult, type RawBuilder, sql } from 'kysely';
+import type { Database } from './database.ts';
+
+/*
+ * What the table modules share. Each is a class named after its table (`ClaimsTable`, `claims-table.ts`) with the SQL
+ * of that table; each move of a row is one statement, and the database's clock decides. Methods throw what the database
+ * does, unless they say otherwise.
+ */
+
+/** How long an owner of a row may be silent: longer than a request lives, so that only dead owners are replaced. */
+export const leaseSeconds = 30;
+
+/**
+ * The fence of a new row, above every fence that an earlier row with the same key had: else an owner of the deleted row
+ * that wakes up would pass for the owner of the new one.
+ */
+export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
+
+/** A duration in SQL. */
+export function interval(seconds: number) {
+  return sql`make_interval(secs => ${seconds}::double precision)`;
+}
+
+const preparedNames = new Map<string, string>();
+
+/**
+ * Executes a statement of the hot path that PostgreSQL parses and plans once for each connection. Its text must never
+ * vary. The embedded database plans it each time.
+ */
+export async function executePrepared<Row>(
+  queries: Database['sql'],
+  name: string,
+  statement: RawBuilder<Row>,
+): Promise<QueryResult<Row>> {
+  const query = statement.compile(queries);
+  preparedNames.set(query.sql, name);
+  return queries.executeQuery(query);
+}
+
+/** The name that `executePrepared` gave to a statement; undefined for all others. */
+export function preparedName(text: string): string | undefined {
+  return preparedNames.get(text);
+}
+
+/**
+ * Changes or deletes many rows, at most `limit` in one statement: a longer one would hold locks and fill the log of the
+ * database. Ends when a statement finds fewer; returns how many rows there were.
+ */
+export async function changeInPieces(
+  queries: Database['bulk'],
+  limit: number,
+  statement: RawBuilder<unknown>,
+): Promise<number> {
+  for (let changed = 0; ; ) {
+    const { numAffectedRows = 0n } = await statement.execute(queries);
+    changed += Number(numAffectedRows);
+    if (numAffectedRows < limit) return changed;
+  }
+}
+
+/** Rows that one statement searches at most: each may hold over 128 KiB of text. */
+export const searchedAtOnce = 50;
+
+/** What a statement of `changeInSearch` did: `last` is the last key that it searched, null where there was none. */
+export interface SearchedPiece<Key> {
+  last: Key | null;
+  changed: number;
+}
+
+/**
+ * Searches a whole table in the order of a key for rows to change; each statement begins after the last key of the one
+ * before. Returns how many rows were changed.
+ */
+export async function changeInSearch<Key>(
+  queries: Database['sql'],
+  first: Key,
+  statement: (after: Key) => RawBuilder<SearchedPiece<Key>>,
+): Promise<number> {
+  let changed = 0;
+  for (let after: Key | null = first; after !== null; ) {
+    const { rows }: QueryResult<SearchedPiece<Key>> = await statement(after).execute(queries);
+    changed += rows[0]?.changed ?? 0;
+    after = rows[0]?.last ?? null;
+  }
+  return changed;
+}

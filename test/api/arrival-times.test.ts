@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { Type } from 'typebox';
+import { defineRoute, json } from '../../src/api/route.ts';
+import { openTlsServer } from '../../src/api/tls/tls-server.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { type Certificates, createCertificates } from '../support/certificates.ts';
+import { recordLog } from '../support/log.ts';
+import { connectRaw } from '../support/raw-client.ts';
+import { type MadeUpServer, startMadeUpServerWith } from './made-up-server.ts';
+
+const echo = defineRoute({
+  method: 'POST',
+  path: '/echo',
+  operationId: 'echo',
+  tag: 'Operations',
+  summary: 'Echo',
+  permission: { none: 'a test' },
+  idempotencyKey: 'ignored',
+  request: { body: Type.Object({}) },
+  answers: {},
+  problems: [],
+  handle: async () => json(200, {}),
+});
+
+for (const isSecure of [false, true]) {
+  describe(`a request that does not arrive, ${isSecure ? 'over TLS' : 'without TLS'}`, () => {
+    let server: MadeUpServer;
+    let certificates: Certificates;
+
+    before(async () => {
+      certificates = await createCertificates();
+      server = await startMadeUpServerWith({
+        routes: [echo],
+        tls: isSecure ? await openDoor() : undefined,
+        // The body's own time is over long before that of the request.
+        arrivalTimes: { headMs: 300, bodyMs: 300, requestMs: 3000, checkMs: 20 },
+      });
+    });
+    after(async () => {
+      await server.stop();
+      await certificates.remove();
+    });
+
+    async function openDoor() {
+      const { cert, key } = await certificates.issue('server', await certificates.authority('authority'));
+      const [certFile, keyFile] = [join(certificates.dir, 'cert.pem'), join(certificates.dir, 'key.pem')];
+      await writeFile(certFile, cert);
+      await writeFile(keyFile, key);
+      const settings = { certFile, keyFile };
+      return openTlsServer({ settings, log: recordLog().log, metrics: createMetrics() });
+    }
+
+    const head = 'POST /echo HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';
+
+    for (const [what, bytes] of [
+      ['head', head],
+      ['body', `${head}content-length: 2\r\n\r\n{`],
+      ['body in chunks', `${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`],
+    ] as const) {
+      test(`is answered with 408 and cut off: the ${what}`, async () => {
+        const client = await connectRaw(server.url);
+        client.write(bytes);
+        const answer = await client.answer();
+        assert.equal(answer?.status, 408);
+        assert.equal(answer.headers['connection'], 'close');
+        assert.equal((JSON.parse(String(answer.body)) as { status: number }).status, 408);
+        assert.equal(await client.answer(), undefined);
+        client.socket.destroy();
+      });
+    }
+
+    test('is cut off however slowly its head comes, and without an answer where nothing comes', async () => {
+      const [trickling, silent] = [await connectRaw(server.url), await connectRaw(server.url)];
+      trickling.write(head);
+      const writing = setInterval(() => trickling.write('a: b\r\n'), 20);
+      assert.equal((await trickling.answer())?.status, 408);
+      clearInterval(writing);
+      assert.equal(await silent.answer(), undefined);
+      for (const { socket } of [trickling, silent]) socket.destroy();
+    });
+
+    test('is cut off after its answer, too, and gets no second one', async () => {
+      const client = await connectRaw(server.url);
+      client.write('POST /nothing HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{');
+      assert.equal((await client.answer())?.status, 404);
+      assert.equal(await client.answer(), undefined);
+      client.socket.destroy();
+    });
+
+    test('is logged with 408 where it had a head', () => {
+      const statuses = server.logLines.map(({ facts }) => facts['status']).filter(Boolean);
+      assert.deepEqual(statuses, [408, 408, 404]);
+      assert.ok(!server.logLines.some(({ level }) => level === 'error'));
+    });
+  });
+}

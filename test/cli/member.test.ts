@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { Client } from 'pg';
+import { lockDataDir } from '../../src/base/file-lock.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { openPglite } from '../../src/store/pglite.ts';
+import { codeBlocks, readPage } from '../docs/pages.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { copyEmptyDatabase } from '../support/pglite.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
+import { newReservation } from '../support/reservations.ts';
+import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
+
+const program = join(import.meta.dirname, '../../src/cli/main.ts');
+
+const postgres = await startPostgres();
+const redis = postgres && (await startRedis());
+after(async () => {
+  await redis?.stop();
+  await postgres?.stop();
+});
+
+const withoutNumbers = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27}|\d+/g, 'N').trim();
+
+/** Runs `handoff member forget`. */
+function forget(env: NodeJS.ProcessEnv, ...args: string[]) {
+  const { PATH, HOME } = process.env;
+  const command = [program, 'member', 'forget', ...args];
+  const options = { env: { PATH, HOME, ...env }, cwd: env['DATA_DIR'] };
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, command, options, (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
+    });
+  });
+}
+
+describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' }, () => {
+  let gateway: TestGateway;
+  let env: NodeJS.ProcessEnv;
+  let secret: string;
+  let memberIds: string[];
+  /** In whatever is stored of the member. */
+  const marks = ['Inés', 'Marín', 'ines@example.com', '+34952555010', 'Casa Olivo', 'wish-7142'];
+
+  before(async () => {
+    const stores = { DATABASE_URL: postgres?.url, REDIS_URL: redis?.url };
+    gateway = await startGateway(stores);
+    env = { ...stores, DATA_DIR: gateway.dataDir };
+    secret = await firstWebhookSecret(gateway);
+    memberIds = (await gateway.org.records('Contact')).map((record) => String(record['External_Id__c']));
+  });
+  after(() => gateway.stop());
+
+  const post = (path: string, body: object, key: string = randomUUID()) =>
+    gateway.request(path, { body, headers: { 'idempotency-key': key } });
+  const newQuote = (memberId: string) => ({
+    ...{ trip_id: randomUUID(), member_id: memberId, name: 'Casa Olivo', source: 'dining' },
+    details: { wish: 'wish-7142' },
+  });
+  const make = async (path: string, body: object, key?: string) =>
+    (await (await post(path, body, key)).json()) as { id: string; status: string };
+  const tell = (event: object) => gateway.request(webhookPath, signedRequest(secret, event));
+  const forgetJson = async (memberId: string) => {
+    const { code, stdout, stderr } = await forget(env, memberId, '--json');
+    assert.equal(stderr, '');
+    return { code, ...JSON.parse(stdout) };
+  };
+
+  /** Names of tables that hold a text, and keys of Redis that do. */
+  async function placesOf(texts: readonly string[]): Promise<string[]> {
+    const client = new Client({ connectionString: postgres?.url as string });
+    const cache = new Redis(redis?.url as string);
+    await client.connect();
+    try {
+      const { rows: tables } = await client.query<{ name: string }>(
+        `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'pgboss')`,
+      );
+      assert.ok(tables.length > 6);
+      const places: string[] = [];
+      for (const { name } of tables) {
+        const query = `select 1 from ${name} t where t::text like any ($1) limit 1`;
+        const { rows } = await client.query(query, [texts.map((text) => `%${text}%`)]);
+        if (rows.length > 0) places.push(name);
+      }
+      for (const key of await cache.keys('member:*')) {
+        const value = (await cache.get(key)) ?? '';
+        if (texts.some((text) => value.includes(text))) places.push('redis');
+      }
+      return places.sort();
+    } finally {
+      await client.end();
+      cache.disconnect();
+    }
+  }
+
+  test('erases one member from every table and from Redis, and leaves the others', async () => {
+    const [memberId = '', otherId = ''] = memberIds;
+    const otherKey = randomUUID();
+    const quote = await make('/v1/quotes', newQuote(memberId));
+    const otherBody = { ...newQuote(otherId), name: 'Hotel Miramar', details: { wish: 'none' } };
+    const other = await (await post('/v1/quotes', otherBody, otherKey)).text();
+    const order = { ...newReservation(memberId), details: { wish: 'wish-7142' } };
+    const reservation = await make('/v1/reservations', order);
+    assert.equal(reservation.status, 'confirmed');
+    const data = { external_id: memberId.toUpperCase(), last_name: 'Marín' };
+    assert.equal((await tell(memberEvent(memberId, { data }))).status, 202);
+    assert.equal((await tell(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
+    while ((await placesOf([',received,'])).length > 0) await sleep(20);
+    const member = (await (await gateway.request(`/v1/members/${memberId}`)).json()) as { email: string };
+    await gateway.request(`/v1/members/${otherId}`);
+    const found = [...marks, member.email];
+    const tables = ['public.idempotency_claims', 'public.reservations', 'public.webhook_events'];
+    assert.deepEqual(await placesOf(found), [...tables, 'redis']);
+
+    const { stdout, code } = await forget(env, memberId.toUpperCase(), '--json');
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(stdout), {
+      ...{ member_id: memberId, cached_members: 1, stored_answers: 2, webhooks: 2 },
+      ...{ reservations: [reservation.id], not_erased: [], failed: [] },
+    });
+    assert.deepEqual(await placesOf(found), []);
+
+    const replay = await post('/v1/quotes', otherBody, otherKey);
+    assert.deepEqual([replay.status, await replay.text()], [201, other]);
+    const shown = await gateway.request(`/v1/reservations/${reservation.id}`);
+    const { erased_at, ...read } = (await shown.json()) as { erased_at: string };
+    assert.ok(erased_at);
+    assert.deepEqual(read, { ...reservation, name: '(erased)' });
+    assert.equal((await gateway.request(`/v1/quotes/${quote.id}`)).status, 200);
+
+    const { stdout: nothing } = await forget(env, memberId);
+    assert.match(nothing, /^Nothing to erase was found of the member/);
+  });
+
+  test('a repeat of a request whose answer was erased is refused, and not carried out', async () => {
+    const [, , memberId = ''] = memberIds;
+    const [key, body] = [randomUUID(), newQuote(memberId)];
+    const { id } = await make('/v1/quotes', body, key);
+    const { stdout } = await forget(env, memberId);
+    const [, sample = ''] = codeBlocks(readPage('docs/data-protection.md')).map(({ text }) => text);
+    assert.match(stdout, /^stored answers +1$/m);
+    assert.equal(withoutNumbers(stdout), withoutNumbers(sample));
+    const repeat = await post('/v1/quotes', body, key);
+    assert.equal(repeat.status, 409);
+    const problem = (await repeat.json()) as { code: string; detail: string };
+    assert.equal(problem.code, 'conflict');
+    assert.ok(problem.detail.includes(`answered 201`) && problem.detail.includes(`/v1/quotes/${id}`));
+    const made = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.equal(made.length, 1);
+  });
+
+  test('names a reservation that is not finished, leaves it, and erases it afterwards', async () => {
+    const [, , , memberId = ''] = memberIds;
+    const rule = await gateway.org.arm({
+      match: { object: 'Booking__c', operation: 'update' },
+      effect: { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' },
+    });
+    const { id } = await make('/v1/reservations', newReservation(memberId));
+    await rule.remove();
+    const { code, reservations, not_erased } = await forgetJson(memberId);
+    assert.deepEqual([code, reservations], [1, []]);
+    assert.deepEqual(not_erased, [{ id, status: 'needs_attention', state: 'writing_outcome' }]);
+    assert.match((await forget(env, memberId)).stdout, new RegExp(`^Not erased: .*${id}`, 'm'));
+    assert.deepEqual(await placesOf(['Inés']), ['public.reservations']);
+
+    const headers = { 'idempotency-key': randomUUID() };
+    const cancelled = await gateway.request(`/v1/reservations/${id}`, { method: 'DELETE', headers });
+    assert.equal(cancelled.status, 204);
+    assert.deepEqual((await forgetJson(memberId)).reservations, [id]);
+    assert.deepEqual(await placesOf(marks), []);
+  });
+
+  test('of a member that nobody knows nothing is found; what is no UUID is refused', async () => {
+    const unknown = await forgetJson(randomUUID());
+    assert.partialDeepStrictEqual(unknown, { code: 0, cached_members: 0, stored_answers: 0, webhooks: 0 });
+    const { code, stderr } = await forget(env, 'marin');
+    assert.equal(code, 2);
+    assert.match(stderr, /"marin" is not the External ID of a member, which is a UUID/);
+  });
+
+  test('a part that fails is named, and the others are done', async () => {
+    const [memberId = ''] = memberIds;
+    const away = { ...env, REDIS_URL: 'redis://127.0.0.1:1' };
+    await make('/v1/quotes', newQuote(memberId));
+    const { code, stdout } = await forget(away, memberId, '--json');
+    const { failed, ...done } = JSON.parse(stdout);
+    assert.equal(code, 1);
+    assert.partialDeepStrictEqual(done, { cached_members: null, stored_answers: 1, webhooks: 0 });
+    assert.deepEqual(
+      failed.map(({ part }: { part: string }) => part),
+      ['cached_members'],
+    );
+    assert.match((await forget(away, memberId)).stdout, /^Failed: cached members: .*Redis/m);
+
+    const database = new Client({ connectionString: postgres?.url as string });
+    await database.connect();
+    try {
+      await database.query('alter table idempotency_claims rename column response_body to away');
+      await tell(memberEvent(memberId, { type: 'case.opened' }));
+      const partly = await forgetJson(memberId);
+      assert.partialDeepStrictEqual(partly, { code: 1, stored_answers: null, webhooks: 1, reservations: [] });
+      assert.partialDeepStrictEqual(partly.failed, [{ part: 'stored_answers' }]);
+    } finally {
+      await database.query('alter table idempotency_claims rename column away to response_body');
+      await database.end();
+    }
+  });
+});
+
+test('handoff member forget opens the embedded database where no process has it', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'handoff-member-'));
+  try {
+    await copyEmptyDatabase(join(dataDir, 'database'));
+    const database = await openPglite(join(dataDir, 'database'));
+    await migrate(database);
+    await database.close();
+    const lock = await lockDataDir(dataDir, 'handoff serve');
+    const held = await forget({ DATA_DIR: dataDir }, randomUUID());
+    assert.equal(held.code, 1);
+    assert.match(held.stderr, /handoff serve/);
+    await lock.release();
+    const { code, stdout } = await forget({ DATA_DIR: dataDir }, randomUUID());
+    assert.equal(code, 0);
+    assert.match(stdout, /Nothing to erase/);
+  } finally {
+    await rm(dataDir, { recursive: true });
+  }
+});

@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto';
+import { after, afterEach, beforeEach } from 'node:test';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { aCall, type Replica, startBench } from './bench.ts';
+
+/** A bench for the tests of one file. Its `crm` and `metrics` are of a replica that is new for each, with its token. */
+export async function startBatchingBench() {
+  const bench = await startBench({ timeoutMs: 700 });
+  // The simulated org takes its time for the first query.
+  await bench.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
+  let replica: Replica = bench;
+  beforeEach(async () => {
+    replica = bench.addReplica();
+    await replica.crm.tokens.getToken(aCall());
+  });
+  afterEach(async () => {
+    await bench.org.heal();
+    await bench.org.configure({ latencyMs: 0, maxPageSize: 2000 });
+  });
+  after(() => bench.stop());
+  return {
+    ...bench,
+    get crm() {
+      return replica.crm;
+    },
+    get metrics() {
+      return replica.metrics;
+    },
+    find: (id: string) => replica.crm.records.find(quote, id, aCall()),
+    /** Calls that count against the quota while the work is done. */
+    callsDuring: async (work: () => Promise<unknown>): Promise<number> => {
+      await bench.org.resetCounters();
+      await work();
+      return (await bench.org.counters()).metered;
+    },
+  };
+}
+
+/** External IDs that no record has. */
+export const newIds = (count: number) => Array.from({ length: count }, () => randomUUID() as string);
