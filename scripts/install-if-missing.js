@@ -55,7 +55,7 @@ async function install(missing, production, lock) {
   if (code !== 0) {
     throw new Error(
       `The dependencies could not be installed: npm ci ended with code ${code}, for the reason above.\n` +
-        `Mend that, or run it yourself in ${root}: npm ci`,
+        `Fix that, or run it yourself in ${root}: npm ci`,
     );
   }
 }
@@ -136,7 +136,7 @@ async function acquire(lock) {
   let hasTold = false;
   for (;;) {
     if (create(lock)) {
-      // Whoever found the same stale lock may have removed this one in its place.
+      // Another process that found the same stale lock may have removed this one in its place.
       await pause();
       if (readHolders(lock).includes(process.pid)) return;
     }

@@ -1,4 +1,4 @@
-/** One thing that is wrong in the package, worded for the admin who has to mend it. */
+/** One thing that is wrong in the package, worded for the admin who has to fix it. */
 export interface Finding {
   /** Which check says so. */
   check: 'well-formed' | 'coverage' | 'elements' | 'references' | 'manifest' | 'conversion';

@@ -12,7 +12,7 @@ import { createAssertionSigner } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 
 /**
- * The connection to the CRM, step by step, for whoever sets it up. It signs in for itself: the token that running
+ * The connection to the CRM, step by step, for the person who sets it up. It signs in for itself: the token that running
  * services share, and their back-off, are neither used nor changed.
  */
 export interface CrmCheck {

@@ -41,7 +41,7 @@ export interface CrmHealthOptions {
   connectionHash: string;
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
-  tokens: Pick<TokenProvider, 'faultToMend'>;
+  tokens: Pick<TokenProvider, 'faultToFix'>;
 }
 
 /** Health of the CRM. `noteOutcome` is told how each call ended. */
@@ -90,7 +90,7 @@ export class CrmHealthMonitor implements CrmHealth {
   #findReason(): Promise<string | undefined> {
     const now = performance.now();
     if (this.#reason === undefined || now - this.#reason.at > disconnectedForMs)
-      this.#reason = { text: this.#options.tokens.faultToMend(), at: now };
+      this.#reason = { text: this.#options.tokens.faultToFix(), at: now };
     return this.#reason.text;
   }
 

@@ -36,7 +36,7 @@ export function createLargePages(): LargePages {
       const left = (byConsumer.get(consumer) ?? 1) - 1;
       if (left === 0) byConsumer.delete(consumer);
       else byConsumer.set(consumer, left);
-      // Whoever has found a place takes itself out.
+      // A caller that has found a place takes itself out.
       for (const lookAgain of waiting) lookAgain();
     };
   };

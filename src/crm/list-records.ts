@@ -45,7 +45,7 @@ class PageReading {
   #shaped = false;
   #after: Position | undefined;
   #leave: (() => void) | undefined;
-  /** What the query under way gives; a try that is repeated begins anew. */
+  /** What the query under way gives; a try that is repeated starts again. */
   #part = newPart();
 
   constructor(options: ListOptions, query: ListQuery, call: Call) {

@@ -242,7 +242,7 @@ function gatheringMetrics(registers: Registry[]) {
     }),
     crmTurnedAway: new Counter({
       name: 'handoff_crm_turned_away_total',
-      help: 'Requests that were turned away before a call to the CRM, by reason: breaker, queue or quota.',
+      help: 'Requests that were refused before a call to the CRM, by reason: breaker, queue or quota.',
       labelNames: ['reason'] as const,
       registers,
     }),
@@ -254,7 +254,7 @@ function gatheringMetrics(registers: Registry[]) {
     }),
     crmBreakerOpen: new Gauge({
       name: 'handoff_crm_breaker_open',
-      help: '1 while requests are turned away because the CRM does not answer.',
+      help: '1 while requests are refused because the CRM does not answer.',
       aggregator: 'max',
       registers,
     }),

@@ -8,7 +8,7 @@ import { newReservation } from '../support/reservations.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 
 /** What the scenarios play on. */
-export interface Stage {
+export interface Harness {
   gateway: TestGateway;
   /** Sends a request, and fails where the answer does not fit the document. */
   request(path: string, options?: RequestOptions): Promise<Response>;
@@ -16,13 +16,13 @@ export interface Stage {
   database: TcpProxy;
 }
 
-/** How many requests a minute the gateway of the stage takes from a consumer. */
+/** How many requests a minute the gateway of the harness takes from a consumer. */
 export const requestsPerMinute = 200;
 /** How long it waits for the CRM. */
 export const crmTimeoutMs = 1000;
 
 /** Leads to an answer with that code. */
-type Scenario = (stage: Stage) => Promise<Response>;
+type Scenario = (harness: Harness) => Promise<Response>;
 
 const missing = () => `/v1/quotes/${randomUUID()}`;
 const key = (value: string = randomUUID()) => ({ 'idempotency-key': value });
@@ -32,7 +32,7 @@ function newQuote({ org }: TestGateway, change: object = {}) {
   return { ...quote, ...change };
 }
 
-async function create({ gateway, request }: Stage): Promise<string> {
+async function create({ gateway, request }: Harness): Promise<string> {
   const response = await request('/v1/quotes', { body: newQuote(gateway), headers: key() });
   return `/v1/quotes/${((await response.json()) as { id: string }).id}`;
 }
@@ -45,7 +45,7 @@ const change = (headers: Record<string, string> = {}) => ({
 
 /** Sends a request while the org does that to calls that match. */
 async function during(
-  { gateway }: Stage,
+  { gateway }: Harness,
   fault: Parameters<TestGateway['org']['arm']>[0],
   send: () => Promise<Response>,
 ): Promise<Response> {
@@ -57,7 +57,7 @@ async function during(
 }
 
 /** Orders a table while the partner does that. */
-async function reserve({ gateway, request }: Stage, effect: object): Promise<Response> {
+async function reserve({ gateway, request }: Harness, effect: object): Promise<Response> {
   const fault = await gateway.diningPartner.arm({ match: { operation: 'CreateBooking' }, effect });
   const body = newReservation(gateway.org.memberId);
   const response = await request('/v1/reservations', { body, headers: key() });
@@ -87,14 +87,15 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     await first;
     return response;
   },
-  conflict: async (stage) => {
-    const path = await create(stage);
+  conflict: async (harness) => {
+    const path = await create(harness);
     const locked = { kind: 'recordError', errorCode: 'ENTITY_IS_LOCKED', message: 'locked' };
-    return during(stage, { match: { operation: 'update' }, effect: locked }, () =>
-      stage.request(path, change()),
+    return during(harness, { match: { operation: 'update' }, effect: locked }, () =>
+      harness.request(path, change()),
     );
   },
-  precondition_failed: async (stage) => stage.request(await create(stage), change({ 'if-match': '"old"' })),
+  precondition_failed: async (harness) =>
+    harness.request(await create(harness), change({ 'if-match': '"old"' })),
   payload_too_large: ({ request }) =>
     request('/v1/quotes', { body: { name: 'x'.repeat(1_048_576) }, headers: key() }),
   unsupported_media_type: ({ request }) =>
@@ -111,14 +112,14 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
       body: newQuote(gateway, { details: { a: 'x'.repeat(131_072) } }),
       headers: key(),
     }),
-  crm_rejected: async (stage) => {
-    const { gateway, request } = stage;
+  crm_rejected: async (harness) => {
+    const { gateway, request } = harness;
     const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
-    return during(stage, { match: { object: 'Quote__c', method: 'POST' }, effect: refusal, times: 1 }, () =>
+    return during(harness, { match: { object: 'Quote__c', method: 'POST' }, effect: refusal, times: 1 }, () =>
       request('/v1/quotes', { body: newQuote(gateway), headers: key() }),
     );
   },
-  partner_rejected: (stage) => reserve(stage, { kind: 'failure', cause: 'SLOT_UNAVAILABLE' }),
+  partner_rejected: (harness) => reserve(harness, { kind: 'failure', cause: 'SLOT_UNAVAILABLE' }),
   rate_limited: async ({ gateway, request }) => {
     const as = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
     const path = missing();
@@ -126,22 +127,22 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     return request(path, { as });
   },
   internal_error: { notReachableYet: 'it is a fault of the program; errors.test.ts plants one' },
-  crm_error: (stage) => {
+  crm_error: (harness) => {
     const gone = { kind: 'error', status: 403, errorCode: 'API_DISABLED_FOR_ORG', message: 'off' };
-    return during(stage, { match: { object: 'Quote__c' }, effect: gone }, () => stage.request(missing()));
+    return during(harness, { match: { object: 'Quote__c' }, effect: gone }, () => harness.request(missing()));
   },
-  partner_error: (stage) => reserve(stage, { kind: 'answer', status: 200, body: 'no json' }),
-  crm_unavailable: async (stage) => {
-    const path = await create(stage);
-    return during(stage, { match: { operation: 'update' }, effect: { kind: 'reset' } }, () =>
-      stage.request(path, change()),
+  partner_error: (harness) => reserve(harness, { kind: 'answer', status: 200, body: 'no json' }),
+  crm_unavailable: async (harness) => {
+    const path = await create(harness);
+    return during(harness, { match: { operation: 'update' }, effect: { kind: 'reset' } }, () =>
+      harness.request(path, change()),
     );
   },
-  crm_quota_exhausted: (stage) =>
-    during(stage, { match: { object: 'Quote__c' }, effect: { kind: 'dailyLimit' } }, () =>
-      stage.request(missing()),
+  crm_quota_exhausted: (harness) =>
+    during(harness, { match: { object: 'Quote__c' }, effect: { kind: 'dailyLimit' } }, () =>
+      harness.request(missing()),
     ),
-  partner_unavailable: (stage) => reserve(stage, { kind: 'error', status: 503 }),
+  partner_unavailable: (harness) => reserve(harness, { kind: 'error', status: 503 }),
   store_unavailable: async ({ gateway, request, database }) => {
     await database.cut();
     const response = await request('/v1/quotes', { body: newQuote(gateway), headers: key() });
@@ -158,11 +159,11 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     await rm(path);
     return response;
   },
-  crm_timeout: async (stage) => {
-    const path = await create(stage);
-    return during(stage, { match: { operation: 'update' }, effect: { kind: 'hang' } }, () =>
-      stage.request(path, change()),
+  crm_timeout: async (harness) => {
+    const path = await create(harness);
+    return during(harness, { match: { operation: 'update' }, effect: { kind: 'hang' } }, () =>
+      harness.request(path, change()),
     );
   },
-  partner_timeout: (stage) => reserve(stage, { kind: 'error', status: 504 }),
+  partner_timeout: (harness) => reserve(harness, { kind: 'error', status: 504 }),
 };

@@ -11,7 +11,7 @@ import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { assertFitsDocument } from './document-check.ts';
-import { crmTimeoutMs, requestsPerMinute, type Stage, scenarios } from './error-scenarios.ts';
+import { crmTimeoutMs, type Harness, requestsPerMinute, scenarios } from './error-scenarios.ts';
 import { startMadeUpServer } from './made-up-server.ts';
 
 const docs = join(import.meta.dirname, '../../docs');
@@ -80,7 +80,7 @@ describe('every code that can be reached is answered as documented', {
 }, () => {
   let gateway: TestGateway;
   let database: TcpProxy;
-  let stage: Stage;
+  let harness: Harness;
 
   before(async () => {
     database = await startTcpProxy((postgres as PostgresDatabase).url);
@@ -89,12 +89,12 @@ describe('every code that can be reached is answered as documented', {
       CRM_TIMEOUT_MS: String(crmTimeoutMs),
       RATE_LIMIT_PER_MINUTE: String(requestsPerMinute),
     });
-    const request: Stage['request'] = async (path, options = {}) => {
+    const request: Harness['request'] = async (path, options = {}) => {
       const response = await gateway.request(path, options);
       await assertFitsDocument(path, options, response);
       return response;
     };
-    stage = { gateway, database, request };
+    harness = { gateway, database, request };
   });
   after(async () => {
     await gateway.stop();
@@ -104,7 +104,7 @@ describe('every code that can be reached is answered as documented', {
   for (const [code, scenario] of Object.entries(scenarios)) {
     if (typeof scenario !== 'function') continue;
     test(code, async () => {
-      const response = await scenario(stage);
+      const response = await scenario(harness);
       const text = await response.clone().text();
       const { errors = [] } = JSON.parse(text) as { errors?: object[] };
       const places = errors.map(

@@ -135,7 +135,7 @@ describe('pages of large records', () => {
     // Small ones of the same consumer need no place.
     assert.equal((await gateway.request('/v1/quotes?limit=1')).status, 200);
     const waiting = gateway.request('/v1/quotes?limit=200');
-    // Whoever leaves makes room.
+    // A caller that leaves makes room.
     for (const socket of slow) socket.destroy();
     assert.equal((await waiting).status, 200);
   });

@@ -157,7 +157,7 @@ describe('the secure port, while it runs', () => {
     const { port } = new URL(gateway.url);
     const socket = connectPlain(Number(port), '127.0.0.1');
     await once(socket, 'connect');
-    // Whoever gets an answer to a later connection knows that this one was accepted.
+    // A client that gets an answer to a later connection knows that this one was accepted.
     assert.equal((await connect(undefined).ask('/v1/healthz')).status, 200);
     return {
       async finish(options: ConnectionOptions): Promise<string> {

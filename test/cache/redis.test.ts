@@ -123,7 +123,7 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
   });
 });
 
-it('connects anew when the server has become a replica: its name may lead to another by now', {
+it('connects again when the server has become a replica: its name may lead to another by now', {
   skip: !own && 'no redis-server',
 }, async () => {
   const server = (await startRedis()) as RedisServer;

@@ -81,7 +81,7 @@ describe('handoff doctor, with an org', () => {
     ['invalid_grant', 'audience is invalid', /set crm\.audience/],
     ['inactive_user', 'user is inactive', /activate it/],
   ] as const) {
-    test(`says what to mend where the token is refused: ${error} "${description}"`, async () => {
+    test(`says what to fix where the token is refused: ${error} "${description}"`, async () => {
       await own.org.arm({
         match: { operation: 'token' },
         effect: { kind: 'tokenError', error, description },
@@ -257,7 +257,7 @@ describe('handoff doctor, with a dining partner', () => {
     assert.deepEqual(await own.partner.bookings(), []);
   });
 
-  test('says what to mend where the credentials are refused, also behind an open HealthCheck', async () => {
+  test('says what to fix where the credentials are refused, also behind an open HealthCheck', async () => {
     await own.partner.set({ quirks: ['openHealthCheck'] });
     const { state, detail } = await found({ DINING_USERNAME: 'somebody' });
     assert.equal(state, 'failed');
@@ -269,7 +269,7 @@ describe('handoff doctor, with a dining partner', () => {
     );
   });
 
-  test('says what to mend where nobody answers, or somebody else', async () => {
+  test('says what to fix where nobody answers, or somebody else', async () => {
     const nobody = await found({ DINING_BASE_URL: `http://127.0.0.1:${await freePort()}` });
     assert.match(nobody.detail, /ECONNREFUSED\. Check dining\.baseUrl/);
     await own.partner.arm({ effect: { kind: 'error', status: 404 } });

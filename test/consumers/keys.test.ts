@@ -19,7 +19,7 @@ describe('pepper and other keys that are made once', () => {
     for (const { current } of keys) assert.equal(current.key.export().toString('hex'), first);
   });
 
-  it('is never made anew while a consumer exists', async () => {
+  it('is never made again while a consumer exists', async () => {
     const { consumers } = createTestConsumers(store.secrets);
     await consumers.store.create({ name: 'shop', permissions: readQuotes });
     const { version } = (await store.secrets.read(pepperName)) ?? { version: '' };

@@ -5,14 +5,14 @@ import fc from 'fast-check';
 import { Problem } from '../../src/base/problem.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { Records, StoredRecord } from '../../src/resources/records.ts';
-import { aCall, type Bench, quoteFor, startBench } from './bench.ts';
+import { aCall, type CrmHarness, quoteFor, startCrmHarness } from './crm-harness.ts';
 
-let bench: Bench;
+let harness: CrmHarness;
 before(async () => {
-  bench = await startBench({ timeoutMs: 10_000 });
-  await bench.crm.records.find(quote, randomUUID(), aCall());
+  harness = await startCrmHarness({ timeoutMs: 10_000 });
+  await harness.crm.records.find(quote, randomUUID(), aCall());
 });
-after(() => bench.stop());
+after(() => harness.stop());
 
 type Kind = 'create' | 'refused' | 'find' | 'missing' | 'update' | 'remove';
 const kinds: Kind[] = ['create', 'refused', 'find', 'missing', 'update', 'remove'];
@@ -90,7 +90,7 @@ async function prepare(asked: Asked[], records: Records): Promise<Map<string, St
     Source__c: 'x',
     Details__c: '{}',
   }));
-  await bench.org.insert('Quote__c', rows);
+  await harness.org.insert('Quote__c', rows);
   const found = await Promise.all(needed.map(({ id }) => records.find(quote, id, aCall())));
   return new Map(needed.map(({ id }, n) => [id, found[n] as StoredRecord]));
 }
@@ -103,7 +103,7 @@ function carryOut(records: Records, before: Map<string, StoredRecord>, { kind, i
   };
   const record = before.get(id) as StoredRecord;
   const work: Record<Kind, () => Promise<StoredRecord | undefined | void>> = {
-    create: () => make(bench.memberId),
+    create: () => make(harness.memberId),
     refused: () => make(randomUUID()),
     find: () => records.find(quote, id, aCall()),
     missing: () => records.find(quote, id, aCall()),
@@ -119,19 +119,19 @@ it('whatever is asked at once and whatever the CRM does, each gets its own answe
       fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 40 }),
       fc.array(faults, { maxLength: 3 }),
       async (wanted, armed) => {
-        const { records } = bench.addReplica().crm;
+        const { records } = harness.addReplica().crm;
         const asked = wanted.map((kind) => ({ kind, id: randomUUID() as string }));
         const before = await prepare(asked, records);
         for (const { effect, times } of armed)
-          await bench.org.fault(effect, { path: '/services/data/' }, times);
+          await harness.org.fault(effect, { path: '/services/data/' }, times);
         const ends = await Promise.all(asked.map((each) => carryOut(records, before, each)));
-        await bench.org.heal();
-        const rows = await bench.org.records('Quote__c');
+        await harness.org.heal();
+        const rows = await harness.org.records('Quote__c');
         for (const [n, each] of asked.entries()) {
           const row = rows.find((candidate) => candidate['External_Id__c'] === each.id);
           checks[each.kind](ends[n] as Ending, row, each);
         }
-        await bench.org.clear('Quote__c');
+        await harness.org.clear('Quote__c');
       },
     ),
     { numRuns: 25 },

@@ -4,19 +4,19 @@ import { describe, it } from 'node:test';
 import type { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../src/resources/records.ts';
-import { newIds, startBatchingBench } from './batching-bench.ts';
-import { aCall, hasCode, quoteFor } from './bench.ts';
+import { newIds, startBatchingHarness } from './batching-harness.ts';
+import { aCall, hasCode, quoteFor } from './crm-harness.ts';
 
-const bench = await startBatchingBench();
-const { find, callsDuring } = bench;
+const harness = await startBatchingHarness();
+const { find, callsDuring } = harness;
 
 const create = (id: string, values: FieldValues = {}) =>
-  bench.crm.records.create(quote, id, quoteFor(bench.memberId, { name: id, ...values }), aCall(), {
+  harness.crm.records.create(quote, id, quoteFor(harness.memberId, { name: id, ...values }), aCall(), {
     readBack: true,
   });
 const update = (record: StoredRecord, values: FieldValues) =>
-  bench.crm.records.update(quote, record, values, aCall(), { readBack: true });
-const remove = (record: StoredRecord) => bench.crm.records.remove(quote, record, aCall());
+  harness.crm.records.update(quote, record, values, aCall(), { readBack: true });
+const remove = (record: StoredRecord) => harness.crm.records.remove(quote, record, aCall());
 
 async function existing(count: number): Promise<StoredRecord[]> {
   return (await Promise.all(newIds(count).map((id) => create(id)))) as StoredRecord[];
@@ -28,17 +28,17 @@ async function batched<T>(
   one: () => Promise<unknown>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const hold = await bench.org.fault({ kind: 'hold' }, { operation }, 1);
+  const hold = await harness.org.fault({ kind: 'hold' }, { operation }, 1);
   const first = one().catch(() => undefined);
-  await bench.org.struck(hold);
+  await harness.org.struck(hold);
   const result = await work();
-  await bench.org.release(hold);
+  await harness.org.release(hold);
   await first;
   return result;
 }
 
 async function rowsOf(id: string): Promise<Record<string, unknown>[]> {
-  return (await bench.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id);
+  return (await harness.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id);
 }
 
 describe('creations', () => {
@@ -54,24 +54,24 @@ describe('creations', () => {
   });
 
   it('in parallel they share few calls, and each gets its own record', async () => {
-    await bench.org.configure({ latencyMs: 50 });
+    await harness.org.configure({ latencyMs: 50 });
     const ids = newIds(60);
     const calls = await callsDuring(async () => {
       for (const [index, record] of (await Promise.all(ids.map((id) => create(id)))).entries())
         assert.equal(record?.values['name'], ids[index]);
     });
     assert.ok(calls <= 3, `${calls} calls for 60 creations`);
-    assert.equal((await bench.org.counters()).rowsWritten, 60);
+    assert.equal((await harness.org.counters()).rowsWritten, 60);
   });
 
   it('of two resources are never mixed up, and a hand-off does not pay for reading back', async () => {
     const ids = newIds(10);
     const refs = await Promise.all(
-      ids.map((id) => bench.crm.records.create(booking, id, quoteFor(bench.memberId), aCall())),
+      ids.map((id) => harness.crm.records.create(booking, id, quoteFor(harness.memberId), aCall())),
     );
     const quotes = await Promise.all(ids.map((id) => create(id)));
     for (const [index, id] of ids.entries()) {
-      const found = await bench.crm.records.find(booking, id, aCall());
+      const found = await harness.crm.records.find(booking, id, aCall());
       assert.equal(found?.nativeId, refs[index]?.nativeId);
       assert.notEqual(quotes[index]?.nativeId, found?.nativeId);
     }
@@ -80,13 +80,13 @@ describe('creations', () => {
   it('one that the CRM refuses fails alone; one whose row is locked is late and no more', async () => {
     const ids = newIds(12);
     const [unknownMember = '', tooLong = '', locked = '', refused = ''] = ids;
-    await bench.org.fault({ kind: 'lockRow' }, { recordKey: locked }, 1);
+    await harness.org.fault({ kind: 'lockRow' }, { recordKey: locked }, 1);
     const validation = {
       kind: 'recordError',
       errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION',
       message: 'No.',
     };
-    await bench.org.fault(validation, { recordKey: refused });
+    await harness.org.fault(validation, { recordKey: refused });
     const outcomes = await batched(
       'create',
       () => create(randomUUID()),
@@ -117,7 +117,7 @@ describe('creations', () => {
         'create',
         () => create(randomUUID()),
         async () => {
-          await bench.org.fault(effect, { operation: 'createMany' }, 1);
+          await harness.org.fault(effect, { operation: 'createMany' }, 1);
           const records = await Promise.all(ids.map((id) => create(id)));
           assert.deepEqual(
             records.map((record) => record?.values['id']),
@@ -133,7 +133,7 @@ describe('creations', () => {
     const ids = newIds(9);
     const [bad = '', ...good] = ids;
     const effect = { kind: 'error', status: 400, errorCode: 'JSON_PARSER_ERROR', message: 'x' };
-    await bench.org.fault(effect, { recordKey: bad });
+    await harness.org.fault(effect, { recordKey: bad });
     await batched(
       'create',
       () => create(randomUUID()),
@@ -156,20 +156,20 @@ describe('creations', () => {
       'create',
       () => create(randomUUID()),
       async () => {
-        await bench.org.resetCounters();
+        await harness.org.resetCounters();
         const records = await Promise.all(ids.map((id) => create(id, { details })));
         for (const record of records) assert.equal(record?.values['details'], details);
       },
     );
-    assert.ok((await bench.org.counters()).metered >= 4);
+    assert.ok((await harness.org.counters()).metered >= 4);
   });
 
   it('that can not be read back in the same call are looked up', async () => {
     const fault = { kind: 'partError', errorCode: 'QUERY_TIMEOUT', message: 'x' };
-    await bench.org.fault(fault, { operation: 'query' }, 1);
+    await harness.org.fault(fault, { operation: 'query' }, 1);
     const alone = randomUUID();
     assert.equal((await create(alone))?.values['id'], alone);
-    await bench.org.fault(fault, { operation: 'query' }, 1);
+    await harness.org.fault(fault, { operation: 'query' }, 1);
     const ids = newIds(9);
     const records = await Promise.all(ids.map((id) => create(id)));
     assert.deepEqual(
@@ -180,11 +180,11 @@ describe('creations', () => {
 
   it('that can not be read back at all say that their outcome is unknown', async () => {
     const broken = { kind: 'error', status: 400, errorCode: 'MALFORMED_QUERY', message: 'x' };
-    await bench.org.fault(
+    await harness.org.fault(
       { kind: 'partError', errorCode: 'QUERY_TIMEOUT', message: 'x' },
       { operation: 'query' },
     );
-    await bench.org.fault(broken, { operation: 'query' });
+    await harness.org.fault(broken, { operation: 'query' });
     const id = randomUUID();
     await assert.rejects(create(id), hasCode('crm_error', { outcomeUnknown: true }));
     assert.equal((await rowsOf(id)).length, 1);
@@ -201,7 +201,7 @@ describe('creations', () => {
 describe('changes', () => {
   it('in parallel they share few calls, and each gets its own record as it is then', async () => {
     const records = await existing(40);
-    await bench.org.configure({ latencyMs: 50 });
+    await harness.org.configure({ latencyMs: 50 });
     const calls = await callsDuring(async () => {
       const changed = await Promise.all(records.map((record, n) => update(record, { name: `name ${n}` })));
       for (const [n, record] of changed.entries()) {
@@ -214,7 +214,7 @@ describe('changes', () => {
 
   it('of one record are done in their order', async () => {
     const [record] = (await existing(1)) as [StoredRecord];
-    await bench.org.configure({ latencyMs: 5 });
+    await harness.org.configure({ latencyMs: 5 });
     const names = ['one', 'two', 'three', 'four', 'five'];
     const changed = await Promise.all(names.map((name) => update(record, { name })));
     assert.deepEqual(
@@ -238,7 +238,7 @@ describe('changes', () => {
       async () => {
         const refused = [
           assert.rejects(update(gone, { name: 'x' }), hasCode('not_found')),
-          assert.rejects(update(never, { name: 'x', member_id: bench.memberId }), hasCode('not_found')),
+          assert.rejects(update(never, { name: 'x', member_id: harness.memberId }), hasCode('not_found')),
           assert.rejects(update(goneToo, { member_id: randomUUID() }), hasCode('member_not_found')),
         ];
         const changed = await Promise.all(records.slice(2).map((record) => update(record, { name: 'y' })));
@@ -256,7 +256,7 @@ describe('changes', () => {
         'update',
         () => update(other, { name: 'first' }),
         async () => {
-          await bench.org.fault({ kind }, { operation: 'updateMany' }, 1);
+          await harness.org.fault({ kind }, { operation: 'updateMany' }, 1);
           const changed = await Promise.all(
             records.map((record, n) => update(record, { name: `name ${n}` })),
           );
@@ -277,14 +277,14 @@ describe('changes', () => {
       'update',
       () => update(other, { name: 'first' }),
       async () => {
-        const fault = await bench.org.fault({ kind: 'hang' }, { operation: 'updateMany' }, 1);
+        const fault = await harness.org.fault({ kind: 'hang' }, { operation: 'updateMany' }, 1);
         const refused = assert.rejects(
           update(overtaken, { name: 'mine' }),
           hasCode('crm_timeout', { outcomeUnknown: true }),
         );
         const changes = others.map((record) => update(record, { name: 'mine' }));
-        await bench.org.struck(fault);
-        await bench.addReplica().crm.records.update(quote, overtaken, { name: 'theirs' }, aCall());
+        await harness.org.struck(fault);
+        await harness.addReplica().crm.records.update(quote, overtaken, { name: 'theirs' }, aCall());
         for (const record of await Promise.all(changes)) assert.equal(record?.values['name'], 'mine');
         await refused;
       },
@@ -294,7 +294,7 @@ describe('changes', () => {
 
   it('one whose row is locked goes again by itself', async () => {
     const records = await existing(9);
-    await bench.org.fault({ kind: 'lockRow' }, { recordKey: records[3]?.nativeId }, 2);
+    await harness.org.fault({ kind: 'lockRow' }, { recordKey: records[3]?.nativeId }, 2);
     const changed = await Promise.all(records.map((record) => update(record, { source: 'y' })));
     for (const record of changed) assert.equal(record?.values['source'], 'y');
   });
@@ -305,7 +305,7 @@ describe('deletions', () => {
     const records = await existing(40);
     const [gone, ...others] = records as [StoredRecord, ...StoredRecord[]];
     await remove(gone);
-    await bench.org.configure({ latencyMs: 50 });
+    await harness.org.configure({ latencyMs: 50 });
     const calls = await callsDuring(async () => {
       const removals = others.map(remove);
       await assert.rejects(remove(gone), hasCode('not_found'));
@@ -323,7 +323,7 @@ describe('deletions', () => {
         'delete',
         () => remove(other),
         async () => {
-          await bench.org.fault({ kind }, { operation: 'deleteMany' }, 1);
+          await harness.org.fault({ kind }, { operation: 'deleteMany' }, 1);
           await Promise.all(records.map(remove));
         },
       );

@@ -5,22 +5,31 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { StoredRecord } from '../../src/resources/records.ts';
-import { aCall, aList, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
+import {
+  aCall,
+  aList,
+  type CrmHarness,
+  hasCode,
+  quoteFor,
+  type Replica,
+  startCrmHarness,
+  total,
+} from './crm-harness.ts';
 
-let bench: Bench;
+let harness: CrmHarness;
 /** A replica for each test: none inherits an open breaker or a quota that was used up. */
 let replica: Replica;
 before(async () => {
-  bench = await startBench({ timeoutMs: 700 });
+  harness = await startCrmHarness({ timeoutMs: 700 });
 });
 beforeEach(() => {
-  replica = bench.addReplica();
+  replica = harness.addReplica();
 });
-afterEach(() => bench.org.heal());
-after(() => bench.stop());
+afterEach(() => harness.org.heal());
+after(() => harness.stop());
 
 const create = (id = randomUUID(), budgetMs?: number) =>
-  replica.crm.records.create(quote, id, quoteFor(bench.memberId), aCall(budgetMs));
+  replica.crm.records.create(quote, id, quoteFor(harness.memberId), aCall(budgetMs));
 const find = (id = randomUUID(), budgetMs?: number) => replica.crm.records.find(quote, id, aCall(budgetMs));
 const apiError = (status: number, errorCode: string, message = 'x') => ({
   kind: 'error',
@@ -66,10 +75,10 @@ describe('what each error means', () => {
   for (const [effect, code, facts] of table) {
     const { status, errorCode } = effect as { status: number; errorCode: string };
     it(`${status} ${errorCode || 'without a code'} is ${code}, sent once`, async () => {
-      const calls = await bench.org.calls('create');
-      await bench.org.fault(effect, onData);
+      const calls = await harness.org.calls('create');
+      await harness.org.fault(effect, onData);
       await assert.rejects(create(), hasCode(code as Problem['code'], facts));
-      assert.equal(await bench.org.calls('create'), calls + 1);
+      assert.equal(await harness.org.calls('create'), calls + 1);
     });
   }
 });
@@ -83,7 +92,7 @@ describe('a 500', () => {
   const ofPart = { kind: 'partError', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'x' };
   const existing = async () => {
     const id = randomUUID();
-    await replica.crm.records.create(quote, id, quoteFor(bench.memberId), aCall());
+    await replica.crm.records.create(quote, id, quoteFor(harness.memberId), aCall());
     return (await replica.crm.records.find(quote, id, aCall())) as StoredRecord;
   };
   const change = (record: StoredRecord, name: string) =>
@@ -99,7 +108,7 @@ describe('a 500', () => {
         async () => assert.equal((await change(record, 'Hotel 500'))?.values['name'], 'Hotel 500'),
         async () => replica.crm.records.remove(quote, record, aCall()),
       ]) {
-        await bench.org.fault(effect, onData, 1);
+        await harness.org.fault(effect, onData, 1);
         await work();
       }
       assert.equal(await replica.crm.records.find(quote, id, aCall()), undefined);
@@ -108,35 +117,35 @@ describe('a 500', () => {
 
   it('inside a Composite call counts like one of its own', async () => {
     const record = await existing();
-    const calls = await bench.org.calls('composite');
-    await bench.org.fault(ofPart, { operation: 'create' }, 1);
+    const calls = await harness.org.calls('composite');
+    await harness.org.fault(ofPart, { operation: 'create' }, 1);
     const id = randomUUID();
-    const values = quoteFor(bench.memberId);
+    const values = quoteFor(harness.memberId);
     const made = await replica.crm.records.create(quote, id, values, aCall(), { readBack: true });
     assert.equal(made?.values['id'], id);
-    await bench.org.fault(ofPart, { operation: 'update' }, 1);
+    await harness.org.fault(ofPart, { operation: 'update' }, 1);
     assert.equal((await change(record, 'Hotel 500'))?.values['name'], 'Hotel 500');
-    assert.equal(await bench.org.calls('composite'), calls + 4);
+    assert.equal(await harness.org.calls('composite'), calls + 4);
   });
 
   it('inside the Composite call of a long query is repeated', async () => {
     const ids = Array.from({ length: 200 }, () => randomUUID());
-    await bench.org.fault(ofPart, { operation: 'query' }, 1);
+    await harness.org.fault(ofPart, { operation: 'query' }, 1);
     const found = await Promise.all(ids.map((each) => replica.crm.records.find(quote, each, aCall())));
     assert.ok(found.every((record) => record === undefined));
   });
 
   it('that stays is crm_error after four tries, of a write with an unknown outcome, and opens no breaker', async () => {
-    const before = await bench.org.calls('create');
-    await bench.org.fault(faults['with a code'], onData);
+    const before = await harness.org.calls('create');
+    await harness.org.fault(faults['with a code'], onData);
     await assert.rejects(create(), hasCode('crm_error', { outcomeUnknown: true }));
-    assert.equal(await bench.org.calls('create'), before + 4);
+    assert.equal(await harness.org.calls('create'), before + 4);
     await assert.rejects(create(), { code: 'crm_error' });
     assert.equal(await total(replica.metrics, 'handoff_crm_breaker_open'), 0);
   });
 
   it('that names no error opens the breaker, as other answers of the edge do', async () => {
-    await bench.org.fault(faults['of HTML'], onData);
+    await harness.org.fault(faults['of HTML'], onData);
     for (let round = 0; round < 2; round++) await create().catch(() => undefined);
     assert.equal(await total(replica.metrics, 'handoff_crm_breaker_open'), 1);
   });
@@ -144,7 +153,7 @@ describe('a 500', () => {
 
 describe('validation', () => {
   const rejected = async (effect: object) => {
-    await bench.org.fault(effect, onData, 1);
+    await harness.org.fault(effect, onData, 1);
     const error = await create().catch((problem: Problem) => problem);
     assert.ok(error instanceof Problem);
     assert.equal(error.code, 'crm_rejected');
@@ -178,7 +187,7 @@ describe('validation', () => {
     const tooLong = replica.crm.records.create(
       quote,
       randomUUID(),
-      quoteFor(bench.memberId, { name: 'x'.repeat(300) }),
+      quoteFor(harness.memberId, { name: 'x'.repeat(300) }),
       aCall(),
     );
     await assert.rejects(tooLong, (error: Problem) => {
@@ -188,7 +197,7 @@ describe('validation', () => {
       ]);
       return true;
     });
-    const { trip_id, member_id, source, details } = quoteFor(bench.memberId);
+    const { trip_id, member_id, source, details } = quoteFor(harness.memberId);
     const values = { trip_id, member_id, source, details } as Record<string, string>;
     await assert.rejects(
       replica.crm.records.create(quote, randomUUID(), values, aCall()),
@@ -211,19 +220,19 @@ describe('repeats', () => {
     it(`${name} delays every kind of call and fails none`, async () => {
       const { records } = replica.crm;
       const id = randomUUID();
-      await bench.org.fault(effect, onData, 2);
+      await harness.org.fault(effect, onData, 2);
       const ref = await create(id);
-      await bench.org.fault(effect, onData, 1);
+      await harness.org.fault(effect, onData, 1);
       await records.update(quote, ref, { name: 'changed' }, aCall());
-      await bench.org.fault(effect, onData, 1);
+      await harness.org.fault(effect, onData, 1);
       assert.equal((await find(id))?.values['name'], 'changed');
-      await bench.org.fault(effect, onData, 1);
+      await harness.org.fault(effect, onData, 1);
       await records.remove(quote, ref, aCall());
       assert.equal(await find(id), undefined);
     });
 
     it(`${name} that lasts is answered with 503, outcome known`, async () => {
-      await bench.org.fault(effect, onData);
+      await harness.org.fault(effect, onData);
       await assert.rejects(create(), (error: Problem) => {
         assert.ok((error.facts.retryAfter ?? 0) >= 1);
         return hasCode('crm_unavailable')(error);
@@ -234,9 +243,9 @@ describe('repeats', () => {
   for (const kind of ['loseAnswer', 'reset', 'hang']) {
     it(`one record after ${kind}, and the caller sees nothing`, async () => {
       const id = randomUUID();
-      await bench.org.fault({ kind }, { operation: 'create' }, 1);
+      await harness.org.fault({ kind }, { operation: 'create' }, 1);
       const { nativeId } = await create(id);
-      const made = (await bench.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id);
+      const made = (await harness.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id);
       assert.deepEqual(
         made.map((row) => row['Id']),
         [nativeId],
@@ -247,14 +256,14 @@ describe('repeats', () => {
       const id = randomUUID();
       await create(id);
       const record = (await find(id)) as StoredRecord;
-      await bench.org.fault({ kind }, { operation: 'update' }, 1);
+      await harness.org.fault({ kind }, { operation: 'update' }, 1);
       await replica.crm.records.update(quote, record, { name: 'changed' }, aCall());
       assert.equal((await find(id))?.values['name'], 'changed');
     });
 
     it(`a deletion after ${kind} is done, once`, async () => {
       const ref = await create();
-      await bench.org.fault({ kind }, { operation: 'delete' }, 1);
+      await harness.org.fault({ kind }, { operation: 'delete' }, 1);
       await replica.crm.records.remove(quote, ref, aCall());
       await assert.rejects(replica.crm.records.remove(quote, ref, aCall()), hasCode('not_found'));
     });
@@ -262,7 +271,7 @@ describe('repeats', () => {
 
   it('a change that nobody can look after says that its outcome is unknown', async () => {
     const ref = await create();
-    await bench.org.fault({ kind: 'reset' }, { operation: 'update' });
+    await harness.org.fault({ kind: 'reset' }, { operation: 'update' });
     const update = replica.crm.records.update(quote, ref, { name: 'changed' }, aCall());
     await assert.rejects(update, hasCode('crm_unavailable', { outcomeUnknown: true }));
   });
@@ -271,30 +280,30 @@ describe('repeats', () => {
     const id = randomUUID();
     const ref = await create(id);
     const record = (await find(id)) as StoredRecord;
-    const fault = await bench.org.fault({ kind: 'hang' }, { operation: 'update' }, 1);
+    const fault = await harness.org.fault({ kind: 'hang' }, { operation: 'update' }, 1);
     const update = replica.crm.records.update(quote, record, { name: 'changed' }, aCall());
     const refused = assert.rejects(update, hasCode('crm_timeout', { outcomeUnknown: true }));
-    await bench.org.struck(fault);
-    await bench.addReplica().crm.records.update(quote, ref, { name: 'by somebody else' }, aCall());
+    await harness.org.struck(fault);
+    await harness.addReplica().crm.records.update(quote, ref, { name: 'by somebody else' }, aCall());
     await refused;
     assert.equal((await find(id))?.values['name'], 'by somebody else');
   });
 
   it('a create whose answers are all lost says that its outcome is unknown, whatever came last', async () => {
-    await bench.org.fault({ kind: 'loseAnswer' }, { operation: 'create' }, 1);
-    await bench.org.fault({ kind: 'dailyLimit' }, { operation: 'create' });
+    await harness.org.fault({ kind: 'loseAnswer' }, { operation: 'create' }, 1);
+    await harness.org.fault({ kind: 'dailyLimit' }, { operation: 'create' });
     await assert.rejects(create(), hasCode('crm_quota_exhausted', { outcomeUnknown: true }));
   });
 
   it('a lost answer with a token that was revoked meanwhile makes one record', async () => {
     const id = randomUUID();
-    const fault = await bench.org.fault({ kind: 'lateAnswer', ms: 1500 }, { operation: 'create' }, 1);
+    const fault = await harness.org.fault({ kind: 'lateAnswer', ms: 1500 }, { operation: 'create' }, 1);
     const creation = create(id);
-    await bench.org.struck(fault);
-    await bench.org.revokeTokens();
+    await harness.org.struck(fault);
+    await harness.org.revokeTokens();
     await creation;
     assert.equal(
-      (await bench.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id).length,
+      (await harness.org.records('Quote__c')).filter((row) => row['External_Id__c'] === id).length,
       1,
     );
   });
@@ -302,16 +311,16 @@ describe('repeats', () => {
 
 describe('time', () => {
   it('a CRM that hangs is crm_timeout before the deadline', async () => {
-    await bench.org.fault({ kind: 'hang' }, onData);
+    await harness.org.fault({ kind: 'hang' }, onData);
     const call = aCall(1500);
     await assert.rejects(replica.crm.records.find(quote, randomUUID(), call), hasCode('crm_timeout'));
     assert.ok(call.crmMs >= 690);
   });
 
   it('starts no call without time for it', async () => {
-    const calls = await bench.org.calls('query');
+    const calls = await harness.org.calls('query');
     await assert.rejects(find(undefined, 200), hasCode('crm_timeout'));
-    assert.equal(await bench.org.calls('query'), calls);
+    assert.equal(await harness.org.calls('query'), calls);
   });
 
   it('an org that cannot be reached is crm_unavailable, outcome known', async () => {
@@ -320,22 +329,22 @@ describe('time', () => {
     const { port } = server.address() as { port: number };
     await new Promise((resolve) => server.close(resolve));
     const url = `http://127.0.0.1:${port}`;
-    const { cache } = bench;
-    const elsewhere = bench.addReplica({ environment: 'prod' });
+    const { cache } = harness;
+    const elsewhere = harness.addReplica({ environment: 'prod' });
     await elsewhere.crm.tokens.getToken(aCall());
     const record = JSON.parse((await cache.get('crm_token:prod')) as string);
     await cache.set('crm_token:prod', JSON.stringify({ ...record, instance_url: url }), 60_000);
-    const creation = elsewhere.crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall());
+    const creation = elsewhere.crm.records.create(quote, randomUUID(), quoteFor(harness.memberId), aCall());
     await assert.rejects(creation, hasCode('crm_unavailable'));
   });
 });
 
 describe('limits', () => {
   it('the daily limit is answered at once: no repeat, no new token', async () => {
-    const before = await bench.org.counters();
-    await bench.org.fault({ kind: 'dailyLimit' }, onData);
+    const before = await harness.org.counters();
+    await harness.org.fault({ kind: 'dailyLimit' }, onData);
     await assert.rejects(create(), hasCode('crm_quota_exhausted'));
-    const { calls, tokensIssued } = await bench.org.counters();
+    const { calls, tokensIssued } = await harness.org.counters();
     assert.equal(calls['create'], (before.calls['create'] ?? 0) + 1);
     assert.equal(tokensIssued, before.tokensIssued);
   });
@@ -350,35 +359,35 @@ describe('limits', () => {
   });
 
   it('keeps the reserve of the quota for writes', async () => {
-    const { records } = bench.addReplica({ quotaReserve: 100_000 }).crm;
-    await records.create(booking, randomUUID(), quoteFor(bench.memberId), aCall());
+    const { records } = harness.addReplica({ quotaReserve: 100_000 }).crm;
+    await records.create(booking, randomUUID(), quoteFor(harness.memberId), aCall());
     await assert.rejects(
       records.find(booking, randomUUID(), aCall()),
       hasCode('crm_quota_exhausted', { retryAfter: 60 }),
     );
-    await records.create(booking, randomUUID(), quoteFor(bench.memberId), aCall());
+    await records.create(booking, randomUUID(), quoteFor(harness.memberId), aCall());
   });
 
   it('keeps to its number of calls in flight; who waits too long is told so', async () => {
-    const { records } = bench.addReplica({ maxConcurrency: 2 }).crm;
-    const fault = await bench.org.fault(
+    const { records } = harness.addReplica({ maxConcurrency: 2 }).crm;
+    const fault = await harness.org.fault(
       { kind: 'hold', stage: 'before' },
       { operation: 'query', object: 'Booking__c' },
     );
     const held = [1, 2].map(() => records.find(booking, randomUUID(), aCall()));
-    await bench.org.struck(fault, 2);
+    await harness.org.struck(fault, 2);
     await assert.rejects(
       records.find(quote, randomUUID(), aCall(100)),
       hasCode('crm_unavailable', { retryAfter: 1 }),
     );
-    await bench.org.release(fault);
-    await bench.org.heal();
+    await harness.org.release(fault);
+    await harness.org.heal();
     await Promise.all(held);
-    await bench.org.configure({ latencyMs: 5 });
-    await bench.org.resetCounters();
+    await harness.org.configure({ latencyMs: 5 });
+    await harness.org.resetCounters();
     const list = () => records.list(quote, aList({ limit: 1 }), aCall());
     await Promise.all(Array.from({ length: 40 }, list));
-    await bench.org.configure({ latencyMs: 0 });
-    assert.ok((await bench.org.counters()).highestConcurrency <= 2);
+    await harness.org.configure({ latencyMs: 0 });
+    assert.ok((await harness.org.counters()).highestConcurrency <= 2);
   });
 });

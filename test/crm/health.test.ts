@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, it, mock } from 'node:test';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import { aCall, type Bench, hasCode, quoteFor, type Replica, startBench } from './bench.ts';
+import { aCall, type CrmHarness, hasCode, quoteFor, type Replica, startCrmHarness } from './crm-harness.ts';
 
-let bench: Bench;
+let harness: CrmHarness;
 beforeEach(async () => {
-  bench = await startBench({ timeoutMs: 1000 }, { userName: 'Gateway Integration' });
+  harness = await startCrmHarness({ timeoutMs: 1000 }, { userName: 'Gateway Integration' });
 });
 afterEach(async () => {
   mock.timers.reset();
-  await bench.stop();
+  await harness.stop();
 });
 
 const down = { connected: false, user: null };
@@ -22,15 +22,15 @@ function assertConnected(state: Awaited<ReturnType<Replica['crm']['health']['che
 }
 
 it('names the integration user, with one probe for all callers and all replicas', async () => {
-  const other = bench.addReplica();
-  const states = await Promise.all(Array.from({ length: 50 }, () => bench.crm.health.check()));
+  const other = harness.addReplica();
+  const states = await Promise.all(Array.from({ length: 50 }, () => harness.crm.health.check()));
   for (const state of states) assertConnected(state);
   assertConnected(await other.crm.health.check());
-  assert.equal(await bench.org.calls('userinfo'), 1);
+  assert.equal(await harness.org.calls('userinfo'), 1);
 });
 
 it('hears from calls that the CRM is lost, and that it is back', async () => {
-  const { crm, org, memberId } = bench;
+  const { crm, org, memberId } = harness;
   assertConnected(await crm.health.check());
   await org.fault({ kind: 'down' });
   await assert.rejects(crm.records.find(quote, randomUUID(), aCall()), hasCode('crm_unavailable'));
@@ -42,37 +42,37 @@ it('hears from calls that the CRM is lost, and that it is back', async () => {
 });
 
 it('takes a refusal of a record for a sign that the CRM is there', async () => {
-  const { crm } = bench;
+  const { crm } = harness;
   const creation = crm.records.create(quote, randomUUID(), quoteFor(randomUUID()), aCall());
   await assert.rejects(creation, hasCode('member_not_found'));
   assertConnected(await crm.health.check());
 });
 
 it('is not connected while there is no token, without asking for it more often than the back-off allows', async () => {
-  await bench.org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'user is locked' });
+  await harness.org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'user is locked' });
   const reason = 'The integration user is locked: unlock it in the org.';
   for (let round = 0; round < 5; round++)
-    assert.deepEqual(await bench.crm.health.check(), { ...down, reason });
-  assert.equal(await bench.org.calls('token'), 1);
-  assert.equal(await bench.org.calls('userinfo'), 0);
+    assert.deepEqual(await harness.crm.health.check(), { ...down, reason });
+  assert.equal(await harness.org.calls('token'), 1);
+  assert.equal(await harness.org.calls('userinfo'), 0);
 });
 
-it('says what to mend where a refresh fails for good, though the token of before still works', async () => {
-  const { crm, org } = bench;
+it('says what to fix where a refresh fails for good, though the token of before still works', async () => {
+  const { crm, org } = harness;
   assertConnected(await crm.health.check());
   await org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'invalid audience' });
-  const record = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  const record = JSON.parse((await harness.cache.get('crm_token:dev')) as string);
   const expires_at = new Date(Date.now() + 299_000).toISOString();
-  await bench.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at }), 60_000);
+  await harness.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at }), 60_000);
   for (let round = 0; round < 5; round++) await crm.tokens.refreshIfDue();
   assert.equal(await org.calls('token'), 2);
-  const other = bench.addReplica();
+  const other = harness.addReplica();
   assertConnected(await other.crm.health.check());
   assert.match((await other.crm.health.check()).reason ?? '', /audience is wrong: set crm\.audience/);
 });
 
 it('probes every 2 s while not connected and every 30 s while connected', async () => {
-  const { crm, org } = bench;
+  const { crm, org } = harness;
   await crm.tokens.getToken(aCall());
   mock.timers.enable({ apis: ['Date'], now: Date.now() });
   await org.fault({ kind: 'down' }, { operation: 'userinfo' });
@@ -93,20 +93,20 @@ it('probes every 2 s while not connected and every 30 s while connected', async 
 });
 
 it('gets through while all slots are taken', async () => {
-  const replica = bench.addReplica({ maxConcurrency: 1, timeoutMs: 10_000 });
-  const fault = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'query' });
+  const replica = harness.addReplica({ maxConcurrency: 1, timeoutMs: 10_000 });
+  const fault = await harness.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'query' });
   const held = replica.crm.records.find(quote, randomUUID(), aCall());
-  await bench.org.struck(fault);
+  await harness.org.struck(fault);
   assertConnected(await replica.crm.health.check());
-  await bench.org.release(fault);
+  await harness.org.release(fault);
   await held;
 });
 
 it('replaces a token that userinfo refuses', async () => {
-  await bench.crm.tokens.getToken(aCall());
-  await bench.org.revokeTokens();
-  assertConnected(await bench.crm.health.check());
-  assert.equal(await bench.org.calls('token'), 2);
+  await harness.crm.tokens.getToken(aCall());
+  await harness.org.revokeTokens();
+  assertConnected(await harness.crm.health.check());
+  assert.equal(await harness.org.calls('token'), 2);
 });
 
 it('asks the identity URL where userinfo is not for the app', async () => {
@@ -117,11 +117,11 @@ it('asks the identity URL where userinfo is not for the app', async () => {
     message: 'Missing_OAuth_Scope',
     contentType: 'text/html',
   };
-  await bench.org.fault(refusal, { operation: 'userinfo' });
-  assertConnected(await bench.crm.health.check());
+  await harness.org.fault(refusal, { operation: 'userinfo' });
+  assertConnected(await harness.crm.health.check());
 });
 
 it('gives up on a CRM that hangs', async () => {
-  await bench.org.fault({ kind: 'hang' });
-  assert.deepEqual(await bench.crm.health.check(), down);
+  await harness.org.fault({ kind: 'hang' });
+  assert.deepEqual(await harness.crm.health.check(), down);
 });

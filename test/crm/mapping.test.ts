@@ -6,7 +6,7 @@ import { createRowReader, toCrmFields } from '../../src/crm/mapping/records.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { member } from '../../src/resources/members.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import { total } from './bench.ts';
+import { total } from './crm-harness.ts';
 
 const metrics = createMetrics();
 const readQuote = createRowReader(quote, metrics);

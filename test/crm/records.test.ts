@@ -5,16 +5,16 @@ import type { Problem } from '../../src/base/problem.ts';
 import { member } from '../../src/resources/members.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { ListQuery } from '../../src/resources/records.ts';
-import { aCall, aList, type Bench, hasCode, quoteFor, startBench, total } from './bench.ts';
+import { aCall, aList, type CrmHarness, hasCode, quoteFor, startCrmHarness, total } from './crm-harness.ts';
 
-let bench: Bench;
+let harness: CrmHarness;
 before(async () => {
-  bench = await startBench();
+  harness = await startCrmHarness();
 });
-after(() => bench.stop());
+after(() => harness.stop());
 
 it('creates a record that carries its External ID, and finds it as it was written', async () => {
-  const { crm, memberId, org } = bench;
+  const { crm, memberId, org } = harness;
   const id = randomUUID();
   const values = quoteFor(memberId, { details: '{"a":12345678901234567890,"ü":"🧭","e":{}}' });
   const call = aCall();
@@ -32,7 +32,7 @@ it('creates a record that carries its External ID, and finds it as it was writte
 });
 
 it('refuses a quote for a member that the CRM does not know', async () => {
-  const creation = bench.crm.records.create(quote, randomUUID(), quoteFor(randomUUID()), aCall());
+  const creation = harness.crm.records.create(quote, randomUUID(), quoteFor(randomUUID()), aCall());
   await assert.rejects(creation, (error: Problem) => {
     assert.equal(error.code, 'member_not_found');
     assert.deepEqual(error.facts.errors, [
@@ -43,7 +43,7 @@ it('refuses a quote for a member that the CRM does not know', async () => {
 });
 
 it('returns the record that is there already instead of making a second one or changing the first', async () => {
-  const { crm, memberId } = bench;
+  const { crm, memberId } = harness;
   const id = randomUUID();
   const first = await crm.records.create(quote, id, quoteFor(memberId, { name: 'First' }), aCall());
   const again = await crm.records.create(quote, id, quoteFor(memberId, { name: 'Second' }), aCall());
@@ -52,7 +52,7 @@ it('returns the record that is there already instead of making a second one or c
 });
 
 it('replaces the given fields and leaves the others', async () => {
-  const { crm, memberId } = bench;
+  const { crm, memberId } = harness;
   const id = randomUUID();
   const ref = await crm.records.create(quote, id, quoteFor(memberId), aCall());
   await crm.records.update(
@@ -69,7 +69,7 @@ it('replaces the given fields and leaves the others', async () => {
 });
 
 it('says not_found when the record to change or to remove is gone, deleted or never there', async () => {
-  const { crm, memberId } = bench;
+  const { crm, memberId } = harness;
   const ref = await crm.records.create(quote, randomUUID(), quoteFor(memberId), aCall());
   await crm.records.remove(quote, ref, aCall());
   const notThere = { nativeId: `${ref.nativeId.slice(0, 11)}zzzz` };
@@ -82,14 +82,14 @@ it('says not_found when the record to change or to remove is gone, deleted or ne
 });
 
 it('finds nothing where the External ID is unknown or no UUID', async () => {
-  const { crm, org } = bench;
+  const { crm, org } = harness;
   await org.insert('Contact', [{ LastName: 'Legacy', External_Id__c: 'LEGACY-1' }]);
   assert.equal(await crm.records.find(member, randomUUID(), aCall()), undefined);
   assert.equal(await crm.records.find(member, 'LEGACY-1', aCall()), undefined);
 });
 
 it('shows members, with null where the CRM has none, and External IDs in lower case', async () => {
-  const { crm, org, memberId } = bench;
+  const { crm, org, memberId } = harness;
   const seeded = await crm.records.find(member, memberId, aCall());
   assert.match(String(seeded?.values['email']), /@example\.com$/);
   const upper = randomUUID().toUpperCase();
@@ -100,7 +100,7 @@ it('shows members, with null where the CRM has none, and External IDs in lower c
 });
 
 it('shows null for content that is not of its type, and counts it', async () => {
-  const { crm, org, metrics } = bench;
+  const { crm, org, metrics } = harness;
   const id = randomUUID();
   await org.insert('Quote__c', [
     { External_Id__c: id, Name__c: 'By hand', Source__c: 'x', Trip_Id__c: 'trip 7', Details__c: '[1,2' },
@@ -133,7 +133,7 @@ describe('lists', () => {
   before(async () => {
     const strangers = Array.from({ length: 60 }, (_, index) => row(`LEGACY-'${index}\\`, index));
     const nameless = Array.from({ length: 5 }, (_, index) => row(null, index));
-    await bench.org.insert('Booking__c', [...ids.map(row), ...strangers, ...nameless]);
+    await harness.org.insert('Booking__c', [...ids.map(row), ...strangers, ...nameless]);
   });
 
   /** Follows the pages to the end, as the API's cursor does. */
@@ -142,7 +142,7 @@ describe('lists', () => {
     let after: ListQuery['after'];
     for (;;) {
       const query = aList({ filters: { trip_id: trip }, limit, maxBytes, ...(after && { after }) });
-      const { records, hasMore, release } = await bench.crm.records.list(booking, query, aCall());
+      const { records, hasMore, release } = await harness.crm.records.list(booking, query, aCall());
       release();
       found.push(records.map(({ id }) => id));
       after = records.at(-1);
@@ -164,7 +164,7 @@ describe('lists', () => {
 
   it('ends a page by bytes too, and has a record that is larger alone', async () => {
     const all = (await pages(200)).flat();
-    const [first] = (await bench.crm.records.list(booking, aList({ filters: { trip_id: trip } }), aCall()))
+    const [first] = (await harness.crm.records.list(booking, aList({ filters: { trip_id: trip } }), aCall()))
       .records;
     const bytes = first?.json.length ?? 0;
     for (const [maxBytes, most] of [
@@ -179,16 +179,16 @@ describe('lists', () => {
   });
 
   it('reads on where the CRM gives fewer rows than it was asked for', async () => {
-    await bench.org.configure({ maxPageSize: 3 });
+    await harness.org.configure({ maxPageSize: 3 });
     try {
       assert.deepEqual((await pages(40)).flat().toSorted(), ids.toSorted());
     } finally {
-      await bench.org.configure({ maxPageSize: 2000 });
+      await harness.org.configure({ maxPageSize: 2000 });
     }
   });
 
   it('filters by fields and by the member', async () => {
-    const { crm, memberId } = bench;
+    const { crm, memberId } = harness;
     const id = randomUUID();
     await crm.records.create(booking, id, quoteFor(memberId, { trip_id: trip, status: 'pending' }), aCall());
     const filters = { trip_id: trip.toUpperCase(), member_id: memberId, status: 'pending' };
@@ -207,16 +207,16 @@ describe('lists', () => {
 
   it('gives up in words, and with no wrong page, where nearly all records are strangers', async () => {
     const strangers = Array.from({ length: 100 }, (_, index) => row(`${randomUUID().slice(0, -1)}x`, index));
-    await bench.org.insert(
+    await harness.org.insert(
       'Quote__c',
       strangers.map((fields) => ({ ...fields, CreatedDate: moments[0] })),
     );
-    await bench.org.configure({ maxPageSize: 1 });
+    await harness.org.configure({ maxPageSize: 1 });
     try {
-      const list = bench.crm.records.list(quote, aList({ filters: { trip_id: trip } }), aCall());
+      const list = harness.crm.records.list(quote, aList({ filters: { trip_id: trip } }), aCall());
       await assert.rejects(list, hasCode('crm_error'));
     } finally {
-      await bench.org.configure({ maxPageSize: 2000 });
+      await harness.org.configure({ maxPageSize: 2000 });
     }
   });
 });

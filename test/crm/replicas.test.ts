@@ -12,7 +12,7 @@ import { openPostgres } from '../../src/store/postgres.ts';
 import { recordLog } from '../support/log.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
-import { aCall, type Bench, quoteFor, type Replica, startBench } from './bench.ts';
+import { aCall, type CrmHarness, quoteFor, type Replica, startCrmHarness } from './crm-harness.ts';
 
 const redis = await startRedis();
 const postgres = await startPostgres();
@@ -21,14 +21,14 @@ after(async () => {
   await postgres?.stop();
 });
 
-const create = (bench: Bench, { crm }: Replica) =>
-  crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall());
+const create = (harness: CrmHarness, { crm }: Replica) =>
+  crm.records.create(quote, randomUUID(), quoteFor(harness.memberId), aCall());
 
 /** So many requests at once, by turns to the replicas; all of them must succeed. */
-const round = (bench: Bench, replicas: Replica[], times: number) =>
+const round = (harness: CrmHarness, replicas: Replica[], times: number) =>
   Promise.all(
     Array.from({ length: times }, (_, index) =>
-      create(bench, replicas[index % replicas.length] ?? assert.fail()),
+      create(harness, replicas[index % replicas.length] ?? assert.fail()),
     ),
   );
 
@@ -47,15 +47,15 @@ it('eight replicas that start with hundreds of waiting requests ask once for a t
   const caches = await connectCaches((redis as RedisServer).url, 8);
   const [cache = assert.fail()] = caches;
   // An environment of its own, so that no token of another test lies there.
-  const bench = await startBench({ cache, environment: 'prod' });
+  const harness = await startCrmHarness({ cache, environment: 'prod' });
   try {
-    const replicas = [bench, ...caches.slice(1).map((other) => bench.addReplica({ cache: other }))];
-    await round(bench, replicas, 400);
-    assert.equal(await bench.org.calls('token'), 1);
-    assert.equal((await bench.org.records('Quote__c')).length, 400);
+    const replicas = [harness, ...caches.slice(1).map((other) => harness.addReplica({ cache: other }))];
+    await round(harness, replicas, 400);
+    assert.equal(await harness.org.calls('token'), 1);
+    assert.equal((await harness.org.records('Quote__c')).length, 400);
   } finally {
     for (const each of caches) await each.close();
-    await bench.stop();
+    await harness.stop();
   }
 });
 
@@ -65,30 +65,30 @@ it('replicas with one Redis go on when it dies, each with what it holds, and sha
   let server = (await startRedis()) as RedisServer;
   const caches = await connectCaches(server.url, 3);
   const [cache = assert.fail()] = caches;
-  const bench = await startBench({ cache });
+  const harness = await startCrmHarness({ cache });
   try {
-    const replicas = [bench, ...caches.slice(1).map((other) => bench.addReplica({ cache: other }))];
-    await round(bench, replicas, 60);
-    assert.equal(await bench.org.calls('token'), 1);
-    await bench.org.revokeTokens();
-    await round(bench, replicas, 60);
-    assert.equal(await bench.org.calls('token'), 2);
+    const replicas = [harness, ...caches.slice(1).map((other) => harness.addReplica({ cache: other }))];
+    await round(harness, replicas, 60);
+    assert.equal(await harness.org.calls('token'), 1);
+    await harness.org.revokeTokens();
+    await round(harness, replicas, 60);
+    assert.equal(await harness.org.calls('token'), 2);
     await server.stop();
-    await round(bench, replicas, 60);
-    assert.equal(await bench.org.calls('token'), 2);
-    await bench.org.revokeTokens();
-    await round(bench, replicas, 60);
-    assert.equal(await bench.org.calls('token'), 5);
+    await round(harness, replicas, 60);
+    assert.equal(await harness.org.calls('token'), 2);
+    await harness.org.revokeTokens();
+    await round(harness, replicas, 60);
+    assert.equal(await harness.org.calls('token'), 5);
     server = (await startRedis({ port: Number(new URL(server.url).port) })) as RedisServer;
     for (const each of caches) while (await each.checkHealth().catch(() => true)) await delay(5);
-    await round(bench, replicas, 60);
+    await round(harness, replicas, 60);
     while ((await cache.get('crm_token:dev')) === undefined) await delay(5);
-    await round(bench, replicas, 60);
-    assert.equal(await bench.org.calls('token'), 6);
-    assert.equal((await bench.org.records('Quote__c')).length, 360);
+    await round(harness, replicas, 60);
+    assert.equal(await harness.org.calls('token'), 6);
+    assert.equal((await harness.org.records('Quote__c')).length, 360);
   } finally {
     for (const each of caches) await each.close();
-    await bench.stop();
+    await harness.stop();
     await server.stop();
   }
 });
@@ -114,25 +114,25 @@ it('without Redis replicas ask one after another, under a lock in the database',
       },
     };
   });
-  const bench = await startBench({ cache: away, spareLocks: locks[0] ?? assert.fail() });
+  const harness = await startCrmHarness({ cache: away, spareLocks: locks[0] ?? assert.fail() });
   try {
-    const others = locks.slice(1).map((spareLocks) => bench.addReplica({ spareLocks }));
-    const replicas = [bench, ...others];
+    const others = locks.slice(1).map((spareLocks) => harness.addReplica({ spareLocks }));
+    const replicas = [harness, ...others];
     for (const asked of [1, 2]) {
-      const hold = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' }, 1);
-      const answers = round(bench, replicas, 60);
-      await bench.org.struck(hold);
-      // Whoever holds the lock hangs in the CRM: the two others look for it again and again, and ask nobody.
+      const hold = await harness.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' }, 1);
+      const answers = round(harness, replicas, 60);
+      await harness.org.struck(hold);
+      // The one that holds the lock hangs in the CRM: the two others look for it again and again, and ask nobody.
       while (refusals.filter((count) => count >= 3).length < 2) await delay(5);
-      assert.equal(await bench.org.calls('token'), 3 * (asked - 1) + 1);
-      await bench.org.release(hold);
+      assert.equal(await harness.org.calls('token'), 3 * (asked - 1) + 1);
+      await harness.org.release(hold);
       await answers;
-      assert.equal(await bench.org.calls('token'), 3 * asked);
-      await bench.org.revokeTokens();
+      assert.equal(await harness.org.calls('token'), 3 * asked);
+      await harness.org.revokeTokens();
       refusals.fill(0);
     }
   } finally {
-    await bench.stop();
+    await harness.stop();
     for (const each of databases) await each.close();
   }
 });

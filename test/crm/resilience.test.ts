@@ -5,23 +5,32 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, startCall } from '../../src/base/call.ts';
 import type { Problem } from '../../src/base/problem.ts';
 import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import { aCall, aList, type Bench, hasCode, quoteFor, type Replica, startBench, total } from './bench.ts';
+import {
+  aCall,
+  aList,
+  type CrmHarness,
+  hasCode,
+  quoteFor,
+  type Replica,
+  startCrmHarness,
+  total,
+} from './crm-harness.ts';
 
-let bench: Bench;
+let harness: CrmHarness;
 let replica: Replica;
 before(async () => {
-  bench = await startBench({ timeoutMs: 700 });
+  harness = await startCrmHarness({ timeoutMs: 700 });
   // The simulated org takes its time for the first query.
-  await bench.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
+  await harness.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
 });
 beforeEach(() => {
-  replica = bench.addReplica();
+  replica = harness.addReplica();
 });
 afterEach(async () => {
-  await bench.org.heal();
-  await bench.org.configure({ latencyMs: 0 });
+  await harness.org.heal();
+  await harness.org.configure({ latencyMs: 0 });
 });
-after(() => bench.stop());
+after(() => harness.stop());
 
 const find = (call: Call = aCall()) => replica.crm.records.find(quote, randomUUID(), call);
 const of = (consumer: string) => startCall('test', consumer);
@@ -33,14 +42,14 @@ const turnedAway = (reason: string) => async () => {
 describe('a CRM that is dead', () => {
   /** Asks until the breaker is open. */
   async function killed(): Promise<void> {
-    await bench.org.fault({ kind: 'down' }, { path: '/services/data/' });
+    await harness.org.fault({ kind: 'down' }, { path: '/services/data/' });
     while ((await total(replica.metrics, 'handoff_crm_breaker_open')) === 0)
       await assert.rejects(find(), { code: 'crm_unavailable' });
   }
 
-  it('is not waited for: requests are turned away without a call, before their keys are claimed', async () => {
+  it('is not waited for: requests are refused without a call, before their keys are claimed', async () => {
     await killed();
-    await bench.org.resetCounters();
+    await harness.org.resetCounters();
     for (const refused of [find(), replica.crm.records.list(quote, aList({ limit: 1 }), aCall())])
       await assert.rejects(refused, (error: Problem) => {
         assert.equal(error.code, 'crm_unavailable');
@@ -48,15 +57,15 @@ describe('a CRM that is dead', () => {
         return true;
       });
     assert.throws(() => replica.crm.records.admit(aCall()), { code: 'crm_unavailable' });
-    assert.equal((await bench.org.counters()).metered, 0);
+    assert.equal((await harness.org.counters()).metered, 0);
     assert.ok((await turnedAway('breaker')()) >= 3);
   });
 
   it('is asked by one call whether it is back, and then everybody gets through', async () => {
     await killed();
-    await bench.org.heal();
-    await bench.org.resetCounters();
-    // The others are turned away while one looks.
+    await harness.org.heal();
+    await harness.org.resetCounters();
+    // The others are refused while one looks.
     let refusals = 0;
     for (;;) {
       const outcomes = await Promise.allSettled([find(), find(), find()]);
@@ -71,14 +80,14 @@ describe('a CRM that is dead', () => {
 
   it('stays away for longer each time that nobody is found there', async () => {
     await killed();
-    await bench.org.resetCounters();
+    await harness.org.resetCounters();
     const end = performance.now() + 3500;
     while (performance.now() < end) {
       await find().catch(() => undefined);
       await sleep(20);
     }
     // After 1 s and after 2 s more; a third look would be due after 4 s more.
-    const { calls } = await bench.org.counters();
+    const { calls } = await harness.org.counters();
     assert.ok((calls['query'] ?? 0) <= 3, `${calls['query']} looks`);
   });
 
@@ -87,9 +96,9 @@ describe('a CRM that is dead', () => {
       { kind: 'error', status: 400, errorCode: 'INVALID_FIELD', message: 'x' },
       { kind: 'error', status: 403, errorCode: 'INSUFFICIENT_ACCESS_OR_READONLY', message: 'x' },
     ]) {
-      await bench.org.fault(effect, { path: '/services/data/' });
+      await harness.org.fault(effect, { path: '/services/data/' });
       for (let times = 0; times < 8; times++) await assert.rejects(find(), { code: 'crm_error' });
-      await bench.org.heal();
+      await harness.org.heal();
     }
     assert.equal(await find(), undefined);
     assert.equal(await total(replica.metrics, 'handoff_crm_breaker_open'), 0);
@@ -99,13 +108,13 @@ describe('a CRM that is dead', () => {
 describe('a daily quota that is used up', () => {
   it('stops calls, repeats and logins at once, and is looked at again', async () => {
     await find();
-    await bench.org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
+    await harness.org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
     await assert.rejects(find(), hasCode('crm_quota_exhausted', { retryAfter: 600 }));
-    await bench.org.heal();
-    await bench.org.resetCounters();
+    await harness.org.heal();
+    await harness.org.resetCounters();
     await assert.rejects(find(), hasCode('crm_quota_exhausted', { retryAfter: 60 }));
     assert.throws(() => replica.crm.records.admit(aCall()), { code: 'crm_quota_exhausted' });
-    const { metered, tokensIssued } = await bench.org.counters();
+    const { metered, tokensIssued } = await harness.org.counters();
     assert.deepEqual([metered, tokensIssued], [0, 0]);
     while (
       await find().then(
@@ -118,38 +127,38 @@ describe('a daily quota that is used up', () => {
   });
 
   it('is over when the CRM works on calls again, even if it refuses the first of them', async () => {
-    await bench.org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
+    await harness.org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
     await assert.rejects(find(), { code: 'crm_quota_exhausted' });
-    await bench.org.heal();
+    await harness.org.heal();
     const refuse = { kind: 'error', status: 400, errorCode: 'INVALID_FIELD', message: 'x' };
-    const refusal = await bench.org.fault(refuse, { path: '/services/data/' }, 1);
-    const looking = bench.org.struck(refusal);
+    const refusal = await harness.org.fault(refuse, { path: '/services/data/' }, 1);
+    const looking = harness.org.struck(refusal);
     const looked = looking.then(() => true);
     while (!(await Promise.race([looked, sleep(20, false)]))) await find().catch(() => undefined);
     assert.deepEqual(await Promise.all([find(), find(), find()]), [undefined, undefined, undefined]);
   });
 
   it('keeps its reserve for writes, and for the reads that belong to them', async () => {
-    replica = bench.addReplica({ quotaReserve: 100_000 });
+    replica = harness.addReplica({ quotaReserve: 100_000 });
     await find();
     await assert.rejects(find(), hasCode('crm_quota_exhausted', { retryAfter: 60 }));
     assert.equal(await find({ ...aCall(), isWrite: true }), undefined);
-    await replica.crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall());
+    await replica.crm.records.create(quote, randomUUID(), quoteFor(harness.memberId), aCall());
   });
 });
 
 describe('a queue', () => {
   beforeEach(async () => {
-    replica = bench.addReplica({ maxConcurrency: 1, timeoutMs: 10_000 });
+    replica = harness.addReplica({ maxConcurrency: 1, timeoutMs: 10_000 });
     await replica.crm.tokens.getToken(aCall());
   });
   /** Keeps the only slot busy until it is released. */
   async function blocked() {
-    const fault = await bench.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 1);
+    const fault = await harness.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 1);
     const first = replica.crm.records.find(booking, randomUUID(), aCall());
-    await bench.org.struck(fault);
+    await harness.org.struck(fault);
     return async () => {
-      await bench.org.release(fault);
+      await harness.org.release(fault);
       await first;
     };
   }
@@ -185,15 +194,15 @@ describe('a queue', () => {
   });
 
   it('draws the requests of a batch from all consumers in turn', async () => {
-    replica = bench.addReplica({ maxConcurrency: 3, timeoutMs: 10_000 });
+    replica = harness.addReplica({ maxConcurrency: 3, timeoutMs: 10_000 });
     await replica.crm.tokens.getToken(aCall());
-    const holds = await bench.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 3);
+    const holds = await harness.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 3);
     const lists = [1, 2, 3].map(() => replica.crm.records.list(booking, aList({ limit: 1 }), aCall()));
-    await bench.org.struck(holds, 3);
+    await harness.org.struck(holds, 3);
     const order: string[] = [];
     const read = (consumer: string) => find(of(consumer)).then(() => order.push(consumer));
     const all = [...Array.from({ length: 300 }, () => read('flood')), read('other')];
-    await bench.org.release(holds);
+    await harness.org.release(holds);
     await Promise.all([...lists, ...all]);
     // In the first of the two calls that 301 reads take.
     assert.ok(order.indexOf('other') < 200);
@@ -201,14 +210,14 @@ describe('a queue', () => {
 });
 
 it('repeats are bounded by a budget, so that a CRM in trouble is not asked four times as often', async () => {
-  await bench.org.fault({ kind: 'concurrentLimit' }, { path: '/services/data/' });
-  await bench.org.resetCounters();
+  await harness.org.fault({ kind: 'concurrentLimit' }, { path: '/services/data/' });
+  await harness.org.resetCounters();
   const lists = Array.from({ length: 50 }, () =>
     replica.crm.records.list(quote, aList({ limit: 1 }), aCall()),
   );
   const outcomes = await Promise.allSettled(lists);
   assert.ok(outcomes.every(({ status }) => status === 'rejected'));
-  const { calls } = await bench.org.counters();
+  const { calls } = await harness.org.counters();
   assert.ok((calls['query'] ?? 0) < 150, `${calls['query']} calls for 50 requests`);
   assert.equal(await total(replica.metrics, 'handoff_crm_retries_total'), (calls['query'] ?? 0) - 50);
 });

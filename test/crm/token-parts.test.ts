@@ -10,7 +10,7 @@ import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
 import { TokenFailure } from '../../src/crm/token/token-failure.ts';
 import { createHttp, type Http } from '../../src/http/http.ts';
-import { keySecret, keys, TestSecrets } from './bench.ts';
+import { keySecret, keys, TestSecrets } from './crm-harness.ts';
 
 const connection = {
   loginUrl: 'https://login.example',
@@ -130,7 +130,7 @@ describe('the token endpoint', () => {
     ['something_new', 'x', /not known/],
   ];
   for (const [error, error_description, advice] of permanent) {
-    it(`${error} (${error_description}) is for the operator to mend`, async () => {
+    it(`${error} (${error_description}) is for the operator to fix`, async () => {
       await assert.rejects(request({ error, error_description }, 400), (failure: TokenFailure) => {
         assert.ok(failure instanceof TokenFailure);
         assert.deepEqual([failure.permanent, failure.reason], [true, error]);
@@ -201,9 +201,9 @@ describe('the back-off', () => {
     now += 60_000;
     assert.ok((await one.failed('v1')) <= 1250);
     assert.equal(await one.failed('v1', 'approve the app'), 300_000);
-    assert.equal(await two.faultToMend(), 'approve the app');
+    assert.equal(await two.faultToFix(), 'approve the app');
     now += 360_000;
-    assert.equal(await two.faultToMend(), undefined);
+    assert.equal(await two.faultToFix(), undefined);
   });
 
   it('lets the first refused token go free', async () => {

@@ -9,36 +9,36 @@ import { quote } from '../../src/resources/quotes-and-bookings.ts';
 import { SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
 import {
   aCall,
-  type Bench,
+  type CrmHarness,
   hasCode,
   keySecret,
   keys,
   quoteFor,
   type Replica,
-  startBench,
+  startCrmHarness,
   total,
-} from './bench.ts';
+} from './crm-harness.ts';
 
-let bench: Bench;
+let harness: CrmHarness;
 beforeEach(async () => {
-  bench = await startBench();
+  harness = await startCrmHarness();
 });
-afterEach(() => bench.stop());
+afterEach(() => harness.stop());
 
 const create = ({ crm }: Replica, budgetMs?: number) =>
-  crm.records.create(quote, randomUUID(), quoteFor(bench.memberId), aCall(budgetMs));
+  crm.records.create(quote, randomUUID(), quoteFor(harness.memberId), aCall(budgetMs));
 
 it('asks once for a token, however many calls come first, on however many replicas', async () => {
-  const other = bench.addReplica();
-  const call = (_: unknown, index: number) => create(index % 2 === 0 ? bench : other);
+  const other = harness.addReplica();
+  const call = (_: unknown, index: number) => create(index % 2 === 0 ? harness : other);
   await Promise.all(Array.from({ length: 200 }, call));
-  assert.equal(await bench.org.calls('token'), 1);
-  assert.equal((await bench.org.records('Quote__c')).length, 200);
+  assert.equal(await harness.org.calls('token'), 1);
+  assert.equal((await harness.org.records('Quote__c')).length, 200);
 });
 
 it('keeps the record in the shared cache, until five minutes before the token ends', async () => {
   const lifetimes: number[] = [];
-  const { cache } = bench;
+  const { cache } = harness;
   const watched: SharedCache = Object.assign(Object.create(cache) as SharedCache, {
     get: (key: string) => cache.get(key),
     set: (key: string, value: string, ttlMs: number) => {
@@ -48,13 +48,13 @@ it('keeps the record in the shared cache, until five minutes before the token en
     acquireLock: (key: string, ttlMs: number) => cache.acquireLock(key, ttlMs),
     deleteIfEqual: (key: string, value: string) => cache.deleteIfEqual(key, value),
   });
-  const replica = bench.addReplica({ environment: 'prod', cache: watched });
+  const replica = harness.addReplica({ environment: 'prod', cache: watched });
   const started = Date.now();
   await create(replica);
   await create(replica);
   const record = JSON.parse((await cache.get('crm_token:prod')) as string);
   assert.deepEqual(Object.keys(record), ['access_token', 'instance_url', 'expires_at', 'connection_hash']);
-  assert.equal(record.instance_url, bench.org.url);
+  assert.equal(record.instance_url, harness.org.url);
   assert.match(record.connection_hash, /^[0-9a-f]{64}$/);
   const expiresAt = Date.parse(record.expires_at);
   assert.equal(new Date(expiresAt).toISOString(), record.expires_at);
@@ -67,108 +67,108 @@ it('keeps the record in the shared cache, until five minutes before the token en
 });
 
 it('does not use a token of another org, app or user', async () => {
-  await create(bench);
-  const other = bench.addReplica({ audience: 'https://login.salesforce.com' });
+  await create(harness);
+  const other = harness.addReplica({ audience: 'https://login.salesforce.com' });
   await create(other);
-  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await harness.org.calls('token'), 2);
 });
 
 it('replaces a token that the CRM has revoked, and the caller sees nothing of it', async () => {
-  await create(bench);
-  await bench.org.revokeTokens();
-  await Promise.all(Array.from({ length: 30 }, () => create(bench)));
-  assert.equal(await bench.org.calls('token'), 2);
-  assert.equal((await bench.org.records('Quote__c')).length, 31);
+  await create(harness);
+  await harness.org.revokeTokens();
+  await Promise.all(Array.from({ length: 30 }, () => create(harness)));
+  assert.equal(await harness.org.calls('token'), 2);
+  assert.equal((await harness.org.records('Quote__c')).length, 31);
 });
 
 it('replaces a revoked token over and over, as long as each one worked', async () => {
   for (let round = 0; round < 4; round++) {
-    await create(bench);
-    await bench.org.revokeTokens();
+    await create(harness);
+    await harness.org.revokeTokens();
   }
-  await create(bench);
-  assert.equal(await bench.org.calls('token'), 5);
+  await create(harness);
+  assert.equal(await harness.org.calls('token'), 5);
 });
 
 it('leaves a newer token alone when an old one is refused late', async () => {
-  const old = await bench.crm.tokens.getToken(aCall());
-  await bench.org.revokeTokens();
-  await create(bench);
-  const record = await bench.cache.get('crm_token:dev');
-  await bench.crm.tokens.invalidate(old);
-  assert.equal(await bench.cache.get('crm_token:dev'), record);
+  const old = await harness.crm.tokens.getToken(aCall());
+  await harness.org.revokeTokens();
+  await create(harness);
+  const record = await harness.cache.get('crm_token:dev');
+  await harness.crm.tokens.invalidate(old);
+  assert.equal(await harness.cache.get('crm_token:dev'), record);
 });
 
 it('stops asking for tokens when new ones are refused again and again', async () => {
-  const other = bench.addReplica();
+  const other = harness.addReplica();
   const message = 'Session expired or invalid';
-  await bench.org.fault(
+  await harness.org.fault(
     { kind: 'error', status: 401, errorCode: 'INVALID_SESSION_ID', message },
     { operation: 'create' },
   );
   for (let round = 0; round < 20; round++) {
-    await assert.rejects(create(round % 2 === 0 ? bench : other), hasCode('crm_unavailable'));
+    await assert.rejects(create(round % 2 === 0 ? harness : other), hasCode('crm_unavailable'));
   }
-  assert.ok((await bench.org.calls('token')) <= 3);
+  assert.ok((await harness.org.calls('token')) <= 3);
 });
 
 it('does not loop where the user may not use the REST API', async () => {
   const message = 'This session is not valid for use with the REST API';
-  await bench.org.fault(
+  await harness.org.fault(
     { kind: 'error', status: 401, errorCode: 'INVALID_SESSION_ID', message },
     { operation: 'create' },
   );
-  for (let round = 0; round < 5; round++) await assert.rejects(create(bench), hasCode('crm_error'));
-  assert.equal(await bench.org.calls('token'), 1);
-  assert.equal(await bench.org.calls('create'), 5);
+  for (let round = 0; round < 5; round++) await assert.rejects(create(harness), hasCode('crm_error'));
+  assert.equal(await harness.org.calls('token'), 1);
+  assert.equal(await harness.org.calls('create'), 5);
 });
 
-it('after a failure that only an operator can mend, answers 503 at once on all replicas, and tells what to mend', async () => {
-  const other = bench.addReplica();
+it('after a failure that only an operator can fix, answers 503 at once on all replicas, and tells what to fix', async () => {
+  const other = harness.addReplica();
   const description = "user hasn't approved this consumer";
-  await bench.org.fault({ kind: 'tokenError', error: 'invalid_grant', description });
-  await assert.rejects(create(bench), hasCode('crm_unavailable', { retryAfter: 300 }));
+  await harness.org.fault({ kind: 'tokenError', error: 'invalid_grant', description });
+  await assert.rejects(create(harness), hasCode('crm_unavailable', { retryAfter: 300 }));
   await Promise.all(
     Array.from({ length: 50 }, () =>
       assert.rejects(create(other), hasCode('crm_unavailable', { retryAfter: 300 })),
     ),
   );
-  assert.equal(await bench.org.calls('token'), 1);
-  const line = bench.lines.find(({ level }) => level === 'error');
+  assert.equal(await harness.org.calls('token'), 1);
+  const line = harness.lines.find(({ level }) => level === 'error');
   assert.deepEqual(line?.facts['reason'], 'invalid_grant');
   assert.match(String(line?.facts['advice']), /approved the app/);
 });
 
 it('tries again after a passing failure, when its time is over', async () => {
-  const fault = await bench.org.fault({ kind: 'down' }, { operation: 'token' }, 1);
-  await assert.rejects(create(bench), hasCode('crm_unavailable'));
-  await assert.rejects(create(bench), hasCode('crm_unavailable'));
-  await bench.org.struck(fault);
-  assert.equal(await bench.org.calls('token'), 1);
+  const fault = await harness.org.fault({ kind: 'down' }, { operation: 'token' }, 1);
+  await assert.rejects(create(harness), hasCode('crm_unavailable'));
+  await assert.rejects(create(harness), hasCode('crm_unavailable'));
+  await harness.org.struck(fault);
+  assert.equal(await harness.org.calls('token'), 1);
   for (;;) {
-    const made = await create(bench).then(
+    const made = await create(harness).then(
       () => true,
       () => new Promise<false>((resolve) => setTimeout(() => resolve(false), 50)),
     );
     if (made) break;
   }
-  assert.equal(await bench.org.calls('token'), 2);
-  assert.equal(await bench.cache.get('crm_token_backoff:dev'), undefined);
+  assert.equal(await harness.org.calls('token'), 2);
+  assert.equal(await harness.cache.get('crm_token_backoff:dev'), undefined);
 });
 
 it('picks up another private key without a restart, and ends the back-off for it', async () => {
-  await bench.crm.start();
+  await harness.crm.start();
   const wrong = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
-  bench.secrets.put(keySecret, wrong.export({ type: 'pkcs8', format: 'pem' }).toString());
-  await assert.rejects(create(bench), hasCode('crm_unavailable', { retryAfter: 300 }));
-  const other = bench.addReplica();
+  harness.secrets.put(keySecret, wrong.export({ type: 'pkcs8', format: 'pem' }).toString());
+  await assert.rejects(create(harness), hasCode('crm_unavailable', { retryAfter: 300 }));
+  const other = harness.addReplica();
   await assert.rejects(create(other), hasCode('crm_unavailable', { retryAfter: 300 }));
   // The same key as the org knows, in the older form.
   const pem = createPrivateKey(keys.privateKey).export({ type: 'pkcs1', format: 'pem' }).toString();
-  bench.secrets.put(keySecret, pem);
-  await bench.crm.tokens.noticeKeyChange();
+  harness.secrets.put(keySecret, pem);
+  await harness.crm.tokens.noticeKeyChange();
   await create(other);
-  await create(bench);
+  await create(harness);
 });
 
 it('without a usable key it says so, and works as soon as there is one', async () => {
@@ -178,22 +178,22 @@ it('without a usable key it says so, and works as soon as there is one', async (
       .privateKey.export({ type: 'pkcs8', format: 'pem' })
       .toString(),
   ]) {
-    bench.secrets.put(keySecret, pem);
-    await bench.crm.tokens.noticeKeyChange();
-    await assert.rejects(create(bench), hasCode('crm_unavailable'));
+    harness.secrets.put(keySecret, pem);
+    await harness.crm.tokens.noticeKeyChange();
+    await assert.rejects(create(harness), hasCode('crm_unavailable'));
   }
-  assert.ok(bench.lines.some(({ facts }) => facts['reason'] === 'private_key'));
-  bench.secrets.put(keySecret, keys.privateKey);
-  await bench.crm.tokens.noticeKeyChange();
-  await create(bench);
+  assert.ok(harness.lines.some(({ facts }) => facts['reason'] === 'private_key'));
+  harness.secrets.put(keySecret, keys.privateKey);
+  await harness.crm.tokens.noticeKeyChange();
+  await create(harness);
 });
 
 it('goes on with the key that it has read when the secrets manager is away', async () => {
-  await create(bench);
-  bench.secrets.failure = new SecretsUnavailable('away');
-  await bench.org.revokeTokens();
-  await create(bench);
-  const fresh = bench.addReplica({ environment: 'staging' });
+  await create(harness);
+  harness.secrets.failure = new SecretsUnavailable('away');
+  await harness.org.revokeTokens();
+  await create(harness);
+  const fresh = harness.addReplica({ environment: 'staging' });
   await assert.rejects(create(fresh), hasCode('crm_unavailable'));
 });
 
@@ -201,77 +201,77 @@ it('works on what it holds, and acquires for itself, while the cache is away', a
   const away: SharedCache = new Proxy({} as SharedCache, {
     get: () => () => Promise.reject(new CacheUnavailable('away')),
   });
-  const replica = bench.addReplica({ cache: away });
+  const replica = harness.addReplica({ cache: away });
   await Promise.all(Array.from({ length: 20 }, () => create(replica)));
-  await bench.org.revokeTokens();
+  await harness.org.revokeTokens();
   await Promise.all(Array.from({ length: 20 }, () => create(replica)));
-  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await harness.org.calls('token'), 2);
   await replica.crm.tokens.refreshIfDue();
-  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await harness.org.calls('token'), 2);
 });
 
 it('uses the token that it holds while another is acquired, after the cache has lost it', async () => {
-  await create(bench);
-  const record = (await bench.cache.get('crm_token:dev')) as string;
-  await bench.cache.deleteIfEqual('crm_token:dev', record);
-  const fault = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' });
-  await create(bench);
-  await bench.org.struck(fault);
-  await bench.org.release(fault);
-  await bench.org.heal();
-  await bench.crm.stop();
-  assert.notEqual(await bench.cache.get('crm_token:dev'), undefined);
+  await create(harness);
+  const record = (await harness.cache.get('crm_token:dev')) as string;
+  await harness.cache.deleteIfEqual('crm_token:dev', record);
+  const fault = await harness.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' });
+  await create(harness);
+  await harness.org.struck(fault);
+  await harness.org.release(fault);
+  await harness.org.heal();
+  await harness.crm.stop();
+  assert.notEqual(await harness.cache.get('crm_token:dev'), undefined);
 });
 
 it('a holder that has lost the lock uses its token but does not store it', async () => {
   let now = 0;
   const cache = createMemoryCache({ now: () => now });
-  const [slow, fast] = [bench.addReplica({ cache }), bench.addReplica({ cache })];
-  const fault = await bench.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' }, 1);
+  const [slow, fast] = [harness.addReplica({ cache }), harness.addReplica({ cache })];
+  const fault = await harness.org.fault({ kind: 'hold', stage: 'before' }, { operation: 'token' }, 1);
   const held = create(slow);
-  await bench.org.struck(fault);
+  await harness.org.struck(fault);
   now += 10_000 + 5000;
   await create(fast);
   const record = await cache.get('crm_token:dev');
   assert.ok(record);
-  await bench.org.release(fault);
+  await harness.org.release(fault);
   await held;
-  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await harness.org.calls('token'), 2);
   assert.equal(await cache.get('crm_token:dev'), record);
 });
 
 it('refreshes under five minutes, and where there is none, but not before', async () => {
-  const { tokens } = bench.crm;
+  const { tokens } = harness.crm;
   await tokens.refreshIfDue();
-  assert.equal(await bench.org.calls('token'), 1);
+  assert.equal(await harness.org.calls('token'), 1);
   await tokens.refreshIfDue();
-  assert.equal(await bench.org.calls('token'), 1);
-  const record = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  assert.equal(await harness.org.calls('token'), 1);
+  const record = JSON.parse((await harness.cache.get('crm_token:dev')) as string);
   const soon = new Date(Date.now() + 299_000).toISOString();
-  await bench.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at: soon }), 60_000);
+  await harness.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at: soon }), 60_000);
   await tokens.refreshIfDue();
-  assert.equal(await bench.org.calls('token'), 2);
+  assert.equal(await harness.org.calls('token'), 2);
 });
 
-it('a failed refresh asks to be repeated where that may help, and else says what to mend', async () => {
-  const { tokens } = bench.crm;
-  await bench.org.fault({ kind: 'down' }, { operation: 'token' }, 1);
+it('a failed refresh asks to be repeated where that may help, and else says what to fix', async () => {
+  const { tokens } = harness.crm;
+  await harness.org.fault({ kind: 'down' }, { operation: 'token' }, 1);
   await assert.rejects(tokens.refreshIfDue(), { code: 'crm_unavailable' });
-  assert.equal(await tokens.faultToMend(), undefined);
-  const other = bench.addReplica({ environment: 'prod' });
-  await bench.org.fault({ kind: 'tokenError', error: 'inactive_user', description: '' });
+  assert.equal(await tokens.faultToFix(), undefined);
+  const other = harness.addReplica({ environment: 'prod' });
+  await harness.org.fault({ kind: 'tokenError', error: 'inactive_user', description: '' });
   for (let round = 0; round < 5; round++) await other.crm.tokens.refreshIfDue();
-  assert.match((await other.crm.tokens.faultToMend()) ?? '', /not active: activate it/);
-  assert.equal(await bench.org.calls('token'), 2);
+  assert.match((await other.crm.tokens.faultToFix()) ?? '', /not active: activate it/);
+  assert.equal(await harness.org.calls('token'), 2);
   assert.equal(await total(other.metrics, 'handoff_crm_token_acquisitions_total'), 1);
 });
 
 it('takes what stands in the cache for a miss where it is no record', async () => {
   for (const junk of ['', 'x', '[]', '{}', '{"access_token":"a b"}', 'null']) {
-    await bench.cache.set('crm_token:dev', junk, 60_000);
-    await create(bench);
+    await harness.cache.set('crm_token:dev', junk, 60_000);
+    await create(harness);
   }
-  assert.equal((await bench.org.records('Quote__c')).length, 6);
+  assert.equal((await harness.org.records('Quote__c')).length, 6);
 });
 
 it('never sends a token where a record leads that no token endpoint may issue: a new one takes its place', async () => {
@@ -283,10 +283,10 @@ it('never sends a token where a record leads that no token endpoint may issue: a
     socket.destroy();
   });
   const { port } = elsewhere.address() as AddressInfo;
-  await create(bench);
-  const good = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+  await create(harness);
+  const good = JSON.parse((await harness.cache.get('crm_token:dev')) as string);
   const changes: object[] = [
-    { instance_url: `${bench.org.url}/path` },
+    { instance_url: `${harness.org.url}/path` },
     { instance_url: `http://127.0.0.1:${port}/services` },
     { instance_url: `http://${['user', 'word'].join(':')}@127.0.0.1:${port}` },
     { instance_url: `http://127.0.0.1:${port}?` },
@@ -307,15 +307,15 @@ it('never sends a token where a record leads that no token endpoint may issue: a
   ];
   for (const change of changes) {
     const planted = JSON.stringify({ ...good, ...change });
-    await bench.cache.set('crm_token:dev', planted, 60_000);
-    const replica = bench.addReplica();
+    await harness.cache.set('crm_token:dev', planted, 60_000);
+    const replica = harness.addReplica();
     await create(replica);
     assert.equal(
       await total(replica.metrics, 'handoff_crm_token_cache_misses_total'),
       1,
       planted.slice(0, 300),
     );
-    const now = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+    const now = JSON.parse((await harness.cache.get('crm_token:dev')) as string);
     assert.deepEqual(
       { ...now, access_token: '', expires_at: '' },
       { ...good, access_token: '', expires_at: '' },
@@ -325,41 +325,41 @@ it('never sends a token where a record leads that no token endpoint may issue: a
   assert.equal(visits, 0);
 });
 
-it('uses a record of the documented form, whoever wrote it', async () => {
-  await create(bench);
-  const record = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
+it('uses a record of the documented form, no matter who wrote it', async () => {
+  await create(harness);
+  const record = JSON.parse((await harness.cache.get('crm_token:dev')) as string);
   const expires_at = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z/, '+00:00');
-  await bench.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at }), 60_000);
-  const replica = bench.addReplica();
+  await harness.cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at }), 60_000);
+  const replica = harness.addReplica();
   await create(replica);
-  assert.equal(await bench.org.calls('token'), 1);
+  assert.equal(await harness.org.calls('token'), 1);
 });
 
 it('writes neither tokens nor assertions nor keys to the log', async () => {
-  await bench.crm.start();
-  await create(bench);
-  const { access_token: token } = JSON.parse((await bench.cache.get('crm_token:dev')) as string);
-  await bench.org.revokeTokens();
-  await create(bench);
-  await bench.org.revokeTokens();
-  await bench.org.fault(
+  await harness.crm.start();
+  await create(harness);
+  const { access_token: token } = JSON.parse((await harness.cache.get('crm_token:dev')) as string);
+  await harness.org.revokeTokens();
+  await create(harness);
+  await harness.org.revokeTokens();
+  await harness.org.fault(
     { kind: 'error', status: 400, errorCode: 'x', message: 'x', contentType: 'text/html' },
     { operation: 'token' },
     1,
   );
-  await assert.rejects(create(bench), hasCode('crm_unavailable'));
-  bench.secrets.put(keySecret, `${keys.privateKey.slice(0, 200)}\n-----END PRIVATE KEY-----`);
-  await bench.crm.tokens.noticeKeyChange();
-  await assert.rejects(create(bench), hasCode('crm_unavailable'));
-  const text = JSON.stringify(bench.lines);
-  assert.ok(bench.lines.length >= 4);
+  await assert.rejects(create(harness), hasCode('crm_unavailable'));
+  harness.secrets.put(keySecret, `${keys.privateKey.slice(0, 200)}\n-----END PRIVATE KEY-----`);
+  await harness.crm.tokens.noticeKeyChange();
+  await assert.rejects(create(harness), hasCode('crm_unavailable'));
+  const text = JSON.stringify(harness.lines);
+  assert.ok(harness.lines.length >= 4);
   assert.ok(!text.includes(token));
   assert.doesNotMatch(text, /eyJ|PRIVATE KEY-----|assertion=/);
   assert.ok(!text.includes(keys.privateKey.slice(100, 140)));
 });
 
 it('lives by the lifetime that a token names; of five minutes or less it keeps half, and warns', async () => {
-  const org = await startBench({}, { tokenFormat: 'jwt', tokenLifetimeSeconds: 240 });
+  const org = await startCrmHarness({}, { tokenFormat: 'jwt', tokenLifetimeSeconds: 240 });
   try {
     await org.crm.tokens.refreshIfDue();
     const record = JSON.parse((await org.cache.get('crm_token:dev')) as string);

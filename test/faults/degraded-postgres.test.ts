@@ -94,7 +94,7 @@ describe('two gateways whose PostgreSQL crashes', { skip }, () => {
     const claims = await openClaims(postgres.url);
     for (const [index, write] of sent.entries()) {
       let answer = await write.send(url(index));
-      // Whoever lost the database in the middle could not give its claim back; time would.
+      // A replica that lost the database in the middle could not give its claim back; time would.
       if (answer.status === 409) {
         await claims.endLease(write.key);
         answer = await write.send(url(index));

@@ -13,8 +13,8 @@ import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { type ProxyHold, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** What the gateway's world is made of; all of it outlives the gateway. */
-interface World {
+/** What the gateway's harness is made of; all of it outlives the gateway. */
+interface Harness {
   ownOrg: OwnOrg;
   proxy: TcpProxy;
   claims: Claims;
@@ -33,7 +33,7 @@ interface Stop {
 
 interface Step {
   when: string;
-  stop(world: World): Promise<Stop>;
+  stop(harness: Harness): Promise<Stop>;
   /** What the kill leaves: nothing, a claim that its owner can't finish, or a stored answer. */
   leaves: 'nothing' | 'claim' | 'answer';
   /** The CRM had done its part. */
@@ -114,7 +114,7 @@ function stateOf(claim: ClaimState | undefined): Step['leaves'] {
   return claim.completed ? 'answer' : 'claim';
 }
 
-async function openWorld(postgres: PostgresDatabase): Promise<World> {
+async function openHarness(postgres: PostgresDatabase): Promise<Harness> {
   const proxy = await startTcpProxy(postgres.url);
   const ownOrg = await startOwnOrg();
   const installation = await createInstallation({ DATABASE_URL: proxy.url }, ownOrg);
@@ -137,16 +137,16 @@ const postgres = await startPostgres();
 after(() => postgres?.stop());
 
 describe('a gateway on PostgreSQL that is killed', { skip: !postgres && 'no PostgreSQL' }, () => {
-  let world: World;
+  let harness: Harness;
   let gateway: GatewayProcess;
   let writes: KeyedWrites;
 
   before(async () => {
-    world = await openWorld(postgres as PostgresDatabase);
-    gateway = await world.installation.start();
-    writes = new KeyedWrites(world.ownOrg.org, (await world.installation.credentials()).console);
+    harness = await openHarness(postgres as PostgresDatabase);
+    gateway = await harness.installation.start();
+    writes = new KeyedWrites(harness.ownOrg.org, (await harness.installation.credentials()).console);
   });
-  after(() => world.close());
+  after(() => harness.close());
 
   for (const step of steps) {
     describe(step.when, () => {
@@ -158,7 +158,7 @@ describe('a gateway on PostgreSQL that is killed', { skip: !postgres && 'no Post
         interrupted = await writes.oneOfEach(gateway.url);
         const all = Object.values(interrupted);
         const untouched = await Promise.all(all.map((write) => write.records()));
-        stop = await step.stop(world);
+        stop = await step.stop(harness);
         const cut: Promise<void>[] = [];
         for (const write of all) {
           cut.push(assert.rejects(write.send(gateway.url)));
@@ -171,9 +171,9 @@ describe('a gateway on PostgreSQL that is killed', { skip: !postgres && 'no Post
         for (const [index, write] of all.entries()) {
           const records = await write.records();
           assert[step.committed ? 'notDeepEqual' : 'deepEqual'](records, untouched[index]);
-          left.set(write, { claim: await world.claims.find(write.key), records });
+          left.set(write, { claim: await harness.claims.find(write.key), records });
         }
-        gateway = await world.installation.start();
+        gateway = await harness.installation.start();
       });
 
       for (const kind of kinds) {
@@ -184,7 +184,7 @@ describe('a gateway on PostgreSQL that is killed', { skip: !postgres && 'no Post
           if (step.leaves === 'claim') {
             assertInProgress(await write.send(gateway.url));
             assert.deepEqual(await write.records(), records);
-            await world.claims.endLease(write.key);
+            await harness.claims.endLease(write.key);
           }
 
           const answer = await write.send(gateway.url);
@@ -193,7 +193,7 @@ describe('a gateway on PostgreSQL that is killed', { skip: !postgres && 'no Post
           assert.equal(isReplay(answer), step.leaves === 'answer');
           if (step.leaves === 'answer') assert.equal(answer.text, claim?.response_body);
           if (step.committed) assert.deepEqual(await write.records(), records);
-          if (claim) assert.equal((await world.claims.find(write.key))?.external_id, claim.external_id);
+          if (claim) assert.equal((await harness.claims.find(write.key))?.external_id, claim.external_id);
           await assertReplays(write, gateway.url, answer);
         });
       }

@@ -3,7 +3,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayProcess } from '../support/gateway-process.ts';
-import { openReservationWorld, type ReservationWorld } from '../support/reservation-world.ts';
+import { openReservationHarness, type ReservationHarness } from '../support/reservation-harness.ts';
 import { assertWhole, holdingsOf, newReservation } from '../support/reservations.ts';
 
 /*
@@ -50,7 +50,7 @@ const finals = new Set(['confirmed', 'refused']);
 const isFinal = (states: Record<string, number>) => Object.keys(states).every((state) => finals.has(state));
 
 describe('many reservations, with faults on both sides and kills', () => {
-  let world: ReservationWorld | undefined;
+  let harness: ReservationHarness | undefined;
   let gateway: GatewayProcess;
   let headers: Record<string, string> = {};
   const tried: Tried[] = [];
@@ -60,14 +60,14 @@ describe('many reservations, with faults on both sides and kills', () => {
   let up = Promise.withResolvers<void>();
 
   before(async () => {
-    world = await openReservationWorld('PostgreSQL');
-    if (!world) return;
-    gateway = await world.installation.start();
+    harness = await openReservationHarness('PostgreSQL');
+    if (!harness) return;
+    gateway = await harness.installation.start();
     up.resolve();
-    const { apiKey, apiSecret } = (await world.installation.credentials()).console;
+    const { apiKey, apiSecret } = (await harness.installation.credentials()).console;
     headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' };
   });
-  after(() => world?.close());
+  after(() => harness?.close());
 
   /** Sends it; no answer at all where the gateway dies. */
   const send = async (one: Tried): Promise<void> => {
@@ -91,8 +91,8 @@ describe('many reservations, with faults on both sides and kills', () => {
   const isDone = ({ status }: Tried) => status === 201 || status === 422;
 
   test(`${reservations} reservations and ${kills} kills: each ends, and is whole or not there`, async (context) => {
-    if (!world) return context.skip('there is no PostgreSQL');
-    const { org, partner, installation, database } = world;
+    if (!harness) return context.skip('there is no PostgreSQL');
+    const { org, partner, installation, database } = harness;
     const faults = await Promise.all([
       ...partnerFaults.map((fault) => partner.arm(fault)),
       ...crmFaults.map((fault) => org.arm(fault)),
@@ -126,16 +126,16 @@ describe('many reservations, with faults on both sides and kills', () => {
     while (!isFinal(await database.states())) await sleep(200);
     context.diagnostic(`all plans final after ${Math.round((performance.now() - killedLast) / 1000)} s`);
 
-    const tables = await assertWhole(world);
+    const tables = await assertWhole(harness);
     // Each key has one answer, and it is what both systems hold.
     for (const one of tried) await sendUntilDone(one);
     const made = tried.filter(({ status }) => status === 201);
     for (const one of tried) {
       const held = one.status === 201 ? ['confirmed'] : [];
-      assert.deepEqual((await holdingsOf(world, one.body)).bookings, held);
+      assert.deepEqual((await holdingsOf(harness, one.body)).bookings, held);
     }
-    assert.ok((await assertWhole(world)) >= tables);
-    assert.equal(await assertWhole(world), made.length);
+    assert.ok((await assertWhole(harness)) >= tables);
+    assert.equal(await assertWhole(harness), made.length);
     context.diagnostic(`${made.length} confirmed, ${tried.length - made.length} refused`);
   });
 });

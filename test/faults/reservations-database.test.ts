@@ -96,11 +96,11 @@ describe('reservations, when the database goes away', { skip: !postgres && 'no P
     test(`a step of ${state} that was made and could not be stored is finished by the job`, async () => {
       const body = newReservation(gateway.org.memberId);
       const key = randomUUID();
-      const mend = await failMovesFrom(state);
+      const restore = await failMovesFrom(state);
       const problem = await assertProblem(await send(body, key), 503, 'store_unavailable');
       assert.match(problem.detail, /is not known/);
       assert.deepEqual(await stateOf(body['trip_id']), [state]);
-      await mend();
+      await restore();
       while ((await stateOf(body['trip_id']))[0] !== 'confirmed') await sleep(100);
       const repeat = await send(body, key);
       assert.equal(repeat.status, 201);
@@ -115,10 +115,10 @@ describe('reservations, when the database goes away', { skip: !postgres && 'no P
       const { id } = (await (await send(body, randomUUID())).json()) as { id: string };
       const headers = keyed();
       const cancel = () => gateway.request(`/v1/reservations/${id}`, { method: 'DELETE', headers });
-      const mend = await failMovesFrom(state);
+      const restore = await failMovesFrom(state);
       const problem = await assertProblem(await cancel(), 503, 'store_unavailable');
       assert.match(problem.detail, /is not known/);
-      await mend();
+      await restore();
       while ((await stateOf(body['trip_id']))[0] !== 'cancelled') await sleep(100);
       assert.equal((await cancel()).status, 204);
       assert.deepEqual(await holdingsOf(systems(), body), { bookings: ['cancelled'], tables: ['CANCELED'] });

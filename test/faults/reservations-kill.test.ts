@@ -4,20 +4,20 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayProcess } from '../support/gateway-process.ts';
 import type { ArmedFault } from '../support/org.ts';
-import { openReservationWorld, type ReservationWorld } from '../support/reservation-world.ts';
+import { openReservationHarness, type ReservationHarness } from '../support/reservation-harness.ts';
 import { holdingsOf, newReservation } from '../support/reservations.ts';
 
 interface Step {
   when: string;
-  hold(world: ReservationWorld): Promise<ArmedFault>;
+  hold(harness: ReservationHarness): Promise<ArmedFault>;
   /** The held call comes to the system only after everybody else is done. */
   comesLate?: true;
 }
 
-const crm = (match: object, stage: 'before' | 'after') => (world: ReservationWorld) =>
-  world.org.arm({ match, effect: { kind: 'hold', stage }, times: 1 });
-const dining = (operation: string, stage: 'before' | 'after') => (world: ReservationWorld) =>
-  world.partner.arm({ match: { operation }, effect: { kind: 'hold', stage }, times: 1 });
+const crm = (match: object, stage: 'before' | 'after') => (harness: ReservationHarness) =>
+  harness.org.arm({ match, effect: { kind: 'hold', stage }, times: 1 });
+const dining = (operation: string, stage: 'before' | 'after') => (harness: ReservationHarness) =>
+  harness.partner.arm({ match: { operation }, effect: { kind: 'hold', stage }, times: 1 });
 
 const insert = { object: 'Booking__c', operation: 'create' };
 const update = { object: 'Booking__c', operation: 'update' };
@@ -45,18 +45,18 @@ const cancellation: Step[] = [
 
 for (const kind of ['PostgreSQL', 'PGlite'] as const) {
   describe(`reservations on ${kind}, when the gateway is killed`, () => {
-    let world: ReservationWorld | undefined;
+    let harness: ReservationHarness | undefined;
     let gateway: GatewayProcess;
     let credentials: Record<string, string> = {};
 
     before(async () => {
-      world = await openReservationWorld(kind);
-      if (!world) return;
-      gateway = await world.installation.start();
-      const { apiKey, apiSecret } = (await world.installation.credentials()).console;
+      harness = await openReservationHarness(kind);
+      if (!harness) return;
+      gateway = await harness.installation.start();
+      const { apiKey, apiSecret } = (await harness.installation.credentials()).console;
       credentials = { 'x-api-key': apiKey, 'x-api-secret': apiSecret };
     });
-    after(() => world?.close());
+    after(() => harness?.close());
 
     const send = (method: string, path: string, key: string, body?: object) =>
       fetch(gateway.url + path, {
@@ -82,7 +82,7 @@ for (const kind of ['PostgreSQL', 'PGlite'] as const) {
       return response;
     };
     /** Sends the request, kills the gateway where the step says, lets its lease run out, and starts another. */
-    const interrupt = async (current: ReservationWorld, step: Step, request: () => Promise<Response>) => {
+    const interrupt = async (current: ReservationHarness, step: Step, request: () => Promise<Response>) => {
       const hold = await step.hold(current);
       const cut = assert.rejects(request());
       await hold.hit();
@@ -96,8 +96,8 @@ for (const kind of ['PostgreSQL', 'PGlite'] as const) {
       };
     };
     const open = (context: { skip(why: string): void }) => {
-      if (!world) context.skip('there is no PostgreSQL');
-      return world;
+      if (!harness) context.skip('there is no PostgreSQL');
+      return harness;
     };
     // The embedded one is the same SQL: some steps show that it is as durable.
     const some = (steps: Step[]) => (kind === 'PGlite' ? steps.filter((_, index) => index % 4 === 3) : steps);

@@ -91,7 +91,7 @@ for (const [name, open] of Object.entries(openers)) {
       assert.deepEqual(await read(id, 'New'), ['New', 'fetched']);
     });
 
-    test('stores nothing that was read before a drop, whoever reads after it', async () => {
+    test('stores nothing that was read before a drop, no matter who reads after it', async () => {
       const id = randomUUID();
       const finishOld = await slowRead(id, 'Old');
       await replicas[1]?.drop(id, Date.now());

@@ -4,7 +4,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { startCall } from '../../src/base/call.ts';
 import { PlansTable } from '../../src/reservations/plans-table.ts';
 import { databaseKinds } from '../support/databases.ts';
-import { World } from './world.ts';
+import { Harness } from './harness.ts';
 
 const daysAgo = (days: number) =>
   new Date(Math.floor(Date.now() / 1000 - days * 86_400) * 1000).toISOString();
@@ -13,28 +13,28 @@ const personal = /Inés|Marín|ines@|34952555010|Casa Olivo|casa-olivo|1\.10/;
 
 for (const name of Object.keys(databaseKinds)) {
   describe(`erasing reservations on ${name}`, () => {
-    let world: World;
+    let harness: Harness;
     let skipped = false;
 
     before(async () => {
-      const opened = await World.open(name);
-      if (opened) world = opened;
+      const opened = await Harness.open(name);
+      if (opened) harness = opened;
       else skipped = true;
     });
-    beforeEach(() => world?.clear());
-    after(() => world?.close());
+    beforeEach(() => harness?.clear());
+    after(() => harness?.close());
 
     const behaves = (what: string, body: () => Promise<void>) =>
       void test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
 
     const made = async (startAt: string, durationMinutes = 90): Promise<string> => {
-      const result = await world.create(randomUUID(), world.order({ startAt, durationMinutes }));
+      const result = await harness.create(randomUUID(), harness.order({ startAt, durationMinutes }));
       assert.ok('body' in result);
       return (JSON.parse(result.body) as { id: string }).id;
     };
-    const erase = (days: number) => new PlansTable(world.database).eraseOlderThan(days);
+    const erase = (days: number) => new PlansTable(harness.database).eraseOlderThan(days);
     const stored = async (id: string) => {
-      const { rows } = await world.database.execute(
+      const { rows } = await harness.database.execute(
         `select to_jsonb(r) from reservations r where id = '${id}'`,
       );
       assert.equal(rows.length, 1);
@@ -58,31 +58,31 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('leaves one that is not finished', async () => {
-      world.systems.decision = 'pending';
+      harness.systems.decision = 'pending';
       const undecided = await made(daysAgo(3));
-      world.systems.decision = 'confirmed';
-      world.systems.judge = updateRefused;
+      harness.systems.decision = 'confirmed';
+      harness.systems.judge = updateRefused;
       const stuck = await made(daysAgo(3));
-      assert.equal((await world.plan(stuck))?.status, 'needs_attention');
+      assert.equal((await harness.plan(stuck))?.status, 'needs_attention');
       assert.equal(await erase(1), 0);
       for (const id of [undecided, stuck]) assert.match(await stored(id), personal);
     });
 
     behaves('leaves what reads show, and a cancellation that writes nothing empty to the CRM', async () => {
       const id = await made(daysAgo(3));
-      const read = () => world.reservations.read(id, startCall('request-4'));
+      const read = () => harness.reservations.read(id, startCall('request-4'));
       const before = await read();
-      const details = world.systems.bookings.get(id)?.['details'];
+      const details = harness.systems.bookings.get(id)?.['details'];
       assert.match(String(details), personal);
       assert.equal(await erase(1), 1);
       const { erased_at, ...rest } = (await read()) ?? {};
       assert.ok(Math.abs(Date.parse(String(erased_at)) - Date.now()) < 60_000);
       assert.deepEqual(rest, { ...before, name: '(erased)' });
-      const cancelled = await world.cancel(randomUUID(), id);
+      const cancelled = await harness.cancel(randomUUID(), id);
       assert.partialDeepStrictEqual(cancelled, { status: 204 });
-      const tables = [...world.systems.tables.values()].map(({ status }) => status);
+      const tables = [...harness.systems.tables.values()].map(({ status }) => status);
       assert.deepEqual(tables, ['cancelled']);
-      const booking = world.systems.bookings.get(id);
+      const booking = harness.systems.bookings.get(id);
       assert.deepEqual([booking?.['status'], booking?.['details']], ['cancelled', details]);
       assert.partialDeepStrictEqual(await read(), { status: 'cancelled', name: '(erased)', erased_at });
     });

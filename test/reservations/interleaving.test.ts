@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import type { Plan } from '../../src/reservations/plan.ts';
+import { Harness, type Result } from './harness.ts';
 import { InterleavedRuns } from './interleaved-runs.ts';
 import type { Fate } from './memory-systems.ts';
-import { type Result, World } from './world.ts';
 
 type Act =
   | { act: 'create' | 'cancel'; which: number }
@@ -52,36 +52,36 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 /** One consumer's wish, sent under one key however often. */
 interface Wish {
   key: string;
-  order: ReturnType<World['order']>;
+  order: ReturnType<Harness['order']>;
   answers: Set<string>;
   cancelKey: string;
   id: string | undefined;
 }
 
-let world: World | undefined;
+let harness: Harness | undefined;
 before(async () => {
-  world = await World.open('PGlite');
+  harness = await Harness.open('PGlite');
 });
-after(() => world?.close());
+after(() => harness?.close());
 
 test('whatever fails, dies or comes late, a reservation ends whole or not there', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(act, { minLength: 20, maxLength: 80 }), async (acts) => {
-      assert.ok(world);
-      await world.clear();
-      await new Play(world).play(acts);
+      assert.ok(harness);
+      await harness.clear();
+      await new Play(harness).play(acts);
     }),
     { numRuns: Number(process.env['RUNS'] ?? 60) },
   );
 });
 
 class Play {
-  readonly #world: World;
+  readonly #harness: Harness;
   readonly #runs: InterleavedRuns;
   readonly #wishes: Wish[];
 
-  constructor(current: World) {
-    this.#world = current;
+  constructor(current: Harness) {
+    this.#harness = current;
     this.#runs = new InterleavedRuns(current.systems);
     this.#wishes = [0, 1].map(() => ({
       key: randomUUID(),
@@ -95,12 +95,12 @@ class Play {
   async play(acts: readonly Act[]): Promise<void> {
     for (const each of acts) await this.#do(each);
     await this.#finish();
-    for (const plan of await this.#world.plans()) this.#assertWhole(plan);
+    for (const plan of await this.#harness.plans()) this.#assertWhole(plan);
     for (const wish of this.#wishes) await this.#assertAnswered(wish);
   }
 
   async #do(each: Act): Promise<void> {
-    const { systems } = this.#world;
+    const { systems } = this.#harness;
     switch (each.act) {
       case 'create':
         return this.#create(this.#wishes[each.which] as Wish);
@@ -112,10 +112,10 @@ class Play {
         return this.#runs.kill(each.which);
       case 'time':
         await this.#runs.arrive(each.fate);
-        return this.#world.passTime();
+        return this.#harness.passTime();
       case 'job':
         return this.#runs.start(
-          () => this.#world.runJob(),
+          () => this.#harness.runJob(),
           () => {},
         );
       case 'decide':
@@ -126,7 +126,7 @@ class Play {
 
   #create(wish: Wish): Promise<void> {
     return this.#runs.start(
-      () => this.#world.create(wish.key, wish.order),
+      () => this.#harness.create(wish.key, wish.order),
       (result) => note(wish, result as Result),
     );
   }
@@ -135,31 +135,31 @@ class Play {
     const { id } = wish;
     if (id !== undefined)
       await this.#runs.start(
-        () => this.#world.cancel(wish.cancelKey, id),
+        () => this.#harness.cancel(wish.cancelKey, id),
         () => {},
       );
   }
 
   /** The partner makes up its mind about what waits. */
   #decide(decision: 'pending' | 'confirmed' | 'failed'): void {
-    for (const table of this.#world.systems.tables.values()) {
+    for (const table of this.#harness.systems.tables.values()) {
       if (table.status === 'pending') table.status = decision;
     }
   }
 
   /** Nothing fails any more, and time passes until nothing is left to do. */
   async #finish(): Promise<void> {
-    this.#world.systems.decision = 'confirmed';
+    this.#harness.systems.decision = 'confirmed';
     this.#decide('confirmed');
     await this.#runs.finish();
-    this.#world.systems.judge = () => 'works';
-    this.#world.systems.deliver = () => {};
-    await this.#world.passTime();
-    while (await this.#world.runJob()) await this.#world.passTime();
+    this.#harness.systems.judge = () => 'works';
+    this.#harness.systems.deliver = () => {};
+    await this.#harness.passTime();
+    while (await this.#harness.runJob()) await this.#harness.passTime();
   }
 
   #assertWhole({ id, state, tableToken, attention }: Plan): void {
-    const { systems } = this.#world;
+    const { systems } = this.#harness;
     const booking = systems.bookings.get(id)?.['status'];
     const table = systems.tables.get(tableToken)?.status;
     assert.equal(attention, undefined);
@@ -177,10 +177,10 @@ class Play {
 
   /** All answers were the same, and the last one fits what is there. */
   async #assertAnswered(wish: Wish): Promise<void> {
-    note(wish, await this.#world.create(wish.key, wish.order));
+    note(wish, await this.#harness.create(wish.key, wish.order));
     assert.equal(wish.answers.size, 1, [...wish.answers].join('\n'));
     const [status] = [...wish.answers].map((answer) => answer.slice(0, 3));
-    const plan = wish.id === undefined ? undefined : await this.#world.plan(wish.id);
+    const plan = wish.id === undefined ? undefined : await this.#harness.plan(wish.id);
     if (status === '201') assert.match(String(plan?.state), /^(confirmed|cancelled|failed)$/);
     else assert.equal(status, '422');
   }

@@ -4,28 +4,28 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { startCall } from '../../src/base/call.ts';
 import { PlansTable } from '../../src/reservations/plans-table.ts';
 import { databaseKinds } from '../support/databases.ts';
+import { Harness, type Result } from './harness.ts';
 import type { Fate } from './memory-systems.ts';
-import { type Result, World } from './world.ts';
 
 for (const name of Object.keys(databaseKinds)) {
   describe(`reservations on ${name}`, () => {
-    let world: World;
+    let harness: Harness;
     let skipped = false;
 
     before(async () => {
-      const opened = await World.open(name);
-      if (opened) world = opened;
+      const opened = await Harness.open(name);
+      if (opened) harness = opened;
       else skipped = true;
     });
-    beforeEach(() => world?.clear());
-    after(() => world?.close());
+    beforeEach(() => harness?.clear());
+    after(() => harness?.close());
 
     const behaves = (what: string, body: () => Promise<void>) =>
       void test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
 
     /** These calls end like this, once each, in this order; all others work. */
     const fates = (...planned: [call: string, fate: Fate][]) => {
-      world.systems.judge = (call) => {
+      harness.systems.judge = (call) => {
         const index = planned.findIndex(([wanted]) => wanted === call);
         return index < 0 ? 'works' : (planned.splice(index, 1)[0]?.[1] ?? 'works');
       };
@@ -35,33 +35,33 @@ for (const name of Object.keys(databaseKinds)) {
       return { status: result.status, body: result.body === '' ? undefined : JSON.parse(result.body) };
     };
     const only = async () => {
-      const [plan, ...others] = await world.plans();
+      const [plan, ...others] = await harness.plans();
       assert.equal(others.length, 0);
       assert.ok(plan);
       return plan;
     };
-    const bookings = () => [...world.systems.bookings.values()].map(({ status }) => status);
-    const tables = () => [...world.systems.tables.values()].map(({ status }) => status);
+    const bookings = () => [...harness.systems.bookings.values()].map(({ status }) => status);
+    const tables = () => [...harness.systems.tables.values()].map(({ status }) => status);
     const made = async () => {
-      const { body } = parse(await world.create(randomUUID(), world.order()));
+      const { body } = parse(await harness.create(randomUUID(), harness.order()));
       return (body as { id: string }).id;
     };
 
     behaves('confirmed: table and booking exist, and the booking names the table', async () => {
-      const { status, body } = parse(await world.create(randomUUID(), world.order()));
+      const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
       assert.equal(status, 201);
       const { id } = body;
-      const reference = [...world.systems.tables.values()][0]?.reference;
+      const reference = [...harness.systems.tables.values()][0]?.reference;
       assert.partialDeepStrictEqual(body, {
         status: 'confirmed',
         booking: { id, status: 'confirmed' },
         dining: { partner: 'dining', booking_id: reference, status: 'confirmed', party_size: 4 },
       });
-      const booking = world.systems.bookings.get(id);
+      const booking = harness.systems.bookings.get(id);
       assert.equal(booking?.['status'], 'confirmed');
       assert.ok(booking['details']?.endsWith(',"details":{"n":1.10}}'));
       assert.equal(JSON.parse(booking['details'] ?? '').dining.booking_id, reference);
-      assert.deepEqual(world.systems.calls, [
+      assert.deepEqual(harness.systems.calls, [
         'crm.find member',
         'crm.create',
         'dining.create',
@@ -71,9 +71,9 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('a repeat gets the stored answer', async () => {
-      const [key, order] = [randomUUID(), world.order()];
-      const first = await world.create(key, order);
-      const again = await world.create(key, order);
+      const [key, order] = [randomUUID(), harness.order()];
+      const first = await harness.create(key, order);
+      const again = await harness.create(key, order);
       assert.deepEqual(again, { ...first, replayed: true });
       assert.deepEqual(tables(), ['confirmed']);
     });
@@ -81,8 +81,8 @@ for (const name of Object.keys(databaseKinds)) {
     behaves('a refusal at the table leaves nothing, and its cause is told', async () => {
       fates(['dining.create', 'refused']);
       const key = randomUUID();
-      const order = world.order();
-      const { status, body } = parse(await world.create(key, order));
+      const order = harness.order();
+      const { status, body } = parse(await harness.create(key, order));
       assert.equal(status, 422);
       assert.partialDeepStrictEqual(body, {
         code: 'partner_rejected',
@@ -90,46 +90,46 @@ for (const name of Object.keys(databaseKinds)) {
         request_id: 'request-1',
       });
       assert.deepEqual([bookings(), tables()], [[], []]);
-      assert.deepEqual(parse(await world.create(key, order)), { status, body });
+      assert.deepEqual(parse(await harness.create(key, order)), { status, body });
       const plan = await only();
       assert.equal(plan.state, 'refused');
-      assert.equal(await world.reservations.holds(plan.id), false);
+      assert.equal(await harness.reservations.holds(plan.id), false);
     });
 
     behaves('an unknown member is refused before anything is made', async () => {
       const { status, body } = parse(
-        await world.create(randomUUID(), world.order({ memberId: randomUUID() })),
+        await harness.create(randomUUID(), harness.order({ memberId: randomUUID() })),
       );
       assert.deepEqual([status, body.code], [422, 'member_not_found']);
-      assert.deepEqual(world.systems.calls, ['crm.find member']);
+      assert.deepEqual(harness.systems.calls, ['crm.find member']);
     });
 
     behaves('where the CRM does not answer at first, nothing is made and the key stays good', async () => {
       fates(['crm.create', 'fails']);
-      const [key, order] = [randomUUID(), world.order()];
-      assert.deepEqual(await world.create(key, order), { problem: 'crm_unavailable', unknown: false });
-      assert.deepEqual(await world.plans(), []);
-      assert.equal(parse(await world.create(key, order)).status, 201);
+      const [key, order] = [randomUUID(), harness.order()];
+      assert.deepEqual(await harness.create(key, order), { problem: 'crm_unavailable', unknown: false });
+      assert.deepEqual(await harness.plans(), []);
+      assert.equal(parse(await harness.create(key, order)).status, 201);
     });
 
     for (const lost of ['answerLost', 'callLost'] as const) {
       for (const call of ['crm.create', 'dining.create', 'crm.update']) {
         behaves(`${call}, ${lost}: the repeat goes on`, async () => {
           fates([call, lost]);
-          const [key, order] = [randomUUID(), world.order()];
-          const first = await world.create(key, order);
+          const [key, order] = [randomUUID(), harness.order()];
+          const first = await harness.create(key, order);
           assert.ok('unknown' in first && first.unknown);
-          assert.equal(parse(await world.create(key, order)).body.status, 'confirmed');
+          assert.equal(parse(await harness.create(key, order)).body.status, 'confirmed');
           assert.deepEqual([bookings(), tables()], [['confirmed'], ['confirmed']]);
         });
 
         behaves(`${call}, ${lost}: the job goes on, and the repeat gets its answer`, async () => {
           fates([call, lost]);
-          const [key, order] = [randomUUID(), world.order()];
-          await world.create(key, order);
-          await world.passTime();
-          assert.equal(await world.runJob(), true);
-          const again = await world.create(key, order);
+          const [key, order] = [randomUUID(), harness.order()];
+          await harness.create(key, order);
+          await harness.passTime();
+          assert.equal(await harness.runJob(), true);
+          const again = await harness.create(key, order);
           assert.ok('replayed' in again && again.replayed);
           assert.equal(parse(again).body.status, 'confirmed');
           assert.deepEqual([bookings(), tables()], [['confirmed'], ['confirmed']]);
@@ -139,25 +139,25 @@ for (const name of Object.keys(databaseKinds)) {
 
     behaves('after a lost answer a refusal is not taken for final', async () => {
       fates(['dining.create', 'answerLost'], ['dining.create', 'refused']);
-      const [key, order] = [randomUUID(), world.order()];
-      await world.create(key, order);
-      assert.equal(parse(await world.create(key, order)).body.status, 'confirmed');
+      const [key, order] = [randomUUID(), harness.order()];
+      await harness.create(key, order);
+      assert.equal(parse(await harness.create(key, order)).body.status, 'confirmed');
       assert.deepEqual([bookings(), tables()], [['confirmed'], ['confirmed']]);
     });
 
     behaves('an undo that the CRM refuses needs attention, and is done once the CRM lets us', async () => {
       fates(['dining.create', 'refused'], ['crm.remove', 'refused']);
-      const { status, body } = parse(await world.create(randomUUID(), world.order()));
+      const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
       assert.deepEqual([status, body.code, body.cause], [422, 'partner_rejected', 'SLOT_UNAVAILABLE']);
       const plan = await only();
       assert.deepEqual([plan.status, plan.state], ['needs_attention', 'undoing']);
       assert.match(plan.attention ?? '', /CRM booking can not be deleted: It is locked/);
       assert.ok(
-        world.logLines.some(({ level, facts }) => level === 'error' && facts['reservation_id'] === plan.id),
+        harness.logLines.some(({ level, facts }) => level === 'error' && facts['reservation_id'] === plan.id),
       );
-      assert.equal(await world.runJob(), false);
-      await world.passTime();
-      await world.runJob();
+      assert.equal(await harness.runJob(), false);
+      await harness.passTime();
+      await harness.runJob();
       assert.equal((await only()).status, 'failed');
       assert.deepEqual(bookings(), []);
     });
@@ -166,13 +166,13 @@ for (const name of Object.keys(databaseKinds)) {
       'an outcome that the CRM refuses needs attention, and is written once the CRM lets us',
       async () => {
         fates(['crm.update', 'refused'], ['crm.update', 'refused']);
-        const { status, body } = parse(await world.create(randomUUID(), world.order()));
+        const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
         assert.deepEqual([status, body.status], [201, 'needs_attention']);
-        await world.passTime();
-        await world.runJob();
+        await harness.passTime();
+        await harness.runJob();
         assert.equal((await only()).status, 'needs_attention');
-        await world.passTime();
-        await world.runJob();
+        await harness.passTime();
+        await harness.runJob();
         assert.equal((await only()).status, 'confirmed');
         assert.deepEqual(bookings(), ['confirmed']);
       },
@@ -180,38 +180,38 @@ for (const name of Object.keys(databaseKinds)) {
 
     behaves('a booking that somebody deleted meanwhile is made again', async () => {
       fates(['dining.create', 'answerLost']);
-      const [key, order] = [randomUUID(), world.order()];
-      await world.create(key, order);
-      world.systems.bookings.clear();
-      assert.equal(parse(await world.create(key, order)).body.status, 'confirmed');
+      const [key, order] = [randomUUID(), harness.order()];
+      await harness.create(key, order);
+      harness.systems.bookings.clear();
+      assert.equal(parse(await harness.create(key, order)).body.status, 'confirmed');
       assert.deepEqual([bookings(), tables()], [['confirmed'], ['confirmed']]);
     });
 
     behaves('a member that is gone when the booking may exist: the booking is taken back', async () => {
       fates(['crm.create', 'answerLost']);
-      const [key, order] = [randomUUID(), world.order()];
-      await world.create(key, order);
+      const [key, order] = [randomUUID(), harness.order()];
+      await harness.create(key, order);
       assert.deepEqual(bookings(), ['pending']);
-      world.systems.memberId = randomUUID();
-      const { status, body } = parse(await world.create(key, order));
+      harness.systems.memberId = randomUUID();
+      const { status, body } = parse(await harness.create(key, order));
       assert.deepEqual([status, body.code], [422, 'member_not_found']);
       assert.deepEqual(bookings(), []);
     });
 
     for (const decision of ['confirmed', 'failed', 'cancelled'] as const) {
       behaves(`a partner that decides later: ${decision}`, async () => {
-        world.systems.decision = 'pending';
-        const { status, body } = parse(await world.create(randomUUID(), world.order()));
+        harness.systems.decision = 'pending';
+        const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
         assert.deepEqual([status, body.status, body.dining.status], [201, 'pending', 'pending']);
         assert.deepEqual(bookings(), ['pending']);
-        await world.passTime();
-        await world.runJob();
+        await harness.passTime();
+        await harness.runJob();
         assert.equal((await only()).status, 'pending');
-        const table = [...world.systems.tables.values()][0];
+        const table = [...harness.systems.tables.values()][0];
         assert.ok(table);
         table.status = decision;
-        await world.passTime();
-        await world.runJob();
+        await harness.passTime();
+        await harness.runJob();
         assert.equal((await only()).status, decision === 'confirmed' ? 'confirmed' : 'failed');
         assert.deepEqual(bookings(), decision === 'confirmed' ? ['confirmed'] : []);
       });
@@ -220,24 +220,24 @@ for (const name of Object.keys(databaseKinds)) {
     behaves('a cancellation cancels both, and stays readable', async () => {
       const id = await made();
       const key = randomUUID();
-      assert.deepEqual(parse(await world.cancel(key, id)), { status: 204, body: undefined });
+      assert.deepEqual(parse(await harness.cancel(key, id)), { status: 204, body: undefined });
       assert.deepEqual([bookings(), tables()], [['cancelled'], ['cancelled']]);
       assert.equal((await only()).status, 'cancelled');
-      const again = await world.cancel(key, id);
+      const again = await harness.cancel(key, id);
       assert.ok('replayed' in again && again.replayed);
-      assert.equal(parse(await world.cancel(randomUUID(), id)).status, 204);
+      assert.equal(parse(await harness.cancel(randomUUID(), id)).status, 204);
     });
 
     behaves('a cancellation that the partner refuses changes nothing', async () => {
       const id = await made();
       fates(['dining.cancel', 'refused']);
-      const { status, body } = parse(await world.cancel(randomUUID(), id));
+      const { status, body } = parse(await harness.cancel(randomUUID(), id));
       assert.deepEqual([status, body.code, body.request_id], [409, 'conflict', 'request-2']);
       assert.deepEqual(
         [bookings(), tables(), (await only()).status],
         [['confirmed'], ['confirmed'], 'confirmed'],
       );
-      assert.equal(parse(await world.cancel(randomUUID(), id)).status, 204);
+      assert.equal(parse(await harness.cancel(randomUUID(), id)).status, 204);
     });
 
     for (const call of ['dining.cancel', 'crm.update']) {
@@ -245,53 +245,53 @@ for (const name of Object.keys(databaseKinds)) {
         const id = await made();
         fates([call, 'answerLost']);
         const key = randomUUID();
-        const first = await world.cancel(key, id);
+        const first = await harness.cancel(key, id);
         assert.ok('unknown' in first && first.unknown);
-        const other = parse(await world.cancel(randomUUID(), id));
+        const other = parse(await harness.cancel(randomUUID(), id));
         assert.deepEqual([other.status, other.body.code], [409, 'conflict']);
-        assert.equal(parse(await world.cancel(key, id)).status, 204);
+        assert.equal(parse(await harness.cancel(key, id)).status, 204);
         assert.deepEqual([bookings(), tables()], [['cancelled'], ['cancelled']]);
       });
     }
 
     behaves('what cannot be cancelled', async () => {
-      assert.equal(parse(await world.cancel(randomUUID(), randomUUID())).status, 404);
+      assert.equal(parse(await harness.cancel(randomUUID(), randomUUID())).status, 404);
       fates(['dining.create', 'refused'], ['dining.create', 'answerLost']);
-      await world.create(randomUUID(), world.order());
-      assert.equal(parse(await world.cancel(randomUUID(), (await only()).id)).status, 404);
+      await harness.create(randomUUID(), harness.order());
+      assert.equal(parse(await harness.cancel(randomUUID(), (await only()).id)).status, 404);
     });
 
     behaves('a reservation that is being made is not cancelled', async () => {
       fates(['dining.create', 'answerLost']);
-      await world.create(randomUUID(), world.order());
-      const { status, body } = parse(await world.cancel(randomUUID(), (await only()).id));
+      await harness.create(randomUUID(), harness.order());
+      const { status, body } = parse(await harness.cancel(randomUUID(), (await only()).id));
       assert.deepEqual([status, body.code], [409, 'conflict']);
     });
 
     behaves('a repeat waits while somebody drives', async () => {
       const held = Promise.withResolvers<Fate>();
       const reached = Promise.withResolvers<void>();
-      world.systems.judge = (call) => {
+      harness.systems.judge = (call) => {
         if (call !== 'dining.create') return 'works';
         reached.resolve();
         return held.promise;
       };
-      const [key, order] = [randomUUID(), world.order()];
-      const first = world.create(key, order);
+      const [key, order] = [randomUUID(), harness.order()];
+      const first = harness.create(key, order);
       await reached.promise;
-      assert.deepEqual(await world.create(key, order), {
+      assert.deepEqual(await harness.create(key, order), {
         problem: 'idempotency_in_progress',
         unknown: false,
       });
       // Its claim may be taken over, and its plan still is not free.
-      await world.database.execute('update idempotency_claims set lease_until = now()');
-      assert.deepEqual(await world.create(key, order), {
+      await harness.database.execute('update idempotency_claims set lease_until = now()');
+      assert.deepEqual(await harness.create(key, order), {
         problem: 'idempotency_in_progress',
         unknown: false,
       });
       held.resolve('works');
       assert.equal(parse(await first).status, 201);
-      assert.equal(parse(await world.create(key, order)).status, 201);
+      assert.equal(parse(await harness.create(key, order)).status, 201);
       assert.deepEqual(tables(), ['confirmed']);
     });
 
@@ -299,29 +299,29 @@ for (const name of Object.keys(databaseKinds)) {
       const held = Promise.withResolvers<Fate>();
       const reached = Promise.withResolvers<void>();
       let first = true;
-      world.systems.judge = (call) => {
+      harness.systems.judge = (call) => {
         if (call !== 'dining.create' || !first) return 'works';
         first = false;
         reached.resolve();
         return held.promise;
       };
-      const [key, order] = [randomUUID(), world.order()];
-      const slow = world.create(key, order);
+      const [key, order] = [randomUUID(), harness.order()];
+      const slow = harness.create(key, order);
       await reached.promise;
-      await world.passTime();
-      await world.runJob();
+      await harness.passTime();
+      await harness.runJob();
       const confirmed = await only();
       held.resolve('refused');
       assert.deepEqual(await slow, { problem: 'idempotency_in_progress', unknown: false });
       assert.deepEqual(await only(), confirmed);
       assert.deepEqual([bookings(), tables(), confirmed.status], [['confirmed'], ['confirmed'], 'confirmed']);
-      assert.equal(parse(await world.create(key, order)).status, 201);
+      assert.equal(parse(await harness.create(key, order)).status, 201);
     });
 
     behaves('reads say what is gone, and what cannot be asked', async () => {
       const id = await made();
       const read = async () => {
-        const view = await world.reservations.read(id, startCall('request-3'));
+        const view = await harness.reservations.read(id, startCall('request-3'));
         return [view?.status, view?.booking.status, view?.dining.status];
       };
       assert.deepEqual(await read(), ['confirmed', 'confirmed', 'confirmed']);
@@ -329,18 +329,18 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual(await read(), ['confirmed', 'unknown', 'confirmed']);
       fates(['dining.retrieve', 'callLost']);
       assert.deepEqual(await read(), ['confirmed', 'confirmed', 'unknown']);
-      world.systems.bookings.clear();
+      harness.systems.bookings.clear();
       assert.deepEqual(await read(), ['needs_attention', null, 'confirmed']);
     });
 
     behaves('refused reservations are forgotten with their answers', async () => {
       fates(['dining.create', 'refused']);
-      await world.create(randomUUID(), world.order());
-      await new PlansTable(world.database).clearRefused(24);
-      assert.equal((await world.plans()).length, 1);
-      await world.database.execute("update reservations set updated_at = now() - interval '25 hours'");
-      await new PlansTable(world.database).clearRefused(24);
-      assert.equal((await world.plans()).length, 0);
+      await harness.create(randomUUID(), harness.order());
+      await new PlansTable(harness.database).clearRefused(24);
+      assert.equal((await harness.plans()).length, 1);
+      await harness.database.execute("update reservations set updated_at = now() - interval '25 hours'");
+      await new PlansTable(harness.database).clearRefused(24);
+      assert.equal((await harness.plans()).length, 0);
     });
   });
 }

@@ -104,7 +104,7 @@ describe('a Kubernetes service account', () => {
     assert.equal(countOf(logIn), 1);
   });
 
-  it('renews its token, and signs in anew near the longest life of one', async () => {
+  it('renews its token, and signs in again near the longest life of one', async () => {
     const manager = connectPod({ ttl: 2, maxTtl: 3 });
     await manager.read('a');
     const again = server.next(logIn);
@@ -115,7 +115,7 @@ describe('a Kubernetes service account', () => {
     assert.notEqual(second.token, first.token);
   });
 
-  it('signs in anew when its token is refused, once for all calls', async () => {
+  it('signs in again when its token is refused, once for all calls', async () => {
     const manager = connectPod({ ttl: 3600 });
     await manager.read('a');
     server.revoke(server.calls.at(-1)?.token ?? '');
@@ -123,7 +123,7 @@ describe('a Kubernetes service account', () => {
     assert.equal(countOf(logIn), 2);
   });
 
-  it('does not sign in anew for a permission that its policy lacks', async () => {
+  it('does not sign in again for a permission that its policy lacks', async () => {
     const manager = connectPod({ ttl: 3600 });
     await manager.read('a');
     server.fault = ({ path }) => (path.includes('gateway/b') ? 'forbidden' : undefined);
@@ -131,7 +131,7 @@ describe('a Kubernetes service account', () => {
     assert.equal(countOf(logIn), 1);
   });
 
-  it('reads its own token anew, which Kubernetes replaces', async () => {
+  it('reads its own token again, which Kubernetes replaces', async () => {
     const manager = connectPod({ ttl: 3600 });
     await manager.read('a');
     server.roles.set('gateway', { jwt: 'second', ttl: 3600, maxTtl: 3600 });

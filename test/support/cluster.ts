@@ -11,7 +11,7 @@ export interface Cluster {
   credentials: { console: Credentials; admin: Credentials };
   /** Those that were started last, each in its place. */
   gateways: GatewayProcess[];
-  /** Starts the gateway of this place anew, or a further one. */
+  /** Starts the gateway of this place again, or a further one. */
   start(place: number, env?: NodeJS.ProcessEnv): Promise<GatewayProcess>;
   /** Kills all of them and deletes everything. */
   remove(): Promise<void>;
@@ -44,7 +44,7 @@ export async function startCluster(
   };
   try {
     await Promise.all(Array.from({ length: count }, (_, place) => start(place)));
-    // Whoever came first has made the consumers.
+    // The first one has made the consumers.
     const credentials = await Promise.any(installations.map((installation) => installation.credentials()));
     return { org: ownOrg.org, credentials, gateways, start, remove };
   } catch (error) {

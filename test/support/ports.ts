@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * A port of the loopback interface that nobody listens on just now. Not one of those that systems give to whoever asks
+ * A port of the loopback interface that nobody listens on just now. Not one of those that systems give out
  * for any port (32768 and up): who ends and comes back to such a port may find somebody else there.
  */
 export async function freePort(): Promise<number> {

@@ -11,7 +11,7 @@ import { freePort } from './ports.ts';
 
 export interface PostgresDatabase {
   url: string;
-  /** Drops the database, whoever is connected to it. */
+  /** Drops the database, even while others are connected to it. */
   stop(): Promise<void>;
 }
 

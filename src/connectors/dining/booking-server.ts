@@ -108,7 +108,7 @@ function pauseAfter(
 ): number | undefined {
   // An internal error may be that of one process of the partner: one retry.
   const most = facts.status === 500 ? Math.min(2, sends[methodKind]) : sends[methodKind];
-  const mayPass = facts.status === 500 || kind === 'timeout' || kind === 'away' || kind === 'busy';
+  const mayPass = facts.status === 500 || kind === 'timeout' || kind === 'unreachable' || kind === 'busy';
   if (!mayPass || sent >= most) return undefined;
   const pauseMs = (pausesMs[sent - 1] ?? 0) * (0.5 + Math.random() / 2);
   return Math.max(pauseMs, (facts.retryAfter ?? 0) * 1000);
@@ -197,7 +197,12 @@ function headersOf(username: string, password: string, span: Span, hasBody: bool
 function asPartnerFailure(error: unknown, isWrite: boolean): unknown {
   if (!(error instanceof HttpFailure)) return error;
   const outcomeUnknown = isWrite && error.kind !== 'unreachable';
-  const kinds = { unreachable: 'away', timeout: 'timeout', lost: 'away', unreadable: 'broken' } as const;
+  const kinds = {
+    unreachable: 'unreachable',
+    timeout: 'timeout',
+    lost: 'unreachable',
+    unreadable: 'broken',
+  } as const;
   return new PartnerFailure(kinds[error.kind], error.message, { outcomeUnknown });
 }
 

@@ -55,7 +55,7 @@ async function supports(server: BookingServer, method: Method, body: string): Pr
 
 const advice: Partial<Record<PartnerFailureKind, string>> = {
   missing: 'Check dining.baseUrl: it is what comes before /v3/HealthCheck.',
-  away: 'Check dining.baseUrl and the network.',
+  unreachable: 'Check dining.baseUrl and the network.',
   timeout: 'Check dining.baseUrl and the network.',
 };
 

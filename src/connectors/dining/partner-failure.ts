@@ -3,13 +3,13 @@ import type { ProblemCode } from '../../base/problems.ts';
 
 /**
  * Why a call has no usable answer; also a label of metrics.
- * `timeout`: none in time. `away`: not reached, connection lost, or unavailable for now. `busy`: refused for now.
+ * `timeout`: none in time. `unreachable`: not reached, connection lost, or unavailable for now. `busy`: refused for now.
  * `credentials`: our credentials are refused. `invalid`: the request itself is refused. `missing`: nothing found.
  * `absent`: the partner does not have this method. `broken`: an answer that makes no sense, or an internal error.
  */
 export type PartnerFailureKind =
   | 'timeout'
-  | 'away'
+  | 'unreachable'
   | 'busy'
   | 'credentials'
   | 'invalid'
@@ -59,8 +59,8 @@ const readings: Record<number, Reading> = {
   499: perhapsDone('timeout'),
   501: nothingDone('absent'),
   // A proxy may answer with these while the server still executes the call.
-  502: perhapsDone('away'),
-  503: perhapsDone('away'),
+  502: perhapsDone('unreachable'),
+  503: perhapsDone('unreachable'),
   504: perhapsDone('timeout'),
 };
 
@@ -83,7 +83,11 @@ interface Wording {
 
 const wordings: Record<PartnerFailureKind, Wording> = {
   timeout: { code: 'partner_timeout', detail: 'The dining partner did not answer in time.' },
-  away: { code: 'partner_unavailable', detail: 'The dining partner cannot be reached now.', retryAfter: 5 },
+  unreachable: {
+    code: 'partner_unavailable',
+    detail: 'The dining partner cannot be reached now.',
+    retryAfter: 5,
+  },
   busy: { code: 'partner_unavailable', detail: 'The dining partner accepts no calls now.', retryAfter: 5 },
   credentials: { code: 'partner_error', detail: "The dining partner refuses the gateway's credentials." },
   invalid: { code: 'partner_error', detail: 'The dining partner does not accept the request.' },

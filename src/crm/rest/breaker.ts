@@ -81,7 +81,7 @@ export class Breaker {
     this.#metrics.crmBreakerOpen.set(1);
     this.#log.warn(
       { failures: this.#failures },
-      'The CRM does not answer; requests that need it are turned away until it does',
+      'The CRM does not answer; requests that need it are refused until it does',
     );
   }
 }

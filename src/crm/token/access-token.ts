@@ -64,7 +64,7 @@ function readExpiry(value: unknown): number | undefined {
 }
 
 /**
- * The origin that the token goes to, whoever names it: over TLS, except to a simulator on this machine. Undefined for
+ * The origin that the token goes to, no matter who names it: over TLS, except to a simulator on this machine. Undefined for
  * anything else, and for a URL that has more than an origin.
  */
 export function readInstanceUrl(value: unknown): string | undefined {

@@ -16,15 +16,15 @@ export interface BackoffRecord {
   kind: 'failed' | 'refused';
   /** Version of the private key at the time: with another key it is worth trying again. */
   keyVersion: string | null;
-  /** What to mend, where only somebody who does can help; null where it may pass. */
+  /** What to fix, where only somebody who does can help; null where it may pass. */
   advice: string | null;
 }
 
 export interface Backoff {
   /** The back-off in force, or undefined. */
   current(): Promise<BackoffRecord | undefined>;
-  /** What to mend, where the last failure was such that only that helps; known a little longer than the back-off. */
-  faultToMend(): Promise<string | undefined>;
+  /** What to fix, where the last failure was such that only that helps; known a little longer than the back-off. */
+  faultToFix(): Promise<string | undefined>;
   /** No token could be had; with `advice` where trying again is useless. Returns the milliseconds to wait. */
   failed(keyVersion: string | null, advice?: string): Promise<number>;
   /** A new token was refused before it was ever taken. The first such is free: the call's repeat needs a token. */
@@ -42,7 +42,7 @@ export interface BackoffOptions {
 }
 
 /**
- * The back-off after failed acquisitions, shared by all replicas through the cache. Where the cache is away, each
+ * The back-off after failed acquisitions, shared by all replicas through the cache. Where the cache is unavailable, each
  * replica keeps what it last knew. Records of other settings do not count: changed settings deserve a try at once.
  */
 export function createBackoff(options: BackoffOptions): Backoff {
@@ -53,10 +53,10 @@ export function createBackoff(options: BackoffOptions): Backoff {
   const read = async (): Promise<BackoffRecord | undefined> => {
     try {
       const shared = parse(await cache.get(key), connectionHash);
-      // Nothing shared: another replica ended it, unless ours never got there, which a new failure mends.
+      // Nothing shared: another replica ended it, unless ours never got there, which a new failure corrects.
       known = shared;
     } catch {
-      // The cache is away: what this process knows must do.
+      // The cache is unavailable: what this process knows must do.
     }
     if (known !== undefined && known.until + memoryMs <= now()) known = undefined;
     return known;
@@ -75,7 +75,7 @@ export function createBackoff(options: BackoffOptions): Backoff {
       const record = await read();
       return record !== undefined && record.until > now() ? record : undefined;
     },
-    async faultToMend() {
+    async faultToFix() {
       return (await read())?.advice ?? undefined;
     },
     async failed(keyVersion, advice) {

@@ -65,7 +65,7 @@ class Signer implements AssertionSigner {
 
   async #loadKey(): Promise<KeyObject> {
     const secret = await this.#readSecret();
-    if (secret === 'away') return this.#loaded?.key ?? this.#secretsAway();
+    if (secret === 'unavailable') return this.#loaded?.key ?? this.#secretsAway();
     this.#keyVersion = secret?.version ?? null;
     if (secret === undefined) return this.#refuseKey('does not exist');
     if (this.#loaded?.version !== secret.version) {
@@ -74,11 +74,11 @@ class Signer implements AssertionSigner {
     return this.#loaded.key;
   }
 
-  async #readSecret(): Promise<Secret | undefined | 'away'> {
+  async #readSecret(): Promise<Secret | undefined | 'unavailable'> {
     try {
       return await this.#options.secrets.read(this.#options.privateKeySecret);
     } catch (error) {
-      if (error instanceof SecretsUnavailable) return 'away';
+      if (error instanceof SecretsUnavailable) return 'unavailable';
       throw error;
     }
   }

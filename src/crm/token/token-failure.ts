@@ -3,7 +3,7 @@ export class TokenFailure extends Error {
   override readonly name = 'TokenFailure';
   /** Short name of the cause, e.g. the `error` of the token endpoint. */
   readonly reason: string;
-  /** What it means and what to mend. */
+  /** What it means and what to fix. */
   readonly advice: string;
   /** Only somebody who changes a setting, the key or the org can help; trying again soon is useless. */
   readonly permanent: boolean;

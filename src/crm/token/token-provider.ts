@@ -50,11 +50,11 @@ export interface TokenProvider {
   invalidate(token: AccessToken): Promise<void>;
   /**
    * Obtains a token where less than 5 minutes are left of it, or none is cached. Throws `Problem` on a failure that may
-   * pass; one that only somebody who mends something ends is no reason to repeat this.
+   * pass; one that only an operator can end is no reason to repeat this.
    */
   refreshIfDue(): Promise<void>;
-  /** What to mend, where that alone gets a token; for operators, without a secret. Never throws. */
-  faultToMend(): Promise<string | undefined>;
+  /** What to fix, where that alone gets a token; for operators, without a secret. Never throws. */
+  faultToFix(): Promise<string | undefined>;
   /** Ends a back-off where the private key has changed since it began. */
   noticeKeyChange(): Promise<void>;
   /** Waits for the acquisition in flight; none starts after it. */
@@ -83,7 +83,7 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
   return new Provider(options);
 }
 
-type Lookup = { state: 'found'; token: AccessToken } | { state: 'missing' } | { state: 'away' };
+type Lookup = { state: 'found'; token: AccessToken } | { state: 'missing' } | { state: 'unavailable' };
 
 class Provider implements TokenProvider {
   readonly #options: TokenProviderOptions;
@@ -159,16 +159,16 @@ class Provider implements TokenProvider {
     const lookup = await this.#look();
     if (lookup.state === 'found' && !this.#isDue(lookup.token)) return;
     const held = this.#usableHeld();
-    if (lookup.state === 'away' && held !== undefined && !this.#isDue(held)) return;
+    if (lookup.state === 'unavailable' && held !== undefined && !this.#isDue(held)) return;
     try {
       await this.#acquire((token) => this.#isUsable(token) && !this.#isDue(token));
     } catch (error) {
-      if ((await this.faultToMend()) === undefined) throw error;
+      if ((await this.faultToFix()) === undefined) throw error;
     }
   }
 
-  faultToMend(): Promise<string | undefined> {
-    return this.#options.backoff.faultToMend();
+  faultToFix(): Promise<string | undefined> {
+    return this.#options.backoff.faultToFix();
   }
 
   async noticeKeyChange(): Promise<void> {
@@ -192,7 +192,7 @@ class Provider implements TokenProvider {
       const token = record === undefined ? undefined : this.#parse(record);
       return token !== undefined && this.#isUsable(token) ? { state: 'found', token } : { state: 'missing' };
     } catch {
-      return { state: 'away' };
+      return { state: 'unavailable' };
     }
   }
 
@@ -247,7 +247,7 @@ class Provider implements TokenProvider {
   }
 
   /** The lock over all replicas: in the cache, or where that is away in the database. */
-  async #takeLock(): Promise<Lock | 'taken' | 'away'> {
+  async #takeLock(): Promise<Lock | 'taken' | 'unavailable'> {
     const { cache, spareLocks, timeoutMs } = this.#options;
     for (const locks of [cache, spareLocks]) {
       try {
@@ -256,10 +256,13 @@ class Provider implements TokenProvider {
         // This store is away.
       }
     }
-    return 'away';
+    return 'unavailable';
   }
 
-  async #runLocked(lock: Lock | 'away', goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
+  async #runLocked(
+    lock: Lock | 'unavailable',
+    goodEnough: (token: AccessToken) => boolean,
+  ): Promise<AccessToken> {
     try {
       // Who had the lock before us may have done the work, or failed at it.
       const token = await this.#findCached(goodEnough);
@@ -267,7 +270,7 @@ class Provider implements TokenProvider {
       await this.#respectBackoff();
       return await this.#obtain(lock);
     } finally {
-      if (lock !== 'away') await lock.release().catch(() => undefined);
+      if (lock !== 'unavailable') await lock.release().catch(() => undefined);
     }
   }
 
@@ -278,7 +281,7 @@ class Provider implements TokenProvider {
     return lookup.token;
   }
 
-  async #obtain(lock: Lock | 'away'): Promise<AccessToken> {
+  async #obtain(lock: Lock | 'unavailable'): Promise<AccessToken> {
     const { signer, endpoint, tokenLifetimeSeconds, backoff, log, metrics, now } = this.#options;
     const askedAt = now();
     try {
@@ -299,7 +302,7 @@ class Provider implements TokenProvider {
     }
   }
 
-  async #store(token: AccessToken, lifetimeMs: number, lock: Lock | 'away'): Promise<void> {
+  async #store(token: AccessToken, lifetimeMs: number, lock: Lock | 'unavailable'): Promise<void> {
     const { cache, connectionHash, log } = this.#options;
     const isShort = lifetimeMs <= refreshMarginMs;
     this.#shortMarginMs = isShort ? lifetimeMs / 2 : undefined;
@@ -314,7 +317,7 @@ class Provider implements TokenProvider {
     const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
     try {
       // Somebody else took over while we waited: that holder's token is the newer one.
-      if (lock !== 'away' && !(await lock.isHeld())) return;
+      if (lock !== 'unavailable' && !(await lock.isHeld())) return;
       if (entryMs > 0) await cache.set(this.#key, formatToken(token, connectionHash), entryMs);
     } catch {
       // The cache is away: this process works on with the token that it holds.

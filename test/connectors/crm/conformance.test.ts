@@ -5,7 +5,7 @@ import type { BookingOrder, CrmConnector } from '../../../src/connectors/connect
 import { createCrmConnector } from '../../../src/connectors/crm.ts';
 import { booking } from '../../../src/resources/quotes-and-bookings.ts';
 import { connectorConformance } from '../../conformance/connector.ts';
-import { aCall, type Bench, startBench } from '../../crm/bench.ts';
+import { aCall, type CrmHarness, startCrmHarness } from '../../crm/crm-harness.ts';
 
 const operations = {
   create: { object: 'Booking__c', operation: 'create' },
@@ -13,22 +13,22 @@ const operations = {
   retrieve: { object: 'Booking__c', operation: 'query' },
 };
 
-let bench: Bench;
+let harness: CrmHarness;
 let connector: CrmConnector;
 before(async () => {
-  bench = await startBench({ timeoutMs: 1000 });
-  const { crm } = bench;
+  harness = await startCrmHarness({ timeoutMs: 1000 });
+  const { crm } = harness;
   connector = createCrmConnector({
     records: crm.records,
     checkHealth: async () => ({ ...(await crm.health.check()) }),
   });
 });
-after(() => bench.stop());
+after(() => harness.stop());
 
 function newOrder(): BookingOrder {
   return {
     trip_id: randomUUID(),
-    member_id: bench.memberId,
+    member_id: harness.memberId,
     name: 'Casa Olivo',
     source: 'dining',
     details: '{}',
@@ -38,7 +38,7 @@ function newOrder(): BookingOrder {
 
 /** Whether a call gets through. */
 function looks(): Promise<boolean> {
-  const look = bench.crm.records.find(booking, randomUUID(), aCall(2500));
+  const look = harness.crm.records.find(booking, randomUUID(), aCall(2500));
   return look.then(
     () => true,
     () => false,
@@ -50,27 +50,27 @@ connectorConformance('the CRM connector', () => ({
   newOrder,
   newRefusedOrder: async () => ({ ...newOrder(), member_id: randomUUID() }),
   standing: async ({ trip_id }) => {
-    const records = await bench.org.records('Booking__c');
+    const records = await harness.org.records('Booking__c');
     return records
       .filter((record) => record['Trip_Id__c'] === trip_id)
       .map((record) => String(record['External_Id__c']));
   },
   unknownReference: randomUUID(),
-  loseAnswer: async (of) => void (await bench.org.fault({ kind: 'loseAnswer' }, operations[of], 1)),
-  hang: async (of) => void (await bench.org.fault({ kind: 'hang' }, operations[of])),
+  loseAnswer: async (of) => void (await harness.org.fault({ kind: 'loseAnswer' }, operations[of], 1)),
+  hang: async (of) => void (await harness.org.fault({ kind: 'hang' }, operations[of])),
   forbidCancel: async () => {
     const locked = { kind: 'recordError', errorCode: 'ENTITY_IS_LOCKED', message: 'locked' };
-    await bench.org.fault(locked, operations.cancel);
+    await harness.org.fault(locked, operations.cancel);
   },
   kill: async () => {
-    await bench.org.fault({ kind: 'down' });
+    await harness.org.fault({ kind: 'down' });
     // While the CRM answers, health is what calls tell; an idle one is looked at every 30 s only.
     await looks();
   },
   restart: async () => {
-    await bench.org.heal();
+    await harness.org.heal();
     // The breaker looks by itself whether the CRM is back.
     while (!(await looks())) await sleep(50);
   },
-  heal: () => bench.org.heal(),
+  heal: () => harness.org.heal(),
 }));

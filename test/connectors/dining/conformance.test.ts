@@ -1,6 +1,6 @@
 import { after, before } from 'node:test';
 import { connectorConformance } from '../../conformance/connector.ts';
-import { type DiningRig, newOrder, startDiningRig } from './rig.ts';
+import { type DiningHarness, newOrder, startDiningHarness } from './dining-harness.ts';
 
 const operations = {
   create: 'CreateBooking',
@@ -8,32 +8,36 @@ const operations = {
   retrieve: 'GetBookingStatus',
 } as const;
 
-let rig: DiningRig;
+let harness: DiningHarness;
 before(async () => {
-  rig = await startDiningRig();
+  harness = await startDiningHarness();
 });
-after(() => rig.close());
+after(() => harness.close());
 
 connectorConformance('the dining connector', () => ({
-  connector: rig.connector,
+  connector: harness.connector,
   newOrder,
   newRefusedOrder: async () => {
-    await rig.partner.set({ seats: 10 });
+    await harness.partner.set({ seats: 10 });
     return newOrder({ partySize: 11 });
   },
   standing: async ({ memberId }) => {
-    const bookings = await rig.partner.bookings({ user_id: memberId });
+    const bookings = await harness.partner.bookings({ user_id: memberId });
     return bookings.filter(({ status }) => status === 'CONFIRMED').map(({ booking_id }) => booking_id);
   },
   unknownReference: 'CO-1',
   loseAnswer: async (of) => {
-    await rig.partner.arm({ match: { operation: operations[of] }, effect: { kind: 'loseAnswer' }, times: 1 });
+    await harness.partner.arm({
+      match: { operation: operations[of] },
+      effect: { kind: 'loseAnswer' },
+      times: 1,
+    });
   },
   hang: async (of) => {
-    await rig.partner.arm({ match: { operation: operations[of] }, effect: { kind: 'hang' } });
+    await harness.partner.arm({ match: { operation: operations[of] }, effect: { kind: 'hang' } });
   },
-  forbidCancel: async () => rig.partner.set({ cancellationMinutes: 1_000_000 }),
-  kill: () => rig.killPartner(),
-  restart: () => rig.restartPartner(),
-  heal: () => rig.partner.reset(),
+  forbidCancel: async () => harness.partner.set({ cancellationMinutes: 1_000_000 }),
+  kill: () => harness.killPartner(),
+  restart: () => harness.restartPartner(),
+  heal: () => harness.partner.reset(),
 }));

@@ -4,24 +4,31 @@ import { CAUSES } from '../../../simulators/dining/restaurant/failures.ts';
 import type { Problem } from '../../../src/base/problem.ts';
 import type { CreateAttempt, TableOrder } from '../../../src/connectors/connector.ts';
 import { slotInDays } from '../../support/dining-partner.ts';
-import { type DiningRig, newAttempt, newCall, newOrder, problemOf, startDiningRig } from './rig.ts';
+import {
+  type DiningHarness,
+  newAttempt,
+  newCall,
+  newOrder,
+  problemOf,
+  startDiningHarness,
+} from './dining-harness.ts';
 
-let rig: DiningRig;
+let harness: DiningHarness;
 before(async () => {
-  rig = await startDiningRig();
+  harness = await startDiningHarness();
 });
-after(() => rig.close());
-beforeEach(() => rig.partner.reset());
+after(() => harness.close());
+beforeEach(() => harness.partner.reset());
 
 const create = (order: TableOrder, attempt: CreateAttempt = newAttempt(), budgetMs?: number) =>
-  rig.connector.create(order, attempt, newCall(budgetMs));
+  harness.connector.create(order, attempt, newCall(budgetMs));
 const refuse = (order: TableOrder, attempt?: CreateAttempt, budgetMs?: number): Promise<Problem> =>
   problemOf(create(order, attempt, budgetMs));
-const bookingsOf = ({ memberId }: TableOrder) => rig.partner.bookings({ user_id: memberId });
+const bookingsOf = ({ memberId }: TableOrder) => harness.partner.bookings({ user_id: memberId });
 
 /** Arms a fault for CreateBooking of this order alone. */
 const arm = ({ memberId: body }: TableOrder, effect: object, times?: number) =>
-  rig.partner.arm({
+  harness.partner.arm({
     match: { operation: 'CreateBooking', body },
     effect,
     ...(times === undefined ? {} : { times }),
@@ -40,37 +47,37 @@ describe('a table', () => {
   });
 
   it('is pending where the merchant decides later', async () => {
-    await rig.partner.set({ asynchronous: true });
+    await harness.partner.set({ asynchronous: true });
     assert.equal((await create(newOrder())).status, 'pending');
   });
 
   it('is not ordered where the partner says before that the slot is gone', async () => {
-    await rig.partner.set({ seats: 3 });
+    await harness.partner.set({ seats: 3 });
     const problem = await refuse(newOrder({ partySize: 4 }));
     assert.equal(problem.code, 'partner_rejected');
     assert.equal(problem.facts.partnerCause, 'SLOT_UNAVAILABLE');
-    assert.equal(await rig.partner.calls('CreateBooking'), 0);
+    assert.equal(await harness.partner.calls('CreateBooking'), 0);
   });
 
   it('is ordered where the look-up fails, or is about another slot', async () => {
-    await rig.partner.arm({
+    await harness.partner.arm({
       match: { operation: 'BatchAvailabilityLookup' },
       effect: { kind: 'error', status: 501 },
     });
     assert.equal((await create(newOrder())).status, 'confirmed');
-    await rig.partner.reset();
-    await rig.partner.set({ quirks: ['echoesOtherStart'] });
+    await harness.partner.reset();
+    await harness.partner.set({ quirks: ['echoesOtherStart'] });
     assert.equal((await create(newOrder())).status, 'confirmed');
   });
 
   it('is read from all the ways in which partners write', async () => {
     for (const quirk of ['numbers', 'camelCase', 'printsDefaults', 'withoutPrepaymentStatus', 'textErrors']) {
-      await rig.partner.set({ quirks: [quirk] });
+      await harness.partner.set({ quirks: [quirk] });
       const order = newOrder();
       const part = await create(order);
       assert.deepEqual([part.status, part.startAt, part.partySize], ['confirmed', order.startAt, 4], quirk);
-      assert.equal((await rig.connector.retrieve(part.reference, order, newCall()))?.status, 'confirmed');
-      await rig.connector.cancel(part.reference, newCall());
+      assert.equal((await harness.connector.retrieve(part.reference, order, newCall()))?.status, 'confirmed');
+      await harness.connector.cancel(part.reference, newCall());
       assert.equal((await bookingsOf(order))[0]?.status, 'CANCELED');
     }
   });
@@ -116,7 +123,7 @@ describe('a refusal', () => {
     assert.equal((await refuse(order)).facts.partnerCause, 'SLOT_ALREADY_BOOKED_BY_USER');
     const later = new Date(Date.parse(order.startAt) + 30 * 60_000).toISOString();
     assert.equal((await refuse({ ...order, startAt: later })).facts.partnerCause, 'OVERLAPPING_RESERVATION');
-    await rig.partner.set({ bookingsPerUser: 1 });
+    await harness.partner.set({ bookingsPerUser: 1 });
     const another = { ...order, startAt: slotInDays(300) };
     assert.equal((await refuse(another)).facts.partnerCause, 'USER_OVER_BOOKING_LIMIT');
     assert.equal((await bookingsOf(order)).length, 1);
@@ -148,12 +155,12 @@ describe('calls that fail', () => {
   it('are repeated, and told, by their status', async () => {
     const outcomes = expected.map(async ([status, sends, code, outcomeUnknown]) => {
       const order = newOrder();
-      const fault = await rig.partner.arm({
+      const fault = await harness.partner.arm({
         match: { operation: 'CreateBooking', body: order.memberId },
         effect: { kind: 'error', status },
       });
       const problem = await refuse(order);
-      const faults = (await rig.partner.control('GET', 'faults')) as { match: object; hits: number }[];
+      const faults = (await harness.partner.control('GET', 'faults')) as { match: object; hits: number }[];
       const { hits } = faults.find(({ match }) => (match as { body?: string }).body === order.memberId) ?? {};
       assert.deepEqual(
         [status, hits, problem.code, problem.facts.outcomeUnknown ?? false],
@@ -169,7 +176,7 @@ describe('calls that fail', () => {
     await arm(order, { kind: 'error', status: 429, retryAfter: 120 });
     const problem = await refuse(order);
     assert.deepEqual([problem.code, problem.facts.retryAfter], ['partner_unavailable', 120]);
-    assert.equal(await rig.partner.calls('CreateBooking'), 1);
+    assert.equal(await harness.partner.calls('CreateBooking'), 1);
   });
 
   it('leave the outcome unknown where the answer makes no sense', async () => {
@@ -224,7 +231,7 @@ describe('a refusal after a send whose outcome is unknown', () => {
     const order = newOrder();
     const attempt = newAttempt();
     const made = await create(order, attempt);
-    await rig.partner.set({ quirks: ['forgetsTokens'] });
+    await harness.partner.set({ quirks: ['forgetsTokens'] });
     const found = await create(order, { ...attempt, repeated: true });
     assert.equal(found.reference, made.reference);
   });
@@ -251,7 +258,7 @@ describe('a refusal after a send whose outcome is unknown', () => {
   it('does not take a cancelled table, or one for another party, for the one that is meant', async () => {
     const order = newOrder();
     const made = await create(order);
-    await rig.connector.cancel(made.reference, newCall());
+    await harness.connector.cancel(made.reference, newCall());
     await create({ ...order, partySize: 2 });
     await arm(order, { kind: 'error', status: 504 }, 1);
     assert.equal((await refuse(order)).facts.partnerCause, 'SLOT_ALREADY_BOOKED_BY_USER');
@@ -261,14 +268,17 @@ describe('a refusal after a send whose outcome is unknown', () => {
     const order = newOrder();
     await arm(order, { kind: 'loseAnswer' }, 1);
     await arm(order, { kind: 'failure', cause: 'SLOT_UNAVAILABLE' });
-    await rig.partner.arm({ match: { operation: 'ListBookings' }, effect: { kind: 'error', status: 500 } });
+    await harness.partner.arm({
+      match: { operation: 'ListBookings' },
+      effect: { kind: 'error', status: 500 },
+    });
     const problem = await refuse(order);
     assert.deepEqual([problem.code, problem.facts.outcomeUnknown], ['partner_error', true]);
   });
 });
 
 describe('a refusal after a send whose outcome is unknown, without ListBookings', () => {
-  beforeEach(() => rig.partner.set({ quirks: ['noListBookings'] }));
+  beforeEach(() => harness.partner.set({ quirks: ['noListBookings'] }));
 
   it('is settled by the same token', async () => {
     const order = newOrder();
@@ -296,7 +306,7 @@ describe('a refusal after a send whose outcome is unknown, without ListBookings'
   });
 
   it('stays unknown where the partner forgets tokens', async () => {
-    await rig.partner.set({ quirks: ['noListBookings', 'forgetsTokens'] });
+    await harness.partner.set({ quirks: ['noListBookings', 'forgetsTokens'] });
     const order = newOrder();
     await arm(order, { kind: 'loseAnswer' }, 1);
     const problem = await refuse(order);

@@ -2,21 +2,28 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createDiningConnector } from '../../../src/connectors/dining/dining.ts';
 import { partnerCredentials } from '../../support/dining-partner.ts';
-import { type DiningRig, newAttempt, newCall, newOrder, problemOf, startDiningRig } from './rig.ts';
+import {
+  type DiningHarness,
+  newAttempt,
+  newCall,
+  newOrder,
+  problemOf,
+  startDiningHarness,
+} from './dining-harness.ts';
 
-let rig: DiningRig;
+let harness: DiningHarness;
 before(async () => {
-  rig = await startDiningRig();
+  harness = await startDiningHarness();
 });
-after(() => rig.close());
-beforeEach(() => rig.partner.reset());
+after(() => harness.close());
+beforeEach(() => harness.partner.reset());
 
-const quirks = (...quirks: string[]) => rig.partner.set({ quirks });
+const quirks = (...quirks: string[]) => harness.partner.set({ quirks });
 
 async function booked() {
   const order = newOrder();
-  const { reference } = await rig.connector.create(order, newAttempt(), newCall());
-  const status = async () => (await rig.partner.bookings({ booking_id: reference }))[0]?.status;
+  const { reference } = await harness.connector.create(order, newAttempt(), newCall());
+  const status = async () => (await harness.partner.bookings({ booking_id: reference }))[0]?.status;
   return { order, reference, status };
 }
 
@@ -32,10 +39,10 @@ describe('reading a table', () => {
       ['NO_SHOW', 'confirmed'],
       ['NO_SHOW_PENALIZED', 'confirmed'],
     ]) {
-      await rig.partner.setStatus(reference, word as string);
+      await harness.partner.setStatus(reference, word as string);
       for (const way of [[], ['noGetBookingStatus']]) {
         await quirks(...way);
-        assert.equal((await rig.connector.retrieve(reference, order, newCall()))?.status, status);
+        assert.equal((await harness.connector.retrieve(reference, order, newCall()))?.status, status);
       }
     }
   });
@@ -44,37 +51,37 @@ describe('reading a table', () => {
     const { order, reference } = await booked();
     await quirks('noGetBookingStatus');
     const expected = { reference, status: 'confirmed', startAt: order.startAt, partySize: order.partySize };
-    assert.deepEqual(await rig.connector.retrieve(reference, order, newCall()), expected);
+    assert.deepEqual(await harness.connector.retrieve(reference, order, newCall()), expected);
   });
 
   it('does not know where the partner has neither', async () => {
     const { order, reference } = await booked();
     await quirks('noGetBookingStatus', 'noListBookings');
-    const problem = await problemOf(rig.connector.retrieve(reference, order, newCall()));
+    const problem = await problemOf(harness.connector.retrieve(reference, order, newCall()));
     assert.equal(problem.code, 'partner_error');
   });
 
   it('takes an unknown booking for gone only where the list agrees', async () => {
     for (const way of [[], ['unknownBookingAs200'], ['noGetBookingStatus']]) {
       await quirks(...way);
-      assert.equal(await rig.connector.retrieve('CO-1', newOrder(), newCall()), undefined, String(way));
+      assert.equal(await harness.connector.retrieve('CO-1', newOrder(), newCall()), undefined, String(way));
     }
     await quirks('noListBookings');
-    assert.equal((await problemOf(rig.connector.retrieve('CO-1', newOrder(), newCall()))).status, 502);
+    assert.equal((await problemOf(harness.connector.retrieve('CO-1', newOrder(), newCall()))).status, 502);
   });
 
   it('does not take a word that the protocol does not have', async () => {
     const { order, reference } = await booked();
-    await rig.partner.setStatus(reference, 'CONFIRMED');
+    await harness.partner.setStatus(reference, 'CONFIRMED');
     const body = JSON.stringify({ booking_id: reference, booking_status: 'SEATED' });
-    await rig.partner.arm({
+    await harness.partner.arm({
       match: { operation: 'GetBookingStatus' },
       effect: { kind: 'answer', status: 200, body },
     });
-    assert.equal((await rig.connector.retrieve(reference, order, newCall()))?.status, 'confirmed');
+    assert.equal((await harness.connector.retrieve(reference, order, newCall()))?.status, 'confirmed');
     await quirks('noListBookings');
     assert.equal(
-      (await problemOf(rig.connector.retrieve(reference, order, newCall()))).code,
+      (await problemOf(harness.connector.retrieve(reference, order, newCall()))).code,
       'partner_error',
     );
   });
@@ -85,27 +92,27 @@ describe('cancelling a table', () => {
     for (const way of [[], ['slotlessCancel'], ['minimalUpdate'], ['camelCase', 'numbers']]) {
       const { reference, status } = await booked();
       await quirks(...way);
-      await rig.connector.cancel(reference, newCall());
+      await harness.connector.cancel(reference, newCall());
       assert.equal(await status(), 'CANCELED', String(way));
-      await rig.connector.cancel(reference, newCall());
+      await harness.connector.cancel(reference, newCall());
     }
   });
 
   it('is refused in the words of the partner', async () => {
     const { reference, status } = await booked();
-    await rig.partner.set({ cancellationMinutes: 1_000_000 });
-    const outside = await problemOf(rig.connector.cancel(reference, newCall()));
+    await harness.partner.set({ cancellationMinutes: 1_000_000 });
+    const outside = await problemOf(harness.connector.cancel(reference, newCall()));
     assert.deepEqual([outside.code, outside.facts.partnerCause], ['conflict', 'OUTSIDE_CANCELLATION_WINDOW']);
     assert.equal(await status(), 'CONFIRMED');
-    await rig.partner.setStatus(reference, 'NO_SHOW');
-    const never = await problemOf(rig.connector.cancel(reference, newCall()));
+    await harness.partner.setStatus(reference, 'NO_SHOW');
+    const never = await problemOf(harness.connector.cancel(reference, newCall()));
     assert.equal(never.facts.partnerCause, 'BOOKING_NOT_CANCELLABLE');
   });
 
   it('is done where the partner does not know the booking', async () => {
     for (const way of [[], ['unknownBookingAs200'], ['noGetBookingStatus']]) {
       await quirks(...way);
-      await rig.connector.cancel('CO-1', newCall());
+      await harness.connector.cancel('CO-1', newCall());
     }
   });
 
@@ -113,16 +120,16 @@ describe('cancelling a table', () => {
     const { reference, status } = await booked();
     await using opened = new AsyncDisposableStack();
     const elsewhere = createDiningConnector({
-      baseUrl: `${rig.partner.url}/v2`,
+      baseUrl: `${harness.partner.url}/v2`,
       username: partnerCredentials.username,
       passwordSecret: 'dining/dev/password',
-      secrets: rig.secrets,
+      secrets: harness.secrets,
       secretsRefreshSeconds: 30,
       log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
-      metrics: rig.metrics,
+      metrics: harness.metrics,
       opened,
     });
-    await rig.partner.arm({ effect: { kind: 'error', status: 404 } });
+    await harness.partner.arm({ effect: { kind: 'error', status: 404 } });
     assert.equal((await problemOf(elsewhere.cancel(reference, newCall()))).code, 'partner_error');
     assert.equal(await status(), 'CONFIRMED');
   });
@@ -130,17 +137,17 @@ describe('cancelling a table', () => {
   it('is not known where the answer says nothing, and is done by a repeat', async () => {
     const { reference } = await booked();
     await quirks('slotlessCancel', 'noGetBookingStatus');
-    const problem = await problemOf(rig.connector.cancel(reference, newCall()));
+    const problem = await problemOf(harness.connector.cancel(reference, newCall()));
     assert.deepEqual([problem.code, problem.facts.outcomeUnknown], ['partner_error', true]);
-    await rig.connector.cancel(reference, newCall());
+    await harness.connector.cancel(reference, newCall());
   });
 
   it('is repeated where the partner is away for a moment', async () => {
     const { reference, status } = await booked();
     const match = { operation: 'UpdateBooking' };
-    await rig.partner.arm({ match, effect: { kind: 'error', status: 503 }, times: 1 });
-    await rig.partner.arm({ match, effect: { kind: 'reset' }, times: 1 });
-    await rig.connector.cancel(reference, newCall());
+    await harness.partner.arm({ match, effect: { kind: 'error', status: 503 }, times: 1 });
+    await harness.partner.arm({ match, effect: { kind: 'reset' }, times: 1 });
+    await harness.connector.cancel(reference, newCall());
     assert.equal(await status(), 'CANCELED');
   });
 });

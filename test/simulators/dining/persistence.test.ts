@@ -92,7 +92,7 @@ it('what was changed, moved and cleared stays so, and no id is given twice', asy
   });
 });
 
-it('a file that is mostly history is written anew, and holds the same', async () => {
+it('a file that is mostly history is rewritten, and holds the same', async () => {
   const file = join(directory, 'long.jsonl');
   const request = createRequest();
   const { booking_id } = await withPartner(file, async (partner) => {

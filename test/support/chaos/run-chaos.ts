@@ -40,10 +40,10 @@ const livesAtOnce = 400;
  */
 export async function runChaos(options: ChaosOptions): Promise<Figures> {
   const figures = new Figures();
-  await using world = await openWorld(options);
-  const { ownOrg, replicas, database } = world;
+  await using harness = await openHarness(options);
+  const { ownOrg, replicas, database } = harness;
   const faults = await armFaults(ownOrg.org, options.seed);
-  const rounds = new Rounds(options, world, figures);
+  const rounds = new Rounds(options, harness, figures);
   const client = new StubbornClient({
     nextUrl: () => replicas.anyUrl(Math.random),
     credentials: replicas.credentials,
@@ -71,13 +71,13 @@ export async function runChaos(options: ChaosOptions): Promise<Figures> {
   return figures;
 }
 
-interface World {
+interface Harness {
   ownOrg: OwnOrg;
   replicas: Replicas;
   database: Client;
 }
 
-async function openWorld(options: ChaosOptions): Promise<World & AsyncDisposable> {
+async function openHarness(options: ChaosOptions): Promise<Harness & AsyncDisposable> {
   await using opening = new AsyncDisposableStack();
   const ownOrg = await startOwnOrg();
   opening.defer(() => ownOrg.close());
@@ -129,14 +129,14 @@ async function allLives(
 class Rounds {
   readonly turnstile: Turnstile;
   readonly #options: ChaosOptions;
-  readonly #world: World;
+  readonly #harness: Harness;
   readonly #figures: Figures;
   readonly #waiting: (() => void)[] = [];
   #allowed = 0;
 
-  constructor(options: ChaosOptions, world: World, figures: Figures) {
+  constructor(options: ChaosOptions, harness: Harness, figures: Figures) {
     this.#options = options;
-    this.#world = world;
+    this.#harness = harness;
     this.#figures = figures;
     this.turnstile = new Turnstile(options.clients);
   }
@@ -157,7 +157,7 @@ class Rounds {
     for (let round = 1; round <= kills; round++) {
       this.#allow(Math.ceil(writes / kills));
       await delay(random() * 150);
-      await this.#world.replicas.killOne(random);
+      await this.#harness.replicas.killOne(random);
       this.#figures.kills += 1;
       if (round % 3 === 0) await this.#endLeases();
       if (round % 10 === 0) {
@@ -179,7 +179,7 @@ class Rounds {
   async #endLeases(): Promise<void> {
     if (this.#options.leases === 'time') return;
     await this.turnstile.whileEmpty(async () => {
-      await this.#world.database.query(
+      await this.#harness.database.query(
         'update idempotency_claims set lease_until = now() where completed_at is null and lease_until > now()',
       );
     });

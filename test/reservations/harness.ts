@@ -24,7 +24,7 @@ export type Result =
   | { problem: string; unknown: boolean };
 
 /** Reservations over a real database and two systems in memory, asked as the routes ask. */
-export class World {
+export class Harness {
   systems = new MemorySystems();
   reservations: Reservations;
   logLines: LogLine[] = [];
@@ -44,9 +44,9 @@ export class World {
     });
   }
 
-  static async open(name: string): Promise<World | undefined> {
+  static async open(name: string): Promise<Harness | undefined> {
     const opened = await databaseKinds[name]?.();
-    return opened && new World(opened);
+    return opened && new Harness(opened);
   }
 
   /** Forgets everything. */

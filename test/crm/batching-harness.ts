@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, beforeEach } from 'node:test';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import { aCall, type Replica, startBench } from './bench.ts';
+import { aCall, type Replica, startCrmHarness } from './crm-harness.ts';
 
-/** A bench for the tests of one file. Its `crm` and `metrics` are of a replica that is new for each, with its token. */
-export async function startBatchingBench() {
-  const bench = await startBench({ timeoutMs: 700 });
+/** A harness for the tests of one file. Its `crm` and `metrics` are of a replica that is new for each, with its token. */
+export async function startBatchingHarness() {
+  const harness = await startCrmHarness({ timeoutMs: 700 });
   // The simulated org takes its time for the first query.
-  await bench.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
-  let replica: Replica = bench;
+  await harness.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
+  let replica: Replica = harness;
   beforeEach(async () => {
-    replica = bench.addReplica();
+    replica = harness.addReplica();
     await replica.crm.tokens.getToken(aCall());
   });
   afterEach(async () => {
-    await bench.org.heal();
-    await bench.org.configure({ latencyMs: 0, maxPageSize: 2000 });
+    await harness.org.heal();
+    await harness.org.configure({ latencyMs: 0, maxPageSize: 2000 });
   });
-  after(() => bench.stop());
+  after(() => harness.stop());
   return {
-    ...bench,
+    ...harness,
     get crm() {
       return replica.crm;
     },
@@ -29,9 +29,9 @@ export async function startBatchingBench() {
     find: (id: string) => replica.crm.records.find(quote, id, aCall()),
     /** Calls that count against the quota while the work is done. */
     callsDuring: async (work: () => Promise<unknown>): Promise<number> => {
-      await bench.org.resetCounters();
+      await harness.org.resetCounters();
       await work();
-      return (await bench.org.counters()).metered;
+      return (await harness.org.counters()).metered;
     },
   };
 }

@@ -20,7 +20,7 @@ import {
 import { type LogLine, recordLog } from '../../support/log.ts';
 
 /** The dining connector with a simulated partner of its own. */
-export interface DiningRig {
+export interface DiningHarness {
   connector: Connector<TableOrder, DiningPart>;
   partner: DiningPartner;
   secrets: SecretsManager;
@@ -36,7 +36,7 @@ export interface DiningRig {
 
 const passwordSecret = 'dining/dev/password';
 
-export async function startDiningRig(): Promise<DiningRig> {
+export async function startDiningHarness(): Promise<DiningHarness> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-dining-'));
   const dataFile = join(dir, 'partner.jsonl');
   let running = await startOwnPartner({ dataFile });

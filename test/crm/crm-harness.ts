@@ -32,7 +32,7 @@ export interface Replica {
 }
 
 /** A simulated org with one member, and replicas of the service's CRM side, which share a cache and secrets. */
-export interface Bench extends Replica {
+export interface CrmHarness extends Replica {
   org: Org;
   memberId: string;
   cache: SharedCache;
@@ -44,10 +44,10 @@ export interface Bench extends Replica {
 
 export type ReplicaChanges = Partial<Omit<CrmOptions, 'log' | 'metrics'>>;
 
-export async function startBench(
+export async function startCrmHarness(
   changes: ReplicaChanges = {},
   simulatorOptions: Partial<SalesforceSimulatorOptions> = {},
-): Promise<Bench> {
+): Promise<CrmHarness> {
   const simulator = await startSalesforceSimulator({
     clientId: 'client-id',
     username: 'gateway@example.com',

@@ -9,7 +9,7 @@ import { startOwnOrg } from './own-org.ts';
 import { startPostgres } from './postgres.ts';
 
 /** A CRM and a dining partner that outlive the gateways which use them, and a database beside them. */
-export interface ReservationWorld {
+export interface ReservationHarness {
   org: Org;
   partner: DiningPartner;
   installation: Installation;
@@ -27,9 +27,9 @@ export interface ReservationDatabase {
 }
 
 /** Undefined where there is no PostgreSQL. */
-export async function openReservationWorld(
+export async function openReservationHarness(
   kind: 'PostgreSQL' | 'PGlite',
-): Promise<ReservationWorld | undefined> {
+): Promise<ReservationHarness | undefined> {
   const opened = new AsyncDisposableStack();
   const postgres = kind === 'PostgreSQL' ? await startPostgres() : undefined;
   if (kind === 'PostgreSQL' && !postgres) return undefined;
