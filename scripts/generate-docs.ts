@@ -4,7 +4,8 @@ import type { TSchema } from 'typebox';
 import { problemCodes } from '../src/api/openapi/problem-responses.ts';
 import { allRoutes, type Services } from '../src/api/routes.ts';
 import { type ProblemCode, problems } from '../src/base/problems.ts';
-import { type Setting, settingsTable } from '../src/settings/table.ts';
+import type { Setting } from '../src/settings/setting.ts';
+import { settingsTable } from '../src/settings/table.ts';
 
 /*
  * Writes the reference pages whose content stands in tables of the code: docs/settings.md and docs/errors.md. Run it

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { checkTogether } from './rules.ts';
+import type { Earlier, Setting } from './setting.ts';
 import { assembleSettings } from './sources.ts';
-import { type Earlier, type RawSettings, type Setting, type Settings, settingsTable } from './table.ts';
+import { type RawSettings, type Settings, settingsTable } from './table.ts';
 
 /** Everything that is wrong with the settings, one line a fault. */
 export class SettingsError extends Error {

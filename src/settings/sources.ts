@@ -1,7 +1,8 @@
 import leven from 'leven';
 import type { TSchema } from 'typebox';
 import Value from 'typebox/value';
-import { type RawSettings, type Setting, type SettingKey, settingsTable } from './table.ts';
+import type { Setting } from './setting.ts';
+import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
 
 const rows = Object.entries(settingsTable) as [SettingKey, Setting][];
 

@@ -1,62 +1,20 @@
 import { join } from 'node:path';
-import { type Static, type TSchema, Type } from 'typebox';
-
-/** One row of the table: everything that is known of a setting stands here and nowhere else. */
-export interface Setting<S extends TSchema = TSchema, D = string | number | readonly string[] | undefined> {
-  /** Environment variable that overrides the configuration file. */
-  env: string;
-  /** Its `description` says what is allowed, where type and bounds do not. */
-  schema: S;
-  /** Value when nothing is set, or how it follows from settings above it; undefined: there is none. */
-  fallback: D | ((earlier: Earlier) => D);
-  /** What it does, for the reference page; with the default in words where that follows from other settings. */
-  doc: string;
-  /** The value as the service uses it. */
-  normalize?: (value: Static<S>) => Static<S>;
-  /** The value may hold a password: never printed. */
-  secret?: true;
-  /** Read only with this secrets manager: elsewhere the variable belongs to other programs. */
-  onlyWith?: 'vault' | 'aws';
-}
-
-/** What the defaults of later settings may follow from. */
-export interface Earlier {
-  production: boolean;
-  host: string;
-  dataDir: string;
-  environment: string;
-  'crm.loginUrl': string | undefined;
-}
-
-type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith'>;
-
-function setting<S extends TSchema, D extends Static<S> | undefined>(
-  env: string,
-  schema: S,
-  fallback: D | ((earlier: Earlier) => D),
-  doc: string,
-  rest: Rest<S> = {},
-): Setting<S, D> {
-  return { env, schema, fallback, doc, ...rest };
-}
-
-const text = Type.String({ minLength: 1, maxLength: 2048, description: 'a text that is not empty' });
-const like = (pattern: string, description: string, maxLength = 2048) =>
-  Type.String({ pattern, maxLength, description });
-const httpUrl = like('^https?://[^\\s/?#]+[^\\s?#]*$', 'an http:// or https:// URL without a query');
-const path = '[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*';
-const secretName = like(
-  '^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$',
-  'a name of letters, digits, dots, dashes and underscores, with slashes between its parts',
-  200,
-);
-const vaultPath = like(`^${path}$`, 'a path such as team/secret, without a slash at either end', 500);
-const port = Type.Integer({ minimum: 0, maximum: 65_535 });
-const hours = Type.Number({ minimum: 0, maximum: 8760 });
-const days = Type.Number({ minimum: 1, maximum: 3650 });
-const seconds = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
-const oneOf = <T extends string[]>(...values: [...T]) => Type.Enum(values);
-const withoutLastSlash = (url: string) => url.replace(/\/+$/, '');
+import { type Static, Type } from 'typebox';
+import { secretsManagerSettings } from './secrets-manager-settings.ts';
+import {
+  days,
+  hours,
+  httpUrl,
+  like,
+  oneOf,
+  port,
+  type Setting,
+  seconds,
+  secretName,
+  setting,
+  text,
+  withoutLastSlash,
+} from './setting.ts';
 
 export const settingsTable = {
   host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),
@@ -129,81 +87,7 @@ export const settingsTable = {
     ({ dataDir }) => join(dataDir, 'secrets'),
     'Folder of the file secrets manager, one file a secret; `<dataDir>/secrets` when not set.',
   ),
-  'vault.address': setting(
-    'VAULT_ADDR',
-    httpUrl,
-    undefined,
-    'Vault, such as `https://vault.example.com:8200`. Needed with `vault`.',
-    { normalize: withoutLastSlash, secret: true, onlyWith: 'vault' },
-  ),
-  'vault.token': setting(
-    'VAULT_TOKEN',
-    // Anything else could not be sent in a header.
-    like('^[\\x21-\\x7e]+$', 'a token of printable ASCII characters'),
-    undefined,
-    'Token for Vault; this or `vault.kubernetesRole`.',
-    { secret: true, onlyWith: 'vault' },
-  ),
-  'vault.kubernetesRole': setting(
-    'VAULT_K8S_ROLE',
-    text,
-    undefined,
-    "Role to sign in to Vault as, with the pod's service account.",
-    { onlyWith: 'vault' },
-  ),
-  'vault.kubernetesMount': setting(
-    'VAULT_K8S_MOUNT',
-    vaultPath,
-    'kubernetes',
-    'Where the Kubernetes auth method is mounted.',
-    { onlyWith: 'vault' },
-  ),
-  'vault.kubernetesTokenFile': setting(
-    'VAULT_K8S_TOKEN_FILE',
-    text,
-    '/var/run/secrets/kubernetes.io/serviceaccount/token',
-    "File with the service account's token; read at each sign-in.",
-    { onlyWith: 'vault' },
-  ),
-  'vault.mount': setting('VAULT_MOUNT', vaultPath, 'secret', 'Where the KV engine (version 2) is mounted.', {
-    onlyWith: 'vault',
-  }),
-  'vault.prefix': setting(
-    'VAULT_PREFIX',
-    vaultPath,
-    'handoff-gateway',
-    'Folder in Vault of everything that belongs to the gateway.',
-    { onlyWith: 'vault' },
-  ),
-  'vault.namespace': setting(
-    'VAULT_NAMESPACE',
-    like('^[\\x21-\\x7e]+$', 'the path of a namespace', 500),
-    undefined,
-    'Sent as `X-Vault-Namespace` (Vault Enterprise).',
-    { onlyWith: 'vault' },
-  ),
-  'vault.caFile': setting(
-    'VAULT_CACERT',
-    text,
-    undefined,
-    "File with the certificate authorities for Vault, PEM; the system's when not set. Read at start.",
-    { onlyWith: 'vault' },
-  ),
-  'aws.prefix': setting(
-    'AWS_SECRETS_PREFIX',
-    like('^[A-Za-z0-9/_+=.@-]{1,200}$', 'a name of 1 to 200 characters of A-Z, a-z, 0-9 and /_+=.@-'),
-    'handoff-gateway/',
-    'What the names of all secrets of the gateway begin with.',
-    { onlyWith: 'aws' },
-  ),
-  'aws.region': setting(
-    'AWS_REGION',
-    text,
-    undefined,
-    'Region of the secrets; needed with `aws`, unless `AWS_PROFILE` or `AWS_CONFIG_FILE` is set. ' +
-      "All other variables of the AWS SDK are the SDK's own.",
-    { onlyWith: 'aws' },
-  ),
+  ...secretsManagerSettings,
   secretsRefreshSeconds: setting(
     'SECRETS_REFRESH_SECONDS',
     seconds(1, 3600),
