@@ -1,9 +1,9 @@
 import { type Call, remainingMs } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 
-/** Large pages in progress in this process, from the reading of their rows until they have left. */
+/** Large pages in progress in this process: from the reading of their rows until they are sent. */
 const mostInAll = 16;
-/** So that a consumer whose pages leave slowly holds up its own, not the others'. */
+/** A consumer that reads its answers slowly delays its own pages, not those of others. */
 const mostOfOneConsumer = 2;
 
 /** The places of pages that are large: small ones need none. */
@@ -36,7 +36,7 @@ export function createLargePages(): LargePages {
       const left = (byConsumer.get(consumer) ?? 1) - 1;
       if (left === 0) byConsumer.delete(consumer);
       else byConsumer.set(consumer, left);
-      // A caller that has found a place takes itself out.
+      // A caller that gets the place removes itself.
       for (const lookAgain of waiting) lookAgain();
     };
   };

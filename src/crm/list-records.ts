@@ -23,8 +23,8 @@ export interface ListOptions {
 
 /**
  * A page of records. It is asked for in one query and read row by row, until it is full by number or by bytes; what it
- * does not hold is not read. A page that turns out to be large while there is no place for one lets go of what the query
- * gave, waits without a call, and asks again. Throws `CrmFailure` or `Problem`.
+ * does not hold is not read. A page that turns out to be large while there is no place for one drops what it has read,
+ * waits without a call, and queries again. Throws `CrmFailure` or `Problem`.
  */
 export async function listRecords(options: ListOptions, query: ListQuery, call: Call): Promise<RecordPage> {
   const reading = new PageReading(options, query, call);
@@ -45,7 +45,7 @@ class PageReading {
   #shaped = false;
   #after: Position | undefined;
   #leave: (() => void) | undefined;
-  /** What the query under way gives; a try that is repeated starts again. */
+  /** What the current query gave; a retry starts it again. */
   #part = newPart();
 
   constructor(options: ListOptions, query: ListQuery, call: Call) {
@@ -114,7 +114,7 @@ class PageReading {
     }
     this.#part.rows += 1;
     this.#part.last = placeOf(this.#options.resource, row);
-    this.#part.hasStrangers ||= record === undefined;
+    this.#part.hasForeignRows ||= record === undefined;
     if (record === undefined || json === undefined) return true;
     const { id, created_at: createdAt } = record.values as { id: string; created_at: string };
     this.#part.records.push({ id, createdAt, json });
@@ -148,7 +148,7 @@ class PageReading {
       throw new Problem('crm_error', 'The CRM gave an answer that the service cannot use.');
     this.#after = { createdAt, externalId };
     // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
-    this.#shaped ||= this.#part.hasStrangers;
+    this.#shaped ||= this.#part.hasForeignRows;
   }
 }
 
@@ -157,14 +157,14 @@ interface Part {
   bytes: number;
   rows: number;
   last: Partial<Position> | undefined;
-  /** There were rows that the API does not have. */
-  hasStrangers: boolean;
+  /** There were rows that the API does not show. */
+  hasForeignRows: boolean;
   /** Why the rest of the rows was not read. */
   end: 'full' | 'no place' | undefined;
 }
 
 function newPart(): Part {
-  return { records: [], bytes: 0, rows: 0, last: undefined, hasStrangers: false, end: undefined };
+  return { records: [], bytes: 0, rows: 0, last: undefined, hasForeignRows: false, end: undefined };
 }
 
 /** The place of a row in the order, with its External ID as the CRM has it, UUID or not. */

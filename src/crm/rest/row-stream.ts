@@ -15,9 +15,9 @@ const quote = 34;
 const backslash = 92;
 
 /**
- * Reads the answer to a query row by row, so that no more of it is in memory than one row and what `take` keeps.
+ * Reads the answer to a query row by row, so that memory holds one row and what `take` keeps.
  * Returns the answer with a 0 in the place of each row; undefined where `take` refused one, and the rest was not read.
- * Throws `SyntaxError` for what is not JSON, `RangeError` for a row out of all bounds.
+ * Throws `SyntaxError` for what is not JSON, `RangeError` for a row that is too long.
  */
 export async function readRowStream(chunks: AsyncIterable<Uint8Array>, take: TakeRow): Promise<unknown> {
   const cutter = new RowCutter();
