@@ -14,10 +14,10 @@ const maxConcurrent = 20;
 const quotes = 5000;
 
 /** Reads and keyed writes that arrive at random against a slow and narrow CRM: what batching costs and saves. */
-export const arrivals: Part = async ({ stage, rounds, seconds }) => {
-  const org = await stage.startOrg();
+export const arrivals: Part = async ({ harness, rounds, seconds }) => {
+  const org = await harness.startOrg();
   const { memberId, quoteIds } = await fillOrg(org, quotes);
-  const gateway = await stage.startGateway({ crm: org, env: await stage.newDatabase() });
+  const gateway = await harness.startGateway({ crm: org, env: await harness.newDatabase() });
   await setPace(org, { latencyMs, maxConcurrent });
   const next = { reads: gatewayRead(gateway, quoteIds), 'keyed writes': gatewayWrite(gateway, memberId) };
   const run = (kind: keyof typeof rates, perSecond: number) => () =>

@@ -14,10 +14,10 @@ const latencyMs = 150;
 const quotes = 5000;
 
 /** Reads and keyed writes against a slow and narrow CRM: what batching is worth. */
-export const bulk: Part = async ({ stage, rounds, seconds, clients }) => {
-  const org = await stage.startOrg();
+export const bulk: Part = async ({ harness, rounds, seconds, clients }) => {
+  const org = await harness.startOrg();
   const { memberId, quoteIds } = await fillOrg(org, quotes);
-  const gateway = await stage.startGateway({ crm: org, env: await stage.newDatabase() });
+  const gateway = await harness.startGateway({ crm: org, env: await harness.newDatabase() });
   await setPace(org, { latencyMs, maxConcurrent: directConnections });
   const run = (url: string, count: number, next: (n: number) => string) => () =>
     measureCalls({ urls: [url], clients: count, seconds, next }, { gateway, org });

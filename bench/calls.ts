@@ -1,9 +1,9 @@
+import type { Crm, Gateway } from './harness.ts';
 import type { Load } from './load.ts';
 import type { OpenLoad } from './open-load.ts';
 import { meteredCalls } from './org-control.ts';
 import { type Measured, measure } from './rounds.ts';
 import { type Spread, spreadOf } from './spread.ts';
-import type { Crm, Gateway } from './stage.ts';
 
 export interface WithCalls extends Measured {
   /** Metered CRM calls an answer. */

@@ -2,21 +2,21 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { AuthenticationResult } from './authentication.ts';
+import { pathTo } from './harness.ts';
 import type { LoadingRow } from './loading.ts';
 import type { Part } from './part.ts';
 import { type Cell, formatCell } from './report.ts';
 import { gatewayRead } from './requests.ts';
 import { interleave, measure } from './rounds.ts';
 import { spreadOf } from './spread.ts';
-import { pathTo } from './stage.ts';
 
 const clients = 64;
 
 /** Authentication with few and with many consumers, and its share of the processor time of a whole read. */
-export const authentication: Part = async ({ stage, rounds, seconds, consumers }) => {
+export const authentication: Part = async ({ harness, rounds, seconds, consumers }) => {
   const result = (await runProgram('bench/authentication.ts', consumers, rounds)) as AuthenticationResult;
-  const upstream = await stage.startUpstream();
-  const gateway = await stage.startGateway({ crm: upstream, env: await stage.newDatabase() });
+  const upstream = await harness.startUpstream();
+  const gateway = await harness.startGateway({ crm: upstream, env: await harness.newDatabase() });
   const quoteIds = Array.from({ length: 1000 }, () => randomUUID());
   const load = { urls: [gateway.url], clients, seconds, next: gatewayRead(gateway, quoteIds) };
   const { reads } = await interleave(rounds, {

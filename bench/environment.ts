@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { cpus, release, totalmem, type } from 'node:os';
-import { pathTo } from './stage.ts';
+import { pathTo } from './harness.ts';
 
 /** What a reader must know to compare a run with another. */
 export function describeEnvironment(

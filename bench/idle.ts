@@ -5,10 +5,10 @@ import { interleave, loadCells, type Measured, measure } from './rounds.ts';
 import { difference, type Spread, spreadOf, spreadOfPairs } from './spread.ts';
 
 /** What the gateway adds to one request at a time, over calls to the same org directly. */
-export const idle: Part = async ({ stage, rounds, seconds }) => {
-  const org = await stage.startOrg();
+export const idle: Part = async ({ harness, rounds, seconds }) => {
+  const org = await harness.startOrg();
   const { memberId, quoteIds } = await fillOrg(org, 1000);
-  const gateway = await stage.startGateway({ crm: org, env: await stage.newDatabase() });
+  const gateway = await harness.startGateway({ crm: org, env: await harness.newDatabase() });
   const run = (url: string, next: (n: number) => string) => () =>
     measure({ urls: [url], clients: 1, seconds, next }, { gateway: gateway.program, CRM: org.program });
   const results = await interleave(rounds, {

@@ -5,13 +5,13 @@ import { bulk } from './bulk.ts';
 import { authentication, loading } from './consumers.ts';
 import { describeEnvironment } from './environment.ts';
 import { type FigureName, figuresTable } from './figures.ts';
+import { createHarness, type Harness } from './harness.ts';
 import { idle } from './idle.ts';
 import type { Part, PartResult } from './part.ts';
 import { proxy } from './proxy.ts';
 import { replicas } from './replicas.ts';
 import { type Table, toMarkdown, writeIntoPage } from './report.ts';
 import type { Spread } from './spread.ts';
-import { createStage, type Stage } from './stage.ts';
 import { startUp } from './start-up.ts';
 
 const parts: Record<string, Part> = {
@@ -51,7 +51,9 @@ async function run(): Promise<void> {
   const results: Record<string, PartResult> = {};
   for (const name of given.names) {
     console.error(`${name} ...`);
-    results[name] = await onStage(createStage(stores), (stage) => (parts[name] as Part)({ stage, ...given }));
+    results[name] = await withHarness(createHarness(stores), (harness) =>
+      (parts[name] as Part)({ harness, ...given }),
+    );
   }
   const figures: Partial<Record<FigureName, Spread>> = {};
   for (const result of Object.values(results)) Object.assign(figures, result.figures);
@@ -66,15 +68,15 @@ async function run(): Promise<void> {
   if (given.markdown) writeIntoPage(given.markdown, markdown);
 }
 
-/** Whatever happens, the stage is closed: after the part, or when the run is interrupted. */
-async function onStage<T>(stage: Stage, part: (stage: Stage) => Promise<T>): Promise<T> {
-  const interrupt = () => void stage.close().finally(() => process.exit(130));
+/** Whatever happens, the harness is closed: after the part, or when the run is interrupted. */
+async function withHarness<T>(harness: Harness, part: (harness: Harness) => Promise<T>): Promise<T> {
+  const interrupt = () => void harness.close().finally(() => process.exit(130));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   try {
-    return await part(stage);
+    return await part(harness);
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
-    await stage.close();
+    await harness.close();
   }
 }
 

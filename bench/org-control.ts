@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Crm } from './harness.ts';
 import { quoteRow } from './requests.ts';
-import type { Crm } from './stage.ts';
 
 /** A member and quotes of theirs in the simulated org. */
 export async function fillOrg(org: Crm, quotes: number): Promise<{ memberId: string; quoteIds: string[] }> {

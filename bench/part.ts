@@ -1,7 +1,7 @@
 import type { FigureName } from './figures.ts';
+import type { Harness } from './harness.ts';
 import type { Table } from './report.ts';
 import type { Spread } from './spread.ts';
-import type { Stage } from './stage.ts';
 
 export interface PartResult {
   tables: Table[];
@@ -10,7 +10,7 @@ export interface PartResult {
 
 export interface PartOptions {
   /** The part starts on it what it needs; stopped after the part. */
-  stage: Stage;
+  harness: Harness;
   rounds: number;
   /** Of each measurement in each round. */
   seconds: number;

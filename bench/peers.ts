@@ -4,8 +4,8 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '../test/support/ports.ts';
+import { type Harness, pathTo } from './harness.ts';
 import type { Program } from './processes.ts';
-import { pathTo, type Stage } from './stage.ts';
 
 /** Another proxy, in one process, before the same upstream. */
 export interface Peer {
@@ -15,11 +15,11 @@ export interface Peer {
 }
 
 /** nginx as a plain proxy: one worker, connections to the upstream kept, no log. Undefined where it is not installed. */
-export async function startNginx(stage: Stage, upstream: string): Promise<Peer | undefined> {
+export async function startNginx(harness: Harness, upstream: string): Promise<Peer | undefined> {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
   const binary = folders.map((folder) => join(folder, 'nginx')).find((file) => existsSync(file));
   if (binary === undefined) return undefined;
-  const folder = join(stage.processes.folder, 'nginx');
+  const folder = join(harness.processes.folder, 'nginx');
   mkdirSync(folder);
   const port = await freePort();
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -39,16 +39,16 @@ export async function startNginx(stage: Stage, upstream: string): Promise<Peer |
     }`;
   writeFileSync(join(folder, 'nginx.conf'), config);
   const args = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'];
-  const program = await stage.processes.start(binary, { args });
+  const program = await harness.processes.start(binary, { args });
   const url = `http://127.0.0.1:${port}`;
   await untilAnswers(url);
   return { url, program, headers: {} };
 }
 
-export async function startFastifyProxy(stage: Stage, upstream: string): Promise<Peer> {
+export async function startFastifyProxy(harness: Harness, upstream: string): Promise<Peer> {
   const args = [pathTo('bench/fastify-proxy.ts'), upstream];
   const options = { args, env: { NODE_ENV: 'production' }, ready: /listening on (\S+)/ };
-  const program = await stage.processes.start(process.execPath, options);
+  const program = await harness.processes.start(process.execPath, options);
   return { url: program.found, program, headers: {} };
 }
 
@@ -58,8 +58,8 @@ const expressGateway = 'express-gateway@1.16.11';
  * express-gateway with key-auth, its store emulated in the process as it is by default. It is fetched into a temporary
  * folder and is no dependency: nobody maintains it. Undefined where no registry has it.
  */
-export async function startExpressGateway(stage: Stage, upstream: string): Promise<Peer | undefined> {
-  const folder = join(stage.processes.folder, 'express-gateway');
+export async function startExpressGateway(harness: Harness, upstream: string): Promise<Peer | undefined> {
+  const folder = join(harness.processes.folder, 'express-gateway');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{"private":true}');
   const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', expressGateway];
@@ -80,7 +80,7 @@ export async function startExpressGateway(stage: Stage, upstream: string): Promi
     LOG_LEVEL: 'error',
     NODE_ENV: 'production',
   };
-  const program = await stage.processes.start(process.execPath, { args: [main], env });
+  const program = await harness.processes.start(process.execPath, { args: [main], env });
   const url = `http://127.0.0.1:${port}`;
   const admin = `http://127.0.0.1:${adminPort}`;
   await untilAnswers(`${admin}/users`);

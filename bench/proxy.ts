@@ -17,16 +17,16 @@ interface Contender {
 }
 
 /** Authenticated reads against a CRM that answers at once, over what other proxies reach before the same upstream. */
-export const proxy: Part = async ({ stage, rounds, seconds, offline }) => {
-  const upstream = await stage.startUpstream();
-  const gateway = await stage.startGateway({ crm: upstream, env: await stage.newDatabase() });
+export const proxy: Part = async ({ harness, rounds, seconds, offline }) => {
+  const upstream = await harness.startUpstream();
+  const gateway = await harness.startGateway({ crm: upstream, env: await harness.newDatabase() });
   const quoteIds = Array.from({ length: 1000 }, () => randomUUID());
   const bytes = await sampleAnswer(`${gateway.url}/v1/quotes/${quoteIds[0]}`, gateway.headers);
   await fetch(`${upstream.url}/plain`, { method: 'POST', body: bytes });
   const peers = {
-    nginx: await startNginx(stage, upstream.url),
-    '@fastify/http-proxy': await startFastifyProxy(stage, upstream.url),
-    'express-gateway with key-auth': offline ? undefined : await startExpressGateway(stage, upstream.url),
+    nginx: await startNginx(harness, upstream.url),
+    '@fastify/http-proxy': await startFastifyProxy(harness, upstream.url),
+    'express-gateway with key-auth': offline ? undefined : await startExpressGateway(harness, upstream.url),
     // Under the name that its CPU time has in every row.
     upstream: { ...upstream, headers: {} },
   };

@@ -9,14 +9,14 @@ const clients = 64;
 const counts = [1, 2, 4];
 
 /** How throughput grows with replicas on one PostgreSQL and one Redis. */
-export const replicas: Part = async ({ stage, rounds, seconds }) => {
-  const upstream = await stage.startUpstream();
+export const replicas: Part = async ({ harness, rounds, seconds }) => {
+  const upstream = await harness.startUpstream();
   const shared = {
-    ...(await stage.newDatabase()),
-    ...(await stage.newRedis()),
-    SECRETS_DIR: `${stage.processes.folder}/secrets`,
+    ...(await harness.newDatabase()),
+    ...(await harness.newRedis()),
+    SECRETS_DIR: `${harness.processes.folder}/secrets`,
   };
-  const start = () => stage.startGateway({ crm: upstream, env: shared });
+  const start = () => harness.startGateway({ crm: upstream, env: shared });
   // The first one makes the database and the consumers.
   const first = await start();
   const others = Array.from({ length: Math.max(...counts) - 1 }, start);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Crm, Gateway } from './harness.ts';
 import { httpRequest } from './load.ts';
-import type { Crm, Gateway } from './stage.ts';
 
 /** The requests that are compared: the same reads and the same writes, through the gateway and directly. */
 const dataPath = '/services/data/v68.0';

@@ -1,22 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../test/support/ports.ts';
+import type { Gateway, GatewayOptions, Harness } from './harness.ts';
 import type { Part } from './part.ts';
 import { gatewayRead, gatewayWrite } from './requests.ts';
 import { measure } from './rounds.ts';
 import { type Spread, spreadOf } from './spread.ts';
-import type { Gateway, GatewayOptions, Stage } from './stage.ts';
 
 const clients = 64;
 
 /** Time from the start of the process to its first answer that all is well, and the memory that it takes. */
-export const startUp: Part = async ({ stage, rounds, seconds }) => {
+export const startUp: Part = async ({ harness, rounds, seconds }) => {
   const samples: Record<string, Sample[]> = { embedded: [], 'PostgreSQL and Redis': [] };
-  const upstream = await stage.startUpstream();
-  const redis = await stage.newRedis();
+  const upstream = await harness.startUpstream();
+  const redis = await harness.newRedis();
   for (let round = 0; round < rounds; round++) {
-    samples['embedded']?.push(await sample(stage, {}, seconds));
-    const options = { crm: upstream, env: { ...(await stage.newDatabase()), ...redis } };
-    samples['PostgreSQL and Redis']?.push(await sample(stage, options, seconds));
+    samples['embedded']?.push(await sample(harness, {}, seconds));
+    const options = { crm: upstream, env: { ...(await harness.newDatabase()), ...redis } };
+    samples['PostgreSQL and Redis']?.push(await sample(harness, options, seconds));
   }
   const rows = Object.entries(samples).map(([stores, taken]) => {
     const spread = (pick: (one: Sample) => number): Spread => spreadOf(taken.map(pick));
@@ -43,10 +43,10 @@ interface Sample {
 }
 
 /** One installation, started twice and loaded. */
-async function sample(stage: Stage, options: GatewayOptions, seconds: number): Promise<Sample> {
-  const first = await timedStart(stage, options);
+async function sample(harness: Harness, options: GatewayOptions, seconds: number): Promise<Sample> {
+  const first = await timedStart(harness, options);
   await first.gateway.program.stop();
-  const { gateway, took } = await timedStart(stage, { ...options, dataDir: first.gateway.dataDir });
+  const { gateway, took } = await timedStart(harness, { ...options, dataDir: first.gateway.dataDir });
   const idleMiB = gateway.program.residentMiB();
   const { memberId, quoteId } = await makeQuote(gateway);
   for (const next of [gatewayRead(gateway, [quoteId]), gatewayWrite(gateway, memberId)]) {
@@ -58,12 +58,12 @@ async function sample(stage: Stage, options: GatewayOptions, seconds: number): P
 }
 
 async function timedStart(
-  stage: Stage,
+  harness: Harness,
   options: GatewayOptions,
 ): Promise<{ gateway: Gateway; took: number }> {
   const port = await freePort();
   const started = performance.now();
-  const starting = stage.startGateway({ ...options, env: { ...options.env, PORT: String(port) } });
+  const starting = harness.startGateway({ ...options, env: { ...options.env, PORT: String(port) } });
   const answered = untilHealthy(`http://127.0.0.1:${port}/v1/healthz`, starting);
   const [gateway] = await Promise.all([starting, answered]);
   return { gateway, took: ((await answered) - started) / 1000 };

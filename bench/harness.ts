@@ -36,7 +36,7 @@ export interface GatewayOptions {
 }
 
 /** Everything that a part of the benchmark may start. What it starts is stopped with it. */
-export interface Stage {
+export interface Harness {
   processes: Processes;
   /** The simulated org. It has as many calls a day as anybody wants. */
   startOrg(): Promise<Crm>;
@@ -50,7 +50,7 @@ export interface Stage {
 }
 
 /** Adds to `storesUsed` what stores were found, for the report. */
-export function createStage(storesUsed: Set<string>): Stage {
+export function createHarness(storesUsed: Set<string>): Harness {
   const processes = createProcesses();
   const { privateKey, publicKey } = generateKeyPairSync('rsa', {
     modulusLength: 2048,
