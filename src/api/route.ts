@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Static, TSchema } from 'typebox';
 import type { Call } from '../base/call.ts';
 import type { ProblemCode } from '../base/problems.ts';
-import type { PermissionAction, PermissionResource } from '../consumers/consumer.ts';
+import type { Consumer, PermissionAction, PermissionResource } from '../consumers/consumer.ts';
 import type { Claim } from '../idempotency/ledger.ts';
 
 /** The groups of operations, in the order of the documentation. */
@@ -53,6 +53,8 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   headers: IncomingHttpHeaders;
   /** The body as it came. */
   bodyText: string;
+  /** The caller; undefined on public routes. */
+  consumer: Consumer | undefined;
   call: Call;
   /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;

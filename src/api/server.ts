@@ -17,6 +17,7 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Tracing } from '../observability/tracing.ts';
 import { followConnections } from './connections/lingering-close.ts';
+import { readActor } from './pipeline/actor.ts';
 import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
 import { authenticationSteps, countUnauthenticated } from './pipeline/authentication.ts';
 import { bodySteps, leavesMuchUnread, readJsonBodies } from './pipeline/body.ts';
@@ -108,7 +109,7 @@ export function createServer(options: ServerOptions): Server {
   const connections = followConnections(app.server, connectionEvent(options));
   const answerSocketError = answerSocketErrors(connections);
   const answerError = answerErrors(countUnauthenticated(options), log);
-  for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey']) app.decorateRequest(name);
+  for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey', 'actor']) app.decorateRequest(name);
   app.decorateRequest('isCounted', false);
   app.addHook('preClose', () => connections.stop());
   if (options.tls) endUnusedConnectionsOnClose(app);
@@ -195,6 +196,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),
       readIdempotencyKey(route),
+      readActor(route),
       boundFaults(route),
     ]),
     handler: runRoute(route, ledger),

@@ -1,6 +1,9 @@
 import { now } from './clock.ts';
 import { type Span, startPlainSpan } from './span.ts';
 
+/** Which records work may see: all, or those that one consumer made. Others do not exist for it. */
+export type Visible = 'all' | { readonly consumerId: string };
+
 /** The context of one request, passed through every layer. */
 export interface Call {
   /** Id of the request, for logs. */
@@ -11,6 +14,15 @@ export interface Call {
   deadline: number;
   /** Consumer on whose behalf the work is done; undefined for the service's own work. */
   consumerId?: string | undefined;
+  /** Its name. */
+  consumerName?: string | undefined;
+  /** The person at the consumer who acts, as the request names them: 1 to 255 printable characters. */
+  actor?: string | undefined;
+  /**
+   * Which records of a resource (`quotes`, say) the work may see. Whatever reads records honours it by itself, so that no
+   * route can forget to.
+   */
+  visible: (resource: string) => Visible;
   /** The work changes something, though it may begin with reading: it may use what is reserved for writes. */
   isWrite?: boolean;
   /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
@@ -20,14 +32,19 @@ export interface Call {
 /** All the time that a request has, queue, token and retries included. */
 const requestBudgetMs = 25_000;
 
-/** A call that starts now and has `budgetMs` milliseconds; without a span it is a trace of its own, not recorded. */
+const everything = (): Visible => 'all';
+
+/**
+ * A call that starts now, has `budgetMs` milliseconds and sees every record; without a span it is a trace of its own, not
+ * recorded.
+ */
 export function startCall(
   requestId: string,
   consumerId?: string,
   budgetMs = requestBudgetMs,
   span: Span = startPlainSpan(),
 ): Call {
-  return { requestId, span, consumerId, deadline: now() + budgetMs, crmMs: 0 };
+  return { requestId, span, consumerId, visible: everything, deadline: now() + budgetMs, crmMs: 0 };
 }
 
 /** Milliseconds left until the deadline; 0 when it has passed. */

@@ -160,6 +160,17 @@ const requestHeaders = {
     required: false,
     description: `${idempotencyKey.description} Without one, a repeat makes another record.`,
   },
+  'X-Actor': {
+    name: 'X-Actor',
+    in: 'header',
+    required: false,
+    description:
+      'The person who acts at the consumer, for example an e-mail address: 1 to 255 printable characters, as UTF-8 in ' +
+      'percent-encoding where they are not ASCII; a literal percent sign is `%25`. Kept with what is created, and in ' +
+      'audit events.',
+    schema: { type: 'string', pattern: '^[\\x20-\\x7e]+$', minLength: 1, maxLength: 3060 },
+    example: 'marta.ruiz@example.com',
+  },
   'If-Match': {
     name: 'If-Match',
     in: 'header',

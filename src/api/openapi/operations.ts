@@ -72,9 +72,11 @@ function parameters(
   }));
 }
 
-function headerParameters({ idempotencyKey, conditional, signature }: Route) {
+function headerParameters({ method, permission, idempotencyKey, conditional, signature }: Route) {
+  const isWrite = method !== 'GET' && !isPublic(permission);
   return [
     'X-Request-Id' as const,
+    ...(isWrite ? (['X-Actor'] as const) : []),
     ...(idempotencyKey === 'required' ? (['Idempotency-Key'] as const) : []),
     ...(idempotencyKey === 'optional' ? (['Optional-Idempotency-Key'] as const) : []),
     ...(conditional ? [conditional] : []),

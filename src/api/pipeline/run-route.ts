@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Call, startCall } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Span } from '../../base/span.ts';
+import { visibleRecords } from '../../consumers/visible-records.ts';
 import type { Reconcile } from '../../idempotency/housekeeping.ts';
 import { fingerprint, parseIdempotencyKey } from '../../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../../idempotency/ledger.ts';
@@ -47,7 +48,7 @@ export function runRoute(route: Route, ledger: Ledger) {
 
 function answerOf(route: Route, ledger: Ledger) {
   return async (request: FastifyRequest): Promise<RouteAnswer> => {
-    const call = startCall(request.id, request.consumer?.id, undefined, request.span);
+    const call = callOf(request);
     call.isWrite = route.method !== 'GET';
     request.call = call;
     const prepared = route.prepare?.(request.body as never, request.bodyText);
@@ -59,6 +60,7 @@ function answerOf(route: Route, ledger: Ledger) {
         prepared,
         headers: request.headers,
         bodyText: request.bodyText,
+        consumer: request.consumer,
         call,
         claim,
       });
@@ -90,6 +92,14 @@ function answerOf(route: Route, ledger: Ledger) {
     );
     return replayed ? { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } } : answer;
   };
+}
+
+/** The only place where a consumer's request becomes a call, so that none is without the bounds of what it can see. */
+function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
+  const call = startCall(id, consumer?.id, undefined, span);
+  if (consumer === undefined) return call;
+  const visible = (resource: string) => visibleRecords(consumer, resource);
+  return { ...call, consumerName: consumer.name, actor, visible };
 }
 
 /** Runs the handler and gives its outcome as the ledger stores it. Rethrows problems that may pass. */
