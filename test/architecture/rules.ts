@@ -77,12 +77,15 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/connectors/connector.ts',
     'src/resources',
     'src/idempotency',
+    // Where the events of a reservation are added.
+    'src/changes/event-log.ts',
     ...storePort,
     'src/observability',
     'src/base',
   ],
   'src/member-cache': ['src/resources', 'src/cache/shared-cache.ts', 'src/observability', 'src/base'],
   'src/webhooks': ['src/secrets/secrets-manager.ts', ...storePort, 'src/observability', 'src/base'],
+  'src/changes': ['src/resources', ...storePort, 'src/observability', 'src/base'],
 
   // The systems that unified resources span: the port, and one folder for each.
   'src/connectors': [
@@ -137,7 +140,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/store', 'src/idempotency', 'src/audit', 'src/reservations', 'src/webhooks'],
+  kysely: ['src/store', 'src/idempotency', 'src/audit', 'src/reservations', 'src/webhooks', 'src/changes'],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
   // One module, loaded only where traces are exported.
@@ -163,6 +166,7 @@ function allBelowApp(): string[] {
     'src/resources',
     'src/member-cache',
     'src/webhooks',
+    'src/changes',
   ];
   const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];
   return [...domain, ...ports, 'src/http/connections.ts', 'src/observability', 'src/base'];
