@@ -5,6 +5,7 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { isResting, type Plan, type PlanState } from './plan.ts';
 import type { Move, PlansTable, RequestOutcome } from './plans-table.ts';
+import { eventOf } from './reservation-events.ts';
 import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
 
 /** How long a failed step is left alone, in seconds: 1, 2, 4 ... */
@@ -48,7 +49,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
       await plans.release(plan, move.again ?? 0);
       return undefined;
     }
-    const moved = await plans.move(plan, move, answer);
+    const moved = await plans.move(plan, move, { answer, eventOf });
     if (moved) note(moved.plan, plan.state);
     return moved;
   }

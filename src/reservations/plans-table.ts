@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { addEvents, type NewEvent } from '../changes/event-log.ts';
 import { completeForPlan } from '../idempotency/claims-table.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import type { Database } from '../store/database.ts';
@@ -30,6 +31,13 @@ export interface Move {
   outcome?: RequestOutcome;
   /** Seconds after which the job checks it again. */
   again?: number;
+}
+
+/** What others learn of a move that answers the keyed request. */
+export interface Told {
+  answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer;
+  /** Undefined where there is nothing to tell. */
+  eventOf: (moved: Plan, from: Plan) => NewEvent | undefined;
 }
 
 interface Row {
@@ -147,17 +155,17 @@ export class PlansTable {
   }
 
   /**
-   * Moves a plan on under its fence, and, where the move answers the keyed request, completes its claim in the same
-   * transaction. Undefined, and nothing is changed, for a driver that was replaced.
+   * Moves a plan on under its fence. Where the move answers the keyed request, its claim is completed and the event of
+   * the move added in the same transaction. Undefined, and nothing is changed, for a driver that was replaced.
    */
   async move(
     plan: Plan,
     move: Move,
-    answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer,
+    { answer, eventOf }: Told,
   ): Promise<{ plan: Plan; answer?: StoredAnswer } | undefined> {
     const { owed } = plan;
     const { outcome } = move;
-    if (!outcome || !owed) {
+    if (!outcome) {
       const [moved] = await this.#rows(moving(plan, move));
       return moved && { plan: moved };
     }
@@ -165,9 +173,11 @@ export class PlansTable {
       const [row] = (await moving(plan, move).execute(transaction)).rows;
       if (!row) return undefined;
       const moved = toPlan(row);
-      const stored = answer({ ...moved, owed }, outcome);
-      await completeForPlan(transaction, owed, stored);
-      return { plan: moved, answer: stored };
+      const stored = owed && answer({ ...moved, owed }, outcome);
+      if (owed && stored) await completeForPlan(transaction, owed, stored);
+      const event = eventOf(moved, plan);
+      if (event) await addEvents(transaction, [event]);
+      return { plan: moved, ...(stored && { answer: stored }) };
     };
     return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }

@@ -8,10 +8,11 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
 import { createDriver } from './driver.ts';
-import { isResting, type Plan, type ReservationOrder } from './plan.ts';
+import type { Plan, ReservationOrder } from './plan.ts';
 import { PlansTable, type RequestOutcome } from './plans-table.ts';
+import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
-import { type PartStates, type ReservationView, readParts, viewOf } from './view.ts';
+import { type ReservationView, readParts, viewOf } from './view.ts';
 
 /** Reservations that span a table at the dining partner and a booking in the CRM. */
 export interface Reservations {
@@ -138,11 +139,6 @@ function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): Stored
   if (outcome === 'made') return answers.made(viewOf(plan, knownParts(plan)));
   if (outcome === 'cancelled') return answers.cancelled();
   return answers.refused(problemOfRefusal(plan, outcome), plan.owed?.requestId ?? '');
-}
-
-/** As they were just made: the systems need not be asked. */
-function knownParts(plan: Plan): PartStates {
-  return { booking: isResting(plan) ? plan.state : 'pending', table: plan.table?.status };
 }
 
 function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'not_cancelled'): Problem {

@@ -38,7 +38,7 @@ for (const [kind, open] of Object.entries(databaseKinds)) {
       select sequence::integer, id, resource_id, data, data_omitted, consumer_id, private_to
       from events order by sequence`.execute(queries);
     assert.deepEqual(
-      rows.map(({ id, ...row }) => row),
+      rows.map(({ id: _id, ...row }) => row),
       [
         {
           sequence: 1,

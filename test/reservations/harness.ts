@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { reservationAnswers } from '../../src/api/v1/reservations/schemas.ts';
@@ -51,7 +52,7 @@ export class Harness {
 
   /** Forgets everything. */
   async clear(): Promise<void> {
-    await this.database.execute('truncate reservations, idempotency_claims');
+    await this.database.execute('truncate reservations, idempotency_claims, events');
     this.systems = new MemorySystems();
     this.reservations = this.#newReservations();
   }
@@ -141,6 +142,18 @@ export class Harness {
       this.database.sql,
     );
     return Promise.all(rows.map(async ({ id }) => (await this.plan(id)) as Plan));
+  }
+
+  /** The events so far, oldest first: type, the reservation's status, and those of its parts. */
+  async events(): Promise<unknown[][]> {
+    const { rows } = await this.database.execute(
+      'select type, resource_id, permission_resource, data from events order by sequence',
+    );
+    return (rows as Record<string, string>[]).map(({ type, resource_id, permission_resource, data }) => {
+      const { id, status, booking, dining } = JSON.parse(data as string);
+      assert.deepEqual([resource_id, permission_resource], [id, 'bookings']);
+      return [type, status, booking.status, dining.status];
+    });
   }
 
   /** All leases run out, and everything is due, as time would have it. */

@@ -68,6 +68,9 @@ for (const name of Object.keys(databaseKinds)) {
         'crm.find booking',
         'crm.update',
       ]);
+      assert.deepEqual(await harness.events(), [
+        ['reservation.confirmed', 'confirmed', 'confirmed', 'confirmed'],
+      ]);
     });
 
     behaves('a repeat gets the stored answer', async () => {
@@ -94,6 +97,7 @@ for (const name of Object.keys(databaseKinds)) {
       const plan = await only();
       assert.equal(plan.state, 'refused');
       assert.equal(await harness.reservations.holds(plan.id), false);
+      assert.deepEqual(await harness.events(), []);
     });
 
     behaves('an unknown member is refused before anything is made', async () => {
@@ -160,6 +164,10 @@ for (const name of Object.keys(databaseKinds)) {
       await harness.runJob();
       assert.equal((await only()).status, 'failed');
       assert.deepEqual(bookings(), []);
+      assert.deepEqual(await harness.events(), [
+        ['reservation.needs_attention', 'needs_attention', 'pending', null],
+        ['reservation.failed', 'failed', null, null],
+      ]);
     });
 
     behaves(
@@ -175,6 +183,10 @@ for (const name of Object.keys(databaseKinds)) {
         await harness.runJob();
         assert.equal((await only()).status, 'confirmed');
         assert.deepEqual(bookings(), ['confirmed']);
+        assert.deepEqual(await harness.events(), [
+          ['reservation.needs_attention', 'needs_attention', 'pending', 'confirmed'],
+          ['reservation.confirmed', 'confirmed', 'confirmed', 'confirmed'],
+        ]);
       },
     );
 
@@ -214,6 +226,8 @@ for (const name of Object.keys(databaseKinds)) {
         await harness.runJob();
         assert.equal((await only()).status, decision === 'confirmed' ? 'confirmed' : 'failed');
         assert.deepEqual(bookings(), decision === 'confirmed' ? ['confirmed'] : []);
+        const types = (await harness.events()).map(([type]) => type);
+        assert.deepEqual(types, [decision === 'confirmed' ? 'reservation.confirmed' : 'reservation.failed']);
       });
     }
 
@@ -226,6 +240,10 @@ for (const name of Object.keys(databaseKinds)) {
       const again = await harness.cancel(key, id);
       assert.ok('replayed' in again && again.replayed);
       assert.equal(parse(await harness.cancel(randomUUID(), id)).status, 204);
+      assert.deepEqual(await harness.events(), [
+        ['reservation.confirmed', 'confirmed', 'confirmed', 'confirmed'],
+        ['reservation.cancelled', 'cancelled', 'cancelled', 'cancelled'],
+      ]);
     });
 
     behaves('a cancellation that the partner refuses changes nothing', async () => {
