@@ -62,5 +62,12 @@ export function showConsumers(views: ConsumerView[]): string {
 }
 
 function showPermissions(permissions: Permission[]): string {
-  return permissions.map(({ resource, actions }) => `${resource}:${actions.join(',')}`).join(' ') || 'none';
+  return (
+    permissions
+      .map(
+        ({ resource, actions, records }) =>
+          `${resource}:${actions.join(',')}${records === 'own' ? '@own' : ''}`,
+      )
+      .join(' ') || 'none'
+  );
 }

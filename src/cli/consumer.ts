@@ -1,12 +1,18 @@
 import type { Command } from 'commander';
 import { Problem } from '../base/problem.ts';
-import { BrokenConsumer, permissionActions, permissionResources } from '../consumers/consumer.ts';
+import {
+  ownableResources,
+  permissionActions,
+  permissionResources,
+  recordScopes,
+} from '../consumers/consumer.ts';
 import type { NewConsumer } from '../consumers/consumer-store.ts';
 import { viewOfConsumer } from '../consumers/consumer-view.ts';
 import { type Consumers, createConsumers } from '../consumers/consumers.ts';
 import { isConsumerId } from '../consumers/credentials.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from '../consumers/permissions.ts';
 import { maxGraceWindowHours } from '../consumers/rotation.ts';
+import { BrokenConsumer } from '../consumers/stored-consumer.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { openSecretsManager } from '../secrets/secrets.ts';
@@ -204,18 +210,19 @@ function readNewConsumer(options: { name?: string; allow: string[] }): NewConsum
 }
 
 const allowHint = `it takes RESOURCE:ACTION,ACTION, e.g. --allow quotes:read,write, with the resources \
-${permissionResources.join(', ')} and the actions ${permissionActions.join(', ')}.`;
+${permissionResources.join(', ')} and the actions ${permissionActions.join(', ')}; @own at the end is for \
+records that the consumer made, on ${ownableResources.join(' and ')}.`;
+
+const action = `(?:${permissionActions.join('|')})`;
+const allowPattern = new RegExp(
+  `^(${permissionResources.join('|')}):(${action}(?:,${action})*)(?:@(${recordScopes.join('|')}))?$`,
+);
 
 function parseAllow(text: string): RequestedPermission {
-  const [resource = '', actionList, ...rest] = text.split(':');
-  const actions = actionList?.split(',') ?? [];
-  const isKnown = (known: readonly string[], word: string) => known.includes(word);
-  const isRight =
-    isKnown(permissionResources, resource) && actions.every((action) => isKnown(permissionActions, action));
-  if (!isRight || actions.length === 0 || rest.length > 0) {
-    throw new CommandFailed(`--allow ${JSON.stringify(text)} is not understood; ${allowHint}`, exitBadInput);
-  }
-  return { resource, actions };
+  const [, resource = '', actions = '', records] = allowPattern.exec(text) ?? [];
+  const isRight = actions !== '' && (records !== 'own' || ownableResources.includes(resource));
+  if (isRight) return { resource, actions: actions.split(','), ...(records !== undefined && { records }) };
+  throw new CommandFailed(`--allow ${JSON.stringify(text)} is not understood; ${allowHint}`, exitBadInput);
 }
 
 function parseHours(text: string | undefined): number | undefined {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../base/problem.ts';
 import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
-import { BrokenConsumer, type Consumer, normaliseFingerprints } from './consumer.ts';
+import { type Consumer, normaliseFingerprints } from './consumer.ts';
 import {
   activeCredential,
   type ConsumerStore,
@@ -13,6 +13,7 @@ import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
 import { rotateCredentials } from './rotation.ts';
+import { BrokenConsumer } from './stored-consumer.ts';
 
 /** How often a change is tried again after another process was faster. */
 const maxTries = 50;

@@ -1,19 +1,17 @@
 import type { Log } from '../observability/log.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
-import {
-  BrokenConsumer,
-  type Consumer,
-  consumerSecretName,
-  consumersFolder,
-  normaliseFingerprints,
-  type Permission,
-  parseConsumer,
-  type StoredCredential,
-} from './consumer.ts';
+import { type Consumer, normaliseFingerprints, type Permission, type StoredCredential } from './consumer.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { KeySet, Keys } from './keys.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
 import { createRevocationNotes } from './revocations.ts';
+import {
+  BrokenConsumer,
+  consumerSecretName,
+  consumersFolder,
+  formatConsumer,
+  parseConsumer,
+} from './stored-consumer.ts';
 
 export interface NewConsumer {
   name: string;
@@ -59,7 +57,7 @@ export interface ConsumerStoreOptions {
 export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStoreOptions): ConsumerStore {
   const noteRevocation = createRevocationNotes(secrets);
   const save = (consumer: Consumer, version: string | null) =>
-    secrets.write(consumerSecretName(consumer.id), `${JSON.stringify(consumer, null, 2)}\n`, version);
+    secrets.write(consumerSecretName(consumer.id), formatConsumer(consumer), version);
   const find = async (id: string) => {
     const name = consumerSecretName(id);
     const secret = await secrets.read(name);

@@ -1,4 +1,4 @@
-import { type Consumer, isExpired, type Permission, type StoredCredential } from './consumer.ts';
+import { type Consumer, isExpired, type Permission, recordsOf, type StoredCredential } from './consumer.ts';
 
 /** A pair as it is at a moment; stored are `active` and `rotated` only. */
 export const credentialStates = ['active', 'rotated', 'expired'] as const;
@@ -12,7 +12,7 @@ export interface ConsumerView {
   name: string;
   /** The active key; null where every pair was rotated out. */
   apiKey: string | null;
-  permissions: Permission[];
+  permissions: Required<Permission>[];
   createdAt: string;
   updatedAt: string;
   rotatedAt: string | null;
@@ -36,12 +36,15 @@ export function viewOfConsumer(consumer: Consumer, now: number): ConsumerView {
       expiresAt: pair.expiresAt,
     }));
   const active = credentials.find(({ state }) => state === 'active');
-  const { id, name, permissions, createdAt, updatedAt, rotatedAt, certificateFingerprints } = consumer;
+  const { id, name, createdAt, updatedAt, rotatedAt, certificateFingerprints } = consumer;
   return {
     id,
     name,
     apiKey: active?.apiKey ?? null,
-    permissions,
+    permissions: consumer.permissions.map((permission) => ({
+      ...permission,
+      records: recordsOf(permission),
+    })),
     createdAt,
     updatedAt,
     rotatedAt,

@@ -1,10 +1,13 @@
 import { type Static, Type } from 'typebox';
-import { Compile } from 'typebox/compile';
-import { apiKeyPattern, consumerIdOf, consumerIdPattern } from './credentials.ts';
+import { apiKeyPattern, consumerIdPattern } from './credentials.ts';
 
 /** What permissions can be given on. Reservations need those on bookings. */
-export const permissionResources = ['members', 'quotes', 'bookings', 'consumers'] as const;
+export const permissionResources = ['members', 'quotes', 'bookings', 'consumers', 'webhooks'] as const;
 export const permissionActions = ['read', 'write', 'delete'] as const;
+/** Which records of the resource a permission is for: every one, or those that the consumer itself made. */
+export const recordScopes = ['all', 'own'] as const;
+/** Resources on which a permission may be for `own` records only. */
+export const ownableResources: readonly string[] = ['quotes', 'bookings'];
 
 export type PermissionResource = (typeof permissionResources)[number];
 export type PermissionAction = (typeof permissionActions)[number];
@@ -12,6 +15,8 @@ export type PermissionAction = (typeof permissionActions)[number];
 export const permissionSchema = Type.Object({
   resource: Type.Enum(permissionResources),
   actions: Type.Array(Type.Enum(permissionActions), { minItems: 1 }),
+  /** `all` where it is left out. */
+  records: Type.Optional(Type.Enum(recordScopes)),
 });
 
 const timestamp = Type.String({ format: 'date-time', maxLength: 40 });
@@ -30,13 +35,15 @@ export const storedCredentialSchema = Type.Object({
 });
 
 /**
- * A consumer as it stands in the secrets manager (`consumers/<id>`). Fields that this version does not know are
- * kept: during an update, a newer version may have written them.
+ * A consumer. Fields that this version does not know are kept: during an update, a newer version may have written them.
+ * Optional are those that records of earlier versions lack.
  */
 export const consumerSchema = Type.Object({
   id: Type.String({ pattern: `^${consumerIdPattern}$` }),
   name: Type.String({ minLength: 1 }),
   permissions: Type.Array(permissionSchema),
+  /** Permissions that only a newer version understands; they grant nothing here. */
+  unknownPermissions: Type.Optional(Type.Array(Type.Unknown())),
   createdAt: timestamp,
   updatedAt: timestamp,
   rotatedAt: orNull(timestamp),
@@ -48,45 +55,6 @@ export const consumerSchema = Type.Object({
 export type Permission = Static<typeof permissionSchema>;
 export type StoredCredential = Static<typeof storedCredentialSchema>;
 export type Consumer = Static<typeof consumerSchema>;
-
-const records = Compile(consumerSchema);
-const folder = 'consumers';
-
-/** Folder of the consumers in the secrets manager. */
-export const consumersFolder = folder;
-
-/** Name of the secret that holds the consumer. */
-export function consumerSecretName(id: string): string {
-  return `${folder}/${id}`;
-}
-
-/** A stored record can't be used; the message names the faulty places and never repeats the content. */
-export class BrokenConsumer extends Error {
-  override readonly name = 'BrokenConsumer';
-}
-
-/** The consumer in a secret of that name. Throws `BrokenConsumer`. */
-export function parseConsumer(name: string, value: string): Consumer {
-  const record = parseJson(name, value);
-  if (!records.Check(record)) {
-    const where = [...new Set(records.Errors(record).map((error) => error.instancePath || '/'))].slice(0, 5);
-    throw new BrokenConsumer(`${name} is not a consumer record; see ${where.join(', ')}`);
-  }
-  if (consumerSecretName(record.id) !== name) throw new BrokenConsumer(`${name} holds another consumer's id`);
-  const foreign = record.credentials.some(({ apiKey }) => consumerIdOf(apiKey) !== record.id);
-  if (foreign) throw new BrokenConsumer(`${name} holds an API key that is not of this consumer`);
-  // Those written by hand may have another form.
-  return { ...record, certificateFingerprints: normaliseFingerprints(record.certificateFingerprints) };
-}
-
-function parseJson(name: string, value: string): unknown {
-  try {
-    return JSON.parse(value);
-  } catch {
-    // The parser's own message quotes the text.
-    throw new BrokenConsumer(`${name} is not JSON`);
-  }
-}
 
 /**
  * From when on the pair is refused, milliseconds since 1970: never while it is active. A rotated pair without an expiry
@@ -100,6 +68,11 @@ export function expiryOf({ state, expiresAt }: StoredCredential): number {
 /** Whether the pair is refused at that moment; one whose expiry is no date is. */
 export function isExpired(credential: StoredCredential, now: number): boolean {
   return !(now < expiryOf(credential));
+}
+
+/** Which records the permission is for. */
+export function recordsOf({ records = 'all' }: Permission): (typeof recordScopes)[number] {
+  return records;
 }
 
 /** Whether the consumer may do this. */

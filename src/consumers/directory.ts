@@ -1,16 +1,11 @@
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Secret, type SecretsManager, SecretsUnavailable } from '../secrets/secrets-manager.ts';
-import {
-  BrokenConsumer,
-  type Consumer,
-  consumerSecretName,
-  consumersFolder,
-  parseConsumer,
-} from './consumer.ts';
+import type { Consumer } from './consumer.ts';
 import { consumerIdOf } from './credentials.ts';
 import { DirectoryIndex, type IndexEntry, type Refused } from './directory-index.ts';
 import { type Keys, keysFolder } from './keys.ts';
+import { BrokenConsumer, consumerSecretName, consumersFolder, parseConsumer } from './stored-consumer.ts';
 
 export interface DirectoryOptions {
   secrets: SecretsManager;

@@ -5,13 +5,14 @@ import { Compile } from 'typebox/compile';
 import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
 import { acquireFileLock } from '../base/file-lock.ts';
 import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
-import { consumersFolder, type Permission, type PermissionResource } from './consumer.ts';
+import type { Permission, PermissionResource } from './consumer.ts';
 import { newConsumer } from './consumer-store.ts';
 import type { Consumers } from './consumers.ts';
 import { consumerIdOf, hasValidChecksum, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import { checkForLoss } from './loss-guard.ts';
+import { consumersFolder } from './stored-consumer.ts';
 
-const business: PermissionResource[] = ['members', 'quotes', 'bookings'];
+const business: PermissionResource[] = ['members', 'quotes', 'bookings', 'webhooks'];
 const resourcesOf = { console: business, admin: [...business, 'consumers'] } as const;
 type FirstConsumer = keyof typeof resourcesOf;
 const firstConsumers = Object.keys(resourcesOf) as FirstConsumer[];

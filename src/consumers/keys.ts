@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { type Secret, type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
-import { consumersFolder } from './consumer.ts';
+import { consumersFolder } from './stored-consumer.ts';
 
 /** Name of the secret that holds the pepper of the consumers' secrets. */
 export const pepperName = 'keys/pepper';

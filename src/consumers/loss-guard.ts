@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Secret, type SecretsManager, SecretsUnavailable } from '../secrets/secrets-manager.ts';
-import { consumersFolder } from './consumer.ts';
 import { readRevocations } from './revocations.ts';
+import { consumersFolder } from './stored-consumer.ts';
 
 /** A folder is emptied file by file: it is listed again after this pause until no more secrets go missing. */
 const relistMs = 250;

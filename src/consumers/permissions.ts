@@ -1,20 +1,25 @@
 import { Problem } from '../base/problem.ts';
 import type { Fault } from '../base/problems.ts';
 import {
+  ownableResources,
   type Permission,
   type PermissionAction,
   permissionActions,
   permissionResources,
+  recordScopes,
 } from './consumer.ts';
 
 /** A permission as it was requested, not checked yet. */
 export interface RequestedPermission {
   resource: string;
   actions: readonly string[];
+  /** `all` if left out. */
+  records?: string;
 }
 
 const resources: readonly string[] = permissionResources;
 const actions: readonly string[] = permissionActions;
+const scopes: readonly string[] = recordScopes;
 /** Characters in the name of a consumer at most. */
 export const maxConsumerNameLength = 100;
 
@@ -23,16 +28,28 @@ export const maxConsumerNameLength = 100;
  * by JSON Pointer (`#/permissions/0/resource`).
  */
 export function checkPermissions(requested: readonly RequestedPermission[]): Permission[] {
-  const faults = requested.flatMap((permission, i) => faultsOf(permission, `#/permissions/${i}`));
+  const faults = requested.flatMap((permission, i) => [
+    ...faultsOf(permission, `#/permissions/${i}`),
+    ...repeats(requested, i),
+  ]);
   if (requested.length === 0)
     faults.push({ pointer: '#/permissions', message: 'at least one permission is needed' });
   if (faults.length > 0) throw new Problem('invalid_request', summary(faults), { errors: faults });
   return permissionResources.flatMap((resource) => {
-    const asked = requested.filter((permission) => permission.resource === resource);
-    const wanted = new Set(asked.flatMap((permission) => permission.actions));
-    const granted = permissionActions.filter((action): action is PermissionAction => wanted.has(action));
-    return granted.length === 0 ? [] : [{ resource, actions: granted }];
+    const wanted = requested.find((permission) => permission.resource === resource);
+    if (wanted === undefined) return [];
+    const granted = permissionActions.filter((action): action is PermissionAction =>
+      wanted.actions.includes(action),
+    );
+    return [{ resource, actions: granted, ...(wanted.records === 'own' && { records: 'own' as const }) }];
   });
+}
+
+function repeats(requested: readonly RequestedPermission[], i: number): Fault[] {
+  const isFirst = requested.findIndex(({ resource }) => resource === requested[i]?.resource) === i;
+  return isFirst
+    ? []
+    : [{ pointer: `#/permissions/${i}/resource`, message: 'is listed already; list each resource once' }];
 }
 
 /** The name, unless it is empty, too long or can disturb a terminal or a log. Throws `Problem` invalid_request. */
@@ -51,6 +68,13 @@ function faultsOf(permission: RequestedPermission, pointer: string): Fault[] {
   }
   if (permission.actions.length === 0 || permission.actions.some((action) => !actions.includes(action))) {
     faults.push({ pointer: `${pointer}/actions`, message: `must be one or more of ${actions.join(', ')}` });
+  }
+  if (permission.records !== undefined && !scopes.includes(permission.records)) {
+    faults.push({ pointer: `${pointer}/records`, message: `must be one of ${scopes.join(', ')}` });
+  }
+  if (permission.records === 'own' && !ownableResources.includes(permission.resource)) {
+    const message = `may be own on ${ownableResources.join(' and ')} only`;
+    faults.push({ pointer: `${pointer}/records`, message });
   }
   return faults;
 }

@@ -56,7 +56,10 @@ describe('/v1/admin/consumers', () => {
     assert.equal(response.headers.get('location'), `${path}/${created.id}`);
     assert.deepEqual(Object.keys(created), members);
     assert.match(apiSecret, /^hgs_/);
-    assert.deepEqual([created.name, created.permissions], ['Partner ✓', permissions]);
+    assert.deepEqual(
+      [created.name, created.permissions],
+      ['Partner ✓', [{ ...permissions[0], records: 'all' }]],
+    );
     const used = await gateway.request('/v1/quotes?limit=1', { as: { ...created, apiSecret } });
     assert.equal(used.status, 200);
     const shown = await send('GET', `${path}/${created.id}`);
@@ -166,6 +169,12 @@ describe('/v1/admin/consumers', () => {
       [{ name: 'a', permissions: [{ resource: 'trips', actions: ['read'] }] }, '#/permissions/0/resource'],
       [{ name: 'a', permissions: [{ resource: 'quotes', actions: ['fly'] }] }, '#/permissions/0/actions/0'],
       [{ name: 'a', permissions: [{ resource: 'quotes', actions: [] }] }, '#/permissions/0/actions'],
+      [{ name: 'a', permissions: [...permissions, ...permissions] }, '#/permissions/1/resource'],
+      [{ name: 'a', permissions: [{ ...permissions[0], records: 'some' }] }, '#/permissions/0/records'],
+      ...(['members', 'webhooks', 'consumers'] as const).map((resource) => {
+        const own = { resource, actions: ['read'], records: 'own' };
+        return [{ name: 'a', permissions: [...permissions, own] }, '#/permissions/1/records'] as const;
+      }),
       [{ name: 'a', permissions, id: 'con_mine' }, '#/id'],
       [{ name: 'a', permissions, apiSecret: 'mine' }, '#/apiSecret'],
       [{ name: 'a', permissions, certificateFingerprints: ['ab'] }, '#/certificateFingerprints/0'],

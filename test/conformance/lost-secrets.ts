@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { Problem } from '../../src/base/problem.ts';
-import { consumerSecretName } from '../../src/consumers/consumer.ts';
 import { guardAgainstLoss } from '../../src/consumers/loss-guard.ts';
+import { consumerSecretName } from '../../src/consumers/stored-consumer.ts';
 import { type SecretsManager, SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
 import { createTestConsumers, readQuotes } from '../consumers/fixture.ts';
 

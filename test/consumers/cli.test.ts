@@ -34,7 +34,7 @@ describe('handoff consumer', () => {
   ];
 
   it('creates a consumer that can authenticate, and prints exactly what machines expect', async () => {
-    const { code, stdout, stderr } = await run(...createArgs, '--allow', 'quotes:read', '--json');
+    const { code, stdout, stderr } = await run(...createArgs, '--allow', 'webhooks:read', '--json');
     assert.deepEqual([code, stderr], [0, '']);
     const printed = JSON.parse(stdout);
     assert.deepEqual(Object.keys(printed), ['id', 'name', 'apiKey', 'apiSecret', 'permissions']);
@@ -42,6 +42,7 @@ describe('handoff consumer', () => {
     assert.deepEqual(printed.permissions, [
       { resource: 'quotes', actions: ['read', 'write'] },
       { resource: 'bookings', actions: ['read'] },
+      { resource: 'webhooks', actions: ['read'] },
     ]);
     const { consumers } = createTestConsumers(store.secrets);
     await consumers.start();

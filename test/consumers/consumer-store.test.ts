@@ -1,10 +1,24 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
 import { Problem } from '../../src/base/problem.ts';
-import { BrokenConsumer, consumerSecretName } from '../../src/consumers/consumer.ts';
 import { viewOfConsumer } from '../../src/consumers/consumer-view.ts';
+import { BrokenConsumer, consumerSecretName } from '../../src/consumers/stored-consumer.ts';
 import { VersionConflict } from '../../src/secrets/secrets-manager.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
+
+/** The parts of a record that the first versions check, as they check them. */
+const firstSchema = Type.Object({
+  permissions: Type.Array(
+    Type.Object({
+      resource: Type.Enum(['members', 'quotes', 'bookings', 'consumers']),
+      actions: Type.Array(Type.Enum(['read', 'write', 'delete']), { minItems: 1 }),
+    }),
+  ),
+  certificateFingerprints: Type.Array(Type.String()),
+  rotatedAt: Type.Union([Type.String(), Type.Null()]),
+});
 
 describe('consumers in the secrets manager', () => {
   let store: Awaited<ReturnType<typeof createTestSecrets>>;
@@ -35,6 +49,50 @@ describe('consumers in the secrets manager', () => {
     await assert.rejects(save(consumer, version), VersionConflict);
     assert.deepEqual((await find(consumer.id))?.consumer, newer);
     assert.equal(await find('con_0000000000000000'), undefined);
+  });
+
+  it('stores what earlier versions can load, and grants nothing there that they would take for more', async () => {
+    const { create, find } = consumerStore();
+    const permissions = [
+      { resource: 'quotes', actions: ['read', 'write'], records: 'own' },
+      { resource: 'bookings', actions: ['read'], records: 'all' },
+      { resource: 'webhooks', actions: ['read'] },
+    ];
+    const { consumer } = await create({ name: 'shop', permissions });
+    const name = consumerSecretName(consumer.id);
+    const { value = '', version = '' } = (await store.secrets.read(name)) ?? {};
+    const stored = JSON.parse(value);
+    assert.ok(Compile(firstSchema).Check(stored));
+    assert.deepEqual(stored.permissions, [{ resource: 'bookings', actions: ['read'] }]);
+    assert.deepEqual(new Set((await find(consumer.id))?.consumer.permissions), new Set(consumer.permissions));
+    // An older version changes what it knows and keeps the rest.
+    const change = { ...stored, permissions: [{ resource: 'quotes', actions: ['read'] }] };
+    await store.secrets.write(name, JSON.stringify(change), version);
+    assert.deepEqual((await find(consumer.id))?.consumer.permissions, [
+      { resource: 'quotes', actions: ['read'] },
+      { resource: 'webhooks', actions: ['read'] },
+    ]);
+  });
+
+  it('loads a record with permissions of a newer version, which grant nothing and are kept', async () => {
+    const { create, find, save } = consumerStore();
+    const { consumer, version } = await create({ name: 'shop', permissions: readQuotes });
+    const name = consumerSecretName(consumer.id);
+    const newer = [
+      { resource: 'trips', actions: ['read'] },
+      { resource: 'bookings', actions: ['read', 'fly'] },
+      { resource: 'bookings', actions: ['read'], records: 'some' },
+      { resource: 'members', actions: ['read'], records: 'own' },
+    ];
+    const text = JSON.stringify({ ...consumer, permissions: [...readQuotes, ...newer] });
+    await store.secrets.write(name, text, version);
+    const loaded = await find(consumer.id);
+    assert.ok(loaded);
+    assert.deepEqual(loaded.consumer.permissions, readQuotes);
+    await save({ ...loaded.consumer, name: 'changed' }, loaded.version);
+    const stored = JSON.parse((await store.secrets.read(name))?.value ?? '');
+    assert.deepEqual([stored.permissions, stored.furtherPermissions], [readQuotes, newer]);
+    assert.deepEqual((await find(consumer.id))?.consumer.unknownPermissions, newer);
   });
 
   it('loses none of two changes at once that are made again on conflict', async () => {

@@ -3,10 +3,10 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { consumerSecretName } from '../../src/consumers/consumer.ts';
 import type { CreatedConsumer } from '../../src/consumers/consumer-store.ts';
 import type { Consumers } from '../../src/consumers/consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../../src/consumers/credentials.ts';
+import { consumerSecretName } from '../../src/consumers/stored-consumer.ts';
 import { type SecretsManager, SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
 

@@ -1,5 +1,10 @@
 import { type TSchema, Type } from 'typebox';
-import { fingerprintPattern, permissionActions, permissionResources } from '../../../consumers/consumer.ts';
+import {
+  fingerprintPattern,
+  permissionActions,
+  permissionResources,
+  recordScopes,
+} from '../../../consumers/consumer.ts';
 import { credentialStates, expiredListedDays } from '../../../consumers/consumer-view.ts';
 import { maxConsumerNameLength } from '../../../consumers/permissions.ts';
 import { maxGraceWindowHours } from '../../../consumers/rotation.ts';
@@ -28,6 +33,12 @@ const rotatedAt = moment('2027-03-01T08:00:00.000Z');
 const expiresAt = moment('2027-03-02T08:00:00.000Z');
 const createdAt = moment('2027-01-15T09:30:00.000Z');
 
+const records = Type.Enum(recordScopes, {
+  description:
+    '`own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings.',
+  examples: ['all'],
+});
+
 const permissions = Type.Array(
   Type.Object(
     {
@@ -37,10 +48,11 @@ const permissions = Type.Array(
         maxItems: 20,
         examples: [['read', 'write']],
       }),
+      records: Type.Optional(records),
     },
     { additionalProperties: false },
   ),
-  { minItems: 1, maxItems: 20, description: 'What the consumer may do.' },
+  { minItems: 1, maxItems: 20, description: 'What the consumer may do; each resource once.' },
 );
 
 /** What a request may say of a consumer. */
@@ -70,6 +82,7 @@ const consumerProperties = {
     Type.Object({
       resource: Type.Enum(permissionResources, { examples: ['quotes'] }),
       actions: Type.Array(Type.Enum(permissionActions), { maxItems: 20, examples: [['read', 'write']] }),
+      records,
     }),
     { maxItems: 20, description: 'What the consumer may do.' },
   ),

@@ -9,7 +9,7 @@ import { type Resource, uuidSchema } from '../../../resources/resource.ts';
 
 /** What every operation on records works with. */
 export interface RecordsContext {
-  resource: Resource & { collection: Exclude<PermissionResource, 'consumers'> };
+  resource: Resource & { collection: Exclude<PermissionResource, 'webhooks' | 'consumers'> };
   records: Records;
   represent: Represent;
   /** Throws `conflict` for a record that something else needs as it is. */
