@@ -3,24 +3,32 @@ import { join } from 'node:path';
 import { openApiDocument } from '../src/api/openapi/document.ts';
 import { allRoutes, type Services } from '../src/api/routes.ts';
 import { version } from '../src/version.ts';
+import { clientTypes } from './client-types.ts';
 
 /*
- * Writes docs/openapi.json from the routes. With --released also docs/openapi.released.json, against which later
+ * Writes docs/openapi.json from the routes, and the types of the client from it. With --released also docs/openapi.released.json, against which later
  * changes are checked; that is for a release only (docs/versioning.md): npm run openapi -- --released
  */
 
 const current = 'docs/openapi.json';
 const released = 'docs/openapi.released.json';
+const types = 'client/src/types.ts';
 
 /** The document as it stands in the file. */
 export function generatedOpenApi(): string {
   return `${JSON.stringify(openApiDocument(allRoutes({} as Services), version), null, 2)}\n`;
 }
 
+/** The client's types, as they stand in the file. */
+export function generatedClientTypes(): string {
+  return clientTypes(JSON.parse(generatedOpenApi()) as object);
+}
+
 if (import.meta.main) {
   const root = join(import.meta.dirname, '..');
   writeFileSync(join(root, current), generatedOpenApi());
-  console.log(`wrote ${current}`);
+  writeFileSync(join(root, types), generatedClientTypes());
+  console.log(`wrote ${current} and ${types}`);
   if (process.argv.includes('--released')) {
     copyFileSync(join(root, current), join(root, released));
     console.log(`wrote ${released}`);

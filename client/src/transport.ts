@@ -1,0 +1,185 @@
+import { parseJson, writeJson } from './json.ts';
+import { HandoffConnectionError, HandoffProblem } from './problem.ts';
+import { version } from './version.ts';
+
+export interface ClientOptions {
+  /** Where the service is: `https://handoff.example.com`. */
+  baseUrl: string;
+  apiKey: string;
+  apiSecret: string;
+  /** The person who acts, for every write that names no other. */
+  actor?: string | undefined;
+  /** Instead of the global fetch. */
+  fetch?: typeof fetch | undefined;
+  /** Milliseconds for one try; 30,000 unless given. The service needs up to 25,000. */
+  timeoutMs?: number | undefined;
+  /** Tries after the first; 3 unless given. */
+  maxRetries?: number | undefined;
+}
+
+export interface ReadOptions {
+  /** Ends the call, its retries and its waits. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface WriteOptions extends ReadOptions {
+  /** Of an earlier call that is to be repeated; a new UUID unless given. */
+  idempotencyKey?: string | undefined;
+  /** The person who acts, an adviser's e-mail for example. */
+  actor?: string | undefined;
+}
+
+/** What is asked for. Each value is a QueryValue: a list is sent as repeated parameters, and undefined is left out. */
+export type Query = object;
+
+type QueryScalar = string | number | boolean | Date | undefined;
+type QueryValue = QueryScalar | readonly QueryScalar[];
+
+export interface Request {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  path: string;
+  query?: Query | undefined;
+  body?: unknown;
+  /** Of a write: it gets an Idempotency-Key and an actor. */
+  write?: WriteOptions | undefined;
+  signal?: AbortSignal | undefined;
+  headers?: Record<string, string>;
+  /** Beside 2xx, an answer of this status with JSON of the service is a result: no problem, no reason to retry. */
+  resultStatus?: number;
+}
+
+/** Sends requests, repeats what may be repeated, and reads answers. */
+export class Transport {
+  readonly #options: ClientOptions;
+  readonly #base: string;
+
+  constructor(options: ClientOptions) {
+    for (const name of ['baseUrl', 'apiKey', 'apiSecret'] as const) {
+      if (!options[name]) throw new TypeError(`${name} is missing`);
+    }
+    this.#options = options;
+    this.#base = new URL(options.baseUrl).href.replace(/\/+$/, '');
+  }
+
+  /** Resolves to the answer's body; rejects with a HandoffProblem or a HandoffConnectionError. */
+  async send<Answer>(request: Request): Promise<Answer> {
+    const signal = request.signal ?? request.write?.signal;
+    const key = request.write && (request.write.idempotencyKey ?? crypto.randomUUID());
+    const url = this.#base + request.path + queryText(request.query);
+    const init = this.#init(request, key);
+    for (let retries = 0; ; retries += 1) {
+      const outcome = await this.#try(url, init, signal, key, request.resultStatus);
+      if (!(outcome instanceof Error)) return outcome.body as Answer;
+      const wait = waitBefore(outcome, retries);
+      if (retries >= (this.#options.maxRetries ?? 3) || wait === undefined) throw outcome;
+      await pause(wait, signal);
+    }
+  }
+
+  /** One try: an answer's body, or the failure, which may be worth another try. Throws the reason of the caller's signal. */
+  async #try(
+    url: string,
+    init: RequestInit,
+    signal: AbortSignal | undefined,
+    key: string | undefined,
+    resultStatus: number | undefined,
+  ): Promise<{ body: unknown } | HandoffProblem | HandoffConnectionError> {
+    signal?.throwIfAborted();
+    const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? 30_000);
+    const { fetch = globalThis.fetch } = this.#options;
+    try {
+      const response = await fetch(url, {
+        ...init,
+        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      });
+      const text = await response.text();
+      if (response.ok || (response.status === resultStatus && isJson(response)))
+        return { body: bodyOf(text) };
+      return new HandoffProblem(response, text, key);
+    } catch (error) {
+      signal?.throwIfAborted();
+      return new HandoffConnectionError(error, key);
+    }
+  }
+
+  #init({ method, body, write, headers }: Request, key: string | undefined): RequestInit {
+    const { apiKey, apiSecret } = this.#options;
+    const actor = write && (write.actor ?? this.#options.actor);
+    return {
+      method,
+      // The credentials are for this address alone.
+      redirect: 'manual',
+      headers: {
+        accept: 'application/json, application/problem+json',
+        'x-api-key': apiKey,
+        'x-api-secret': apiSecret,
+        ...userAgent(),
+        ...(key !== undefined && { 'idempotency-key': key }),
+        ...(actor !== undefined && { 'x-actor': encodeActor(actor) }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: writeJson(body) }),
+    };
+  }
+}
+
+const retriedStatuses = new Set([429, 502, 503, 504]);
+/** A longer wait that the service asks for is the caller's to take. */
+const longestWaitSeconds = 60;
+
+/** Milliseconds to wait before the next try; undefined where another try is of no use. */
+function waitBefore(failure: HandoffProblem | HandoffConnectionError, retries: number): number | undefined {
+  const backoff = Math.min(500 * 2 ** retries, 8000) * (0.5 + Math.random() / 2);
+  if (failure instanceof HandoffConnectionError) return backoff;
+  const { status, code, retryAfter } = failure;
+  if (!retriedStatuses.has(status) && code !== 'idempotency_in_progress') return undefined;
+  if (retryAfter === undefined) return backoff;
+  // A little later than asked for, so that those who were told the same do not come at once.
+  return retryAfter > longestWaitSeconds ? undefined : retryAfter * 1000 + Math.random() * 250;
+}
+
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', end);
+  });
+  signal?.throwIfAborted();
+}
+
+function queryText(query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query) as [string, QueryValue][]) {
+    const values = Array.isArray(value) ? (value as readonly QueryScalar[]) : [value];
+    for (const one of values) {
+      if (one !== undefined) parameters.append(name, one instanceof Date ? one.toISOString() : String(one));
+    }
+  }
+  return parameters.size > 0 ? `?${parameters}` : '';
+}
+
+function isJson({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('application/json') === true;
+}
+
+function bodyOf(text: string): unknown {
+  return text === '' ? undefined : parseJson(text);
+}
+
+/** Everything but printable ASCII, and the percent sign itself, percent-encoded. */
+function encodeActor(actor: string): string {
+  return actor.replaceAll(/[^ -$&-~]+/gu, encodeURIComponent);
+}
+
+/** Browsers name themselves, and let no page do it. */
+function userAgent(): Record<string, string> {
+  const { process } = globalThis as { process?: { versions?: { node?: string } } };
+  const node = process?.versions?.node;
+  return node === undefined ? {} : { 'user-agent': `handoff-client/${version} (node ${node})` };
+}

@@ -1,0 +1,518 @@
+// Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
+import type { JsonObject } from './json.ts';
+
+/** An attempt to authenticate, accepted or not. */
+export interface AuthenticationAttempt {
+  /** Id of the consumer. */
+  consumer_id: string | null;
+  /** Method and route pattern. */
+  endpoint: string;
+  /** Known values: `accepted`, `missing`, `unknown_key`, `wrong_secret`, `expired`, `revoked`, `certificate`, `permission_denied`. Others may be added; treat an unknown one as such. */
+  result: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'certificate' | 'permission_denied' | (string & {});
+  timestamp: string;
+  /** The X-Request-Id of the request. */
+  request_id: string;
+  /** How many attempts this stands for. More than 1 where an address failed more often than the limit: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
+  count: number;
+}
+
+/** A page of authentication attempts. */
+export interface AuthenticationAttemptPage {
+  data: AuthenticationAttempt[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
+/** A booking. */
+export interface Booking {
+  /** External ID of the record, made by the service. */
+  id: string;
+  /** The trip it belongs to. */
+  trip_id: string | null;
+  /** External ID of the member. */
+  member_id: string | null;
+  /** What was chosen, for people. */
+  name: string | null;
+  /** The supplier that it came from. */
+  source: string | null;
+  /** The search result itself, whatever it holds. */
+  details: JsonObject | null;
+  /** `created` at first, then whatever the CRM says. */
+  status: string | null;
+  /** When the CRM made the record. */
+  created_at: string | null;
+  /** When the CRM last changed the record. */
+  updated_at: string | null;
+}
+
+export interface BookingChange {
+  /** The trip it belongs to. */
+  trip_id?: string | undefined;
+  /** External ID of the member. */
+  member_id?: string | undefined;
+  /** What was chosen, for people. */
+  name?: string | undefined;
+  /** The supplier that it came from. */
+  source?: string | undefined;
+  /** The search result itself, whatever it holds. */
+  details?: JsonObject | undefined;
+}
+
+/** A page of bookings. */
+export interface BookingPage {
+  data: Booking[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
+/** A consumer of the API. Nothing here is secret. */
+export interface Consumer {
+  /** Id of the consumer. */
+  id: string;
+  /** Name of the consumer. */
+  name: string;
+  /** The active API key; null where every pair was rotated out. */
+  apiKey: string | null;
+  /** What the consumer may do. */
+  permissions: ({
+    /** Known values: `members`, `quotes`, `bookings`, `consumers`. Others may be added; treat an unknown one as such. */
+    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | (string & {});
+    actions: ('read' | 'write' | 'delete' | (string & {}))[];
+  })[];
+  createdAt: string;
+  updatedAt: string;
+  /** When its credentials were rotated last. */
+  rotatedAt: string | null;
+  /** Expiry of the pair that `apiKey` names; null while it is active. */
+  expiresAt: string | null;
+  /** SHA-256 of client certificates in lower-case hex. */
+  certificateFingerprints: string[];
+  /** Every pair that is valid, and those that expired in the last 30 days. */
+  credentials: ({
+    apiKey: string;
+    /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
+    state: 'active' | 'rotated' | 'expired' | (string & {});
+    createdAt: string;
+    /** From then on the pair is refused; null while it is active. */
+    expiresAt: string | null;
+  })[];
+}
+
+/** A page of consumers. */
+export interface ConsumerPage {
+  data: Consumer[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
+/** A consumer with its first pair. */
+export interface CreatedConsumer {
+  /** Id of the consumer. */
+  id: string;
+  /** Name of the consumer. */
+  name: string;
+  apiKey: string;
+  /** What the consumer may do. */
+  permissions: ({
+    /** Known values: `members`, `quotes`, `bookings`, `consumers`. Others may be added; treat an unknown one as such. */
+    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | (string & {});
+    actions: ('read' | 'write' | 'delete' | (string & {}))[];
+  })[];
+  createdAt: string;
+  updatedAt: string;
+  /** When its credentials were rotated last. */
+  rotatedAt: string | null;
+  /** Expiry of the pair that `apiKey` names; null while it is active. */
+  expiresAt: string | null;
+  /** SHA-256 of client certificates in lower-case hex. */
+  certificateFingerprints: string[];
+  /** Every pair that is valid, and those that expired in the last 30 days. */
+  credentials: ({
+    apiKey: string;
+    /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
+    state: 'active' | 'rotated' | 'expired' | (string & {});
+    createdAt: string;
+    /** From then on the pair is refused; null while it is active. */
+    expiresAt: string | null;
+  })[];
+  /** The API secret. It is shown this one time and not stored. */
+  apiSecret: string;
+}
+
+/** A place where the request is at fault, named by one of `pointer`, `parameter` and `header`. */
+export interface Fault {
+  /** Place in the body: a JSON Pointer as URI fragment (RFC 6901). */
+  pointer?: string | undefined;
+  /** Name of a path or query parameter. */
+  parameter?: string | undefined;
+  /** Name of a header. */
+  header?: string | undefined;
+  /** What is wrong there. */
+  message: string;
+}
+
+export interface Handoff {
+  /** What the result becomes in the CRM. */
+  type: 'quote' | 'booking';
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** The search result that was chosen. */
+  result: {
+    /** What was chosen, for people. */
+    name: string;
+    /** The supplier that it came from. */
+    source: string;
+    /** The search result itself, whatever it holds. */
+    details: JsonObject;
+  };
+}
+
+export interface HandoffConfirmation {
+  /** The CRM's own identifier of the record. */
+  id: string;
+  /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  type: 'quote' | 'booking' | (string & {});
+  /** What happened. Known values: `created`. Others may be added; treat an unknown one as such. */
+  status: 'created' | (string & {});
+  /** External ID of the record, made by the service. */
+  external_id: string;
+}
+
+export interface Health {
+  /** Whether the service can work. Known values: `ok`, `unavailable`. Others may be added; treat an unknown one as such. */
+  status: 'ok' | 'unavailable' | (string & {});
+  crm: {
+    connected: boolean;
+    /** Null while not connected. */
+    user: {
+      /** The CRM's identifier of the integration user. */
+      Id: string;
+      /** Name of the integration user. */
+      Name: string;
+    } | null;
+    /** What its operator has to fix so that the CRM gives the service access; else absent. */
+    reason?: string | undefined;
+    /** Use of the daily quota of CRM calls, once the CRM has reported it. */
+    quota?: {
+      /** Calls of the org in 24 hours. */
+      used: number;
+      /** Calls that it may make. */
+      limit: number;
+    } | undefined;
+  };
+  /** Where consumers and keys come from. */
+  secretsManager: {
+    connected: boolean;
+  };
+  /** Where idempotency keys are remembered. */
+  database: {
+    connected: boolean;
+  };
+  /** What all replicas share for speed. */
+  cache: {
+    connected: boolean;
+  };
+}
+
+/** A member. */
+export interface Member {
+  /** External ID of the member. */
+  id: string;
+  /** Given name. */
+  first_name: string | null;
+  /** Family name. */
+  last_name: string | null;
+  /** Address for mail. */
+  email: string | null;
+  /** Telephone number. */
+  phone: string | null;
+  /** When the CRM made the record. */
+  created_at: string | null;
+  /** When the CRM last changed the record. */
+  updated_at: string | null;
+}
+
+/** A page of members. */
+export interface MemberPage {
+  data: Member[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
+export interface MemberWebhook {
+  /** What happened: member.created, member.updated, member.deleted. Others are kept and ignored. */
+  type: string;
+  /** When it happened, RFC 3339. */
+  timestamp: string;
+  /** What it happened to. */
+  data: {
+    /** External ID of the member, a UUID; the three types above need it. */
+    external_id?: string | undefined;
+  };
+}
+
+export interface NewBooking {
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** What was chosen, for people. */
+  name: string;
+  /** The supplier that it came from. */
+  source: string;
+  /** The search result itself, whatever it holds. */
+  details: JsonObject;
+}
+
+export interface NewQuote {
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** What was chosen, for people. */
+  name: string;
+  /** The supplier that it came from. */
+  source: string;
+  /** The search result itself, whatever it holds. */
+  details: JsonObject;
+}
+
+export interface NewReservation {
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** What was chosen, for people. */
+  name: string;
+  /** The table that is wanted. */
+  dining: {
+    /** The restaurant, as the partner calls it. */
+    merchant_id: string;
+    /** What is booked there. */
+    service_id: string;
+    /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
+    start_at: string;
+    /** How many guests. */
+    party_size: number;
+    /** How long the table is kept. */
+    duration_minutes?: number | undefined;
+    /** In whose name the table is. */
+    guest: {
+      /** Given name. */
+      given_name: string;
+      /** Family name. */
+      family_name: string;
+      /** Where the partner writes to. */
+      email: string;
+      /** Telephone number: + and digits, with the country code. */
+      phone: string;
+    };
+  };
+  /** The search result itself, whatever it holds. */
+  details?: JsonObject | undefined;
+}
+
+/** A problem document (RFC 9457). Programs go by `code`; the texts are for people. */
+export interface Problem {
+  /** Path of the page that explains the problem; follows from `code`. */
+  type: string;
+  /** The kind of problem, the same each time. */
+  title: string;
+  /** The HTTP status. */
+  status: number;
+  /** What is wrong this time. */
+  detail: string;
+  /** The stable name of the problem, for programs. Others may be added; treat an unknown one by its status. */
+  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'invalid_credentials' | 'permission_denied' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
+  /** Id of the request, as it stands in the log. */
+  request_id: string;
+  /** Where the request is at fault. */
+  errors?: Fault[] | undefined;
+  /** The permission that is missing. */
+  required?: {
+    /** On what, for example `quotes`. */
+    resource: string;
+    /** `read`, `write` or `delete`. */
+    action: string;
+  } | undefined;
+  /** The partner's own word for its refusal, for example `SLOT_UNAVAILABLE`. */
+  cause?: string | undefined;
+  /** Seconds after which a repeat may help. */
+  retry_after?: number | undefined;
+  /** After a write without Idempotency-Key whose outcome is not known: the record to look for before sending it again. */
+  external_id?: string | undefined;
+}
+
+/** A quote. */
+export interface Quote {
+  /** External ID of the record, made by the service. */
+  id: string;
+  /** The trip it belongs to. */
+  trip_id: string | null;
+  /** External ID of the member. */
+  member_id: string | null;
+  /** What was chosen, for people. */
+  name: string | null;
+  /** The supplier that it came from. */
+  source: string | null;
+  /** The search result itself, whatever it holds. */
+  details: JsonObject | null;
+  /** `created` at first, then whatever the CRM says. */
+  status: string | null;
+  /** When the CRM made the record. */
+  created_at: string | null;
+  /** When the CRM last changed the record. */
+  updated_at: string | null;
+}
+
+export interface QuoteChange {
+  /** The trip it belongs to. */
+  trip_id?: string | undefined;
+  /** External ID of the member. */
+  member_id?: string | undefined;
+  /** What was chosen, for people. */
+  name?: string | undefined;
+  /** The supplier that it came from. */
+  source?: string | undefined;
+  /** The search result itself, whatever it holds. */
+  details?: JsonObject | undefined;
+}
+
+/** A page of quotes. */
+export interface QuotePage {
+  data: Quote[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
+/** A table, and the booking of it in the CRM. */
+export interface Reservation {
+  /** Id of the reservation, and External ID of its booking in the CRM. */
+  id: string;
+  /** `pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and refer to each other. `failed`: the partner decided against it. `needs_attention`: the operator has to look. Known values: `pending`, `confirmed`, `cancelled`, `failed`, `needs_attention`. Others may be added; treat an unknown one as such. */
+  status: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | (string & {});
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** What was chosen, for people. */
+  name: string;
+  /** Its record in the CRM. */
+  booking: {
+    /** External ID of the booking in the CRM. */
+    id: string;
+    /** What the CRM says; null where there is no booking, `unknown` while the CRM cannot be asked. */
+    status: string | null;
+  };
+  /** The table. */
+  dining: {
+    /** The partner that has the table. */
+    partner: string;
+    /** What the partner knows the table by; null where there is none. */
+    booking_id: string | null;
+    /** Known values: `pending`, `confirmed`, `cancelled`, `failed`, `unknown`. Others may be added; treat an unknown one as such. */
+    status: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'unknown' | (string & {}) | null;
+    /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
+    start_at: string;
+    /** How many guests. */
+    party_size: number;
+  };
+  /** When it was ordered. */
+  created_at: string;
+  /** When the service last changed it. */
+  updated_at: string;
+  /** Only where the personal data is erased: when that was. `name` is `(erased)` then. */
+  erased_at?: string | undefined;
+}
+
+/** The new pair, and until when the old one is valid. */
+export interface Rotation {
+  /** Id of the consumer. */
+  id: string;
+  apiKey: string;
+  /** The API secret. It is shown this one time and not stored. */
+  apiSecret: string;
+  rotatedAt: string;
+  /** The pair that was active before. */
+  previous: {
+    apiKey: string;
+    expiresAt: string;
+  } | null;
+}
+
+export interface WebhookReceipt {
+  /** `duplicate`: a webhook with this id had been accepted before. Known values: `accepted`, `duplicate`. Others may be added; treat an unknown one as such. */
+  status: 'accepted' | 'duplicate' | (string & {});
+}
+
+/** List members: what can be asked for. */
+export interface ListMembersQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** Address for mail. */
+  email?: string | undefined;
+}
+
+/** List quotes: what can be asked for. */
+export interface ListQuotesQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** The trip it belongs to. */
+  trip_id?: string | undefined;
+  /** External ID of the member. */
+  member_id?: string | undefined;
+  /** `created` at first, then whatever the CRM says. */
+  status?: string | undefined;
+}
+
+/** List bookings: what can be asked for. */
+export interface ListBookingsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** The trip it belongs to. */
+  trip_id?: string | undefined;
+  /** External ID of the member. */
+  member_id?: string | undefined;
+  /** `created` at first, then whatever the CRM says. */
+  status?: string | undefined;
+}
+
+/** List consumers: what can be asked for. */
+export interface ListConsumersQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+}
+
+/** List authentication attempts: what can be asked for. */
+export interface ListAuthenticationAttemptsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** Id of the consumer. */
+  consumer_id?: string | undefined;
+  /** How the attempt ended. */
+  result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'certificate' | 'permission_denied' | undefined;
+  /** Earlier attempts are left out. */
+  since?: string | undefined;
+}

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { inspect } from 'node:util';
+import {
+  type Handoff,
+  HandoffClient,
+  HandoffProblem,
+  JsonNumber,
+  type JsonObject,
+} from '../../client/src/index.ts';
+import { version } from '../../client/src/version.ts';
+import { generatedClientTypes } from '../../scripts/generate-openapi.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { newReservation } from '../support/reservations.ts';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+test('the types are as the routes are (if not: npm run openapi)', () => {
+  assert.equal(read('client/src/types.ts'), generatedClientTypes());
+});
+
+test('the version is the one of the package', () => {
+  assert.equal(JSON.parse(read('client/package.json')).version, version);
+});
+
+describe('the client, against the service', () => {
+  let gateway: TestGateway;
+  let client: HandoffClient;
+  let memberId: string;
+
+  before(async () => {
+    gateway = await startGateway();
+    memberId = gateway.org.memberId;
+    client = new HandoffClient({ baseUrl: `${gateway.url}/`, ...gateway.console });
+  });
+  after(() => gateway.stop());
+
+  const offer = (details: JsonObject, trip_id = randomUUID()): Handoff => ({
+    type: 'quote',
+    trip_id,
+    member_id: memberId,
+    result: { name: 'Hotel Miramar', source: 'hotelbeds', details },
+  });
+  const quote = (trip_id = randomUUID()) => ({
+    trip_id,
+    member_id: memberId,
+    name: 'Hotel Miramar',
+    source: 'hotelbeds',
+    details: {},
+  });
+  /** A fetch that loses the first answer after the service has given it, and keeps what was sent. */
+  const losingFetch = (sent: Headers[]): typeof fetch => {
+    return async (url, init) => {
+      sent.push(new Headers(init?.headers));
+      const response = await fetch(url, init);
+      if (sent.length === 1) {
+        await response.text();
+        throw new TypeError('fetch failed');
+      }
+      return response;
+    };
+  };
+
+  test('hands off, and reads the record back with every digit', async () => {
+    const details = {
+      net: new JsonNumber('0.1000000000000000055511151231257827'),
+      id: 12345678901234567890n,
+      tiny: new JsonNumber('1e-400'),
+      usual: 612.4,
+      text: '12345678901234567890 "1e-400"',
+      deep: [{ n: new JsonNumber('9007199254740993') }],
+    };
+    const confirmed = await client.handOff(offer(details));
+    assert.equal(confirmed.status, 'created');
+    const record = await client.quotes.retrieve(confirmed.external_id);
+    assert.deepEqual(record.details, { ...details, id: new JsonNumber('12345678901234567890') });
+    // What was read can be sent as it is.
+    const copy = await client.bookings.create({ ...quote(), details: record.details ?? {} });
+    const [stored] = await gateway.org.records('Booking__c', { External_Id__c: copy.id });
+    assert.equal(
+      stored?.['Details__c'],
+      '{"net":0.1000000000000000055511151231257827,"id":12345678901234567890,"tiny":1e-400,"usual":612.4,' +
+        '"text":"12345678901234567890 \\"1e-400\\"","deep":[{"n":9007199254740993}]}',
+    );
+  });
+
+  test('creates, changes and deletes', async () => {
+    const { id } = await client.quotes.create(quote());
+    assert.equal((await client.quotes.update(id, { name: 'Hotel Sol' })).name, 'Hotel Sol');
+    assert.equal(await client.quotes.delete(id), undefined);
+    await assert.rejects(client.quotes.retrieve(id), {
+      name: 'HandoffProblem',
+      code: 'not_found',
+      status: 404,
+    });
+  });
+
+  test('lists all items page by page, or one page', async () => {
+    const trip_id = randomUUID();
+    const made: string[] = [];
+    for (let i = 0; i < 5; i += 1) made.push((await client.quotes.create(quote(trip_id))).id);
+    const listed: string[] = [];
+    for await (const { id } of client.quotes.list({ trip_id, limit: 2 })) listed.push(id);
+    assert.deepEqual(listed.toSorted(), made.toSorted());
+    const first = await client.quotes.list({ trip_id, limit: 2 }).page();
+    assert.equal(first.data.length, 2);
+    assert.equal(first.has_more, true);
+    const rest = await client.quotes.list({ trip_id, limit: 200, cursor: first.next_cursor ?? '' }).page();
+    assert.deepEqual(
+      [...first.data, ...rest.data].map(({ id }) => id),
+      listed,
+    );
+  });
+
+  test('repeats a write whose answer was lost, under the same key, and it is done once', async () => {
+    const sent: Headers[] = [];
+    const losing = new HandoffClient({ baseUrl: gateway.url, ...gateway.console, fetch: losingFetch(sent) });
+    const trip_id = randomUUID();
+    const { external_id } = await losing.handOff(offer({}, trip_id));
+    assert.equal(sent.length, 2);
+    assert.equal(new Set(sent.map((headers) => headers.get('idempotency-key'))).size, 1);
+    const records = await gateway.org.records('Quote__c', { Trip_Id__c: trip_id });
+    assert.deepEqual(
+      records.map((record) => record['External_Id__c']),
+      [external_id],
+    );
+  });
+
+  test('a call under the key of an earlier one gets its answer', async () => {
+    const idempotencyKey = randomUUID();
+    const body = quote();
+    const first = await client.quotes.create(body, { idempotencyKey });
+    assert.deepEqual(await client.quotes.create(body, { idempotencyKey }), first);
+  });
+
+  test('a problem has its code, faults, request id and key', async () => {
+    const wrong = { ...offer({}), trip_id: 'none' };
+    await assert.rejects(client.handOff(wrong), (problem: HandoffProblem) => {
+      assert.ok(problem instanceof HandoffProblem);
+      assert.equal(problem.code, 'invalid_request');
+      assert.equal(problem.errors[0]?.pointer, '#/trip_id');
+      assert.match(String(problem.requestId), /./);
+      assert.match(String(problem.idempotencyKey), /^[0-9a-f-]{36}$/);
+      assert.match(problem.message, /trip_id|request/i);
+      return true;
+    });
+  });
+
+  test('reads members, and reserves and cancels a table', async () => {
+    const page = await client.members.list({ limit: 1 }).page();
+    const [first] = page.data;
+    assert.deepEqual(await client.members.retrieve(String(first?.id)), first);
+    const body = newReservation(memberId) as unknown as Parameters<
+      HandoffClient['reservations']['create']
+    >[0];
+    const { id, status } = await client.reservations.create(body);
+    assert.equal(status, 'confirmed');
+    await client.reservations.cancel(id);
+    assert.equal((await client.reservations.retrieve(id)).status, 'cancelled');
+  });
+
+  test('tells of health, with or without the CRM', async () => {
+    assert.equal((await client.health()).status, 'ok');
+  });
+
+  test('shows its secret nowhere', () => {
+    const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client) + String(client);
+    assert.doesNotMatch(shown, new RegExp(gateway.console.apiSecret));
+  });
+});
