@@ -79,9 +79,11 @@ export interface Consumer {
   apiKey: string | null;
   /** What the consumer may do. */
   permissions: ({
-    /** Known values: `members`, `quotes`, `bookings`, `consumers`. Others may be added; treat an unknown one as such. */
-    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | (string & {});
+    /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
+    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
+    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    records: 'all' | 'own' | (string & {});
   })[];
   createdAt: string;
   updatedAt: string;
@@ -120,9 +122,11 @@ export interface CreatedConsumer {
   apiKey: string;
   /** What the consumer may do. */
   permissions: ({
-    /** Known values: `members`, `quotes`, `bookings`, `consumers`. Others may be added; treat an unknown one as such. */
-    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | (string & {});
+    /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
+    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
+    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    records: 'all' | 'own' | (string & {});
   })[];
   createdAt: string;
   updatedAt: string;
