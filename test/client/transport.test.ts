@@ -37,7 +37,7 @@ function clientOf(answers: Answer[], options: Partial<ClientOptions> = {}) {
     ...options,
     fetch: async (url, init) => {
       sent.push({
-        url: String(url as string),
+        url: url as string,
         method: init?.method,
         headers: new Headers(init?.headers),
         body: init?.body,
