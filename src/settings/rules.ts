@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isLoopback } from '../base/loopback.ts';
+import { isNetwork } from '../base/networks.ts';
 import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
 
 const connectionKeys = {
@@ -34,6 +35,7 @@ export function checkTogether(read: Read): string[] {
     }
   }
   faults.push(...checkRedis(raw.redisUrl), ...checkTls(set), ...checkWorkers(raw, set));
+  faults.push(...checkNetworks(raw));
   if (raw.secretsManager === 'vault') faults.push(...checkVault(read));
   if (raw.secretsManager === 'aws') faults.push(...checkAws(read));
   if (production) faults.push(...checkProduction(raw, set));
@@ -68,6 +70,14 @@ function checkWorkers({ workers = 1 }: RawSettings, set: ReadonlySet<SettingKey>
   return needed
     .filter((key) => workers > 1 && !set.has(key))
     .map((key) => `${named(key)} is missing: more than one worker (workers) share their state there`);
+}
+
+/** One that is misspelt would open what was not meant, or nothing. */
+function checkNetworks({ 'changes.privateNetworks': blocks = [] }: RawSettings): string[] {
+  const isNone = blocks.length === 1 && blocks[0] === 'none';
+  return blocks
+    .filter((block) => !isNone && !isNetwork(block))
+    .map((block) => `${named('changes.privateNetworks')}: ${JSON.stringify(block)} is not a CIDR block`);
 }
 
 function checkVault({ raw, set, production }: Read): string[] {

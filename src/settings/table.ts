@@ -180,6 +180,14 @@ export const settingsTable = {
     90,
     "How long the guest's data in a reservation is kept, from the end of the reservation's time.",
   ),
+  'changes.privateNetworks': setting(
+    'CHANGES_PRIVATE_NETWORKS',
+    Type.Array(text, { maxItems: 64 }),
+    ({ production }) => (production ? [] : ['127.0.0.0/8', '::1/128']),
+    'Networks that webhook endpoints may be in although they are not public: CIDR blocks (comma separated), or `none`; ' +
+      'the loopback blocks outside production when not set.',
+    { normalize: (blocks) => blocks.filter((block) => block !== 'none') },
+  ),
   memberCacheSeconds: setting(
     'MEMBER_CACHE_SECONDS',
     seconds(0, 300),

@@ -151,6 +151,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-trace': ['src/observability/otlp-tracing.ts'],
   typebox: ['src'],
   leven: ['src/settings'],
+  'ipaddr.js': ['src/base/networks.ts'],
   '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
   'fast-xml-parser': ['simulators/salesforce'],
 };

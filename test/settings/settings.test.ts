@@ -40,6 +40,21 @@ describe('settings', () => {
     assert.ok(Object.isFrozen(settings));
   });
 
+  test('takes private networks as blocks, none, or the loopback ones outside production', () => {
+    const networksOf = (text: string) =>
+      loadSettings({ CHANGES_PRIVATE_NETWORKS: text }, empty).changes.privateNetworks;
+    assert.deepEqual(networksOf(''), ['127.0.0.0/8', '::1/128']);
+    assert.deepEqual(networksOf('none'), []);
+    assert.deepEqual(networksOf('10.0.0.0/8, fd00::/8'), ['10.0.0.0/8', 'fd00::/8']);
+    for (const wrong of ['10.0.0.0', '10.0.0.0/33', '10.0/8', 'fd00::/129', 'none,10.0.0.0/8', '::1/8/8']) {
+      const faults = faultsOf({ CHANGES_PRIVATE_NETWORKS: wrong });
+      assert.match(
+        faults.join(),
+        /^changes.privateNetworks \(CHANGES_PRIVATE_NETWORKS\): ".*" is not a CIDR/,
+      );
+    }
+  });
+
   test('the environment overrides the file, and an empty variable counts as not set', () => {
     const file = configFile({ port: 9000, host: '0.0.0.0', metricsHost: '::1' });
     const settings = loadSettings({ PORT: '9100', HOST: '' }, file);

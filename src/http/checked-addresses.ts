@@ -1,0 +1,111 @@
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { inTime } from '../base/in-time.ts';
+import { isLoopback } from '../base/loopback.ts';
+import { createNetworks, isPublicAddress } from '../base/networks.ts';
+
+/*
+ * What URLs that others name may lead to; whoever names one could mean a machine inside our own network. A URL is
+ * checked when it is given, and again whenever it is used, by the same rules:
+ *
+ *   - https; http only to this machine, where the settings allow it; no user name; no port below 1024 but 80 and 443;
+ *   - a host that is an IP address, in whatever notation, is one of the internet or of the private networks in the
+ *     settings. The system does not look up such a host, so that it is checked before;
+ *   - a name is looked up once for each connection. All of its addresses are checked, and the connection is made to
+ *     those that were checked. The name stays in the request, for TLS and for the receiver.
+ */
+
+export interface AddressRules {
+  /** Blocks that may be reached although they are not of the internet. */
+  privateNetworks: readonly string[];
+  /** Whether http may be spoken with this machine. */
+  httpToLoopback: boolean;
+  /** The addresses of a name, or a failure where it has none; the system's DNS if left out. */
+  resolve?: (name: string) => Promise<readonly string[]>;
+}
+
+/** Why a URL leads nowhere. */
+export class AddressFailure extends Error {
+  override readonly name = 'AddressFailure';
+  readonly kind: 'dns' | 'blocked_address';
+
+  constructor(kind: 'dns' | 'blocked_address') {
+    super(kind);
+    this.kind = kind;
+  }
+}
+
+export interface CheckedAddresses {
+  /** What is wrong with a URL by its text alone, as the end of a sentence; undefined where nothing is. */
+  faultOfText(url: string): string | undefined;
+  /** The same with the addresses of its host. One that cannot be looked up now may be known later: no fault. */
+  faultOf(url: string): Promise<string | undefined>;
+  /** The addresses of a host, all of which may be reached. Throws `AddressFailure`. */
+  of(host: string): Promise<readonly string[]>;
+}
+
+/** Of a name server; there may be several. In milliseconds. */
+const longestAnswerMs = 1500;
+const longestLookUpMs = 4000;
+const lowestFreePort = 1024;
+const usualPorts = new Set(['', '80', '443']);
+
+export function createCheckedAddresses(rules: AddressRules): CheckedAddresses {
+  const { resolve = createResolve() } = rules;
+  const networks = createNetworks(rules.privateNetworks);
+  const isAllowed = (address: string) => isPublicAddress(address) || networks.has(address);
+
+  async function of(host: string): Promise<readonly string[]> {
+    const found = await addressesOf(host, resolve);
+    if (found.every(isAllowed)) return found;
+    throw new AddressFailure('blocked_address');
+  }
+
+  const faultOfText = (text: string) => faultOfUrl(text, rules.httpToLoopback);
+  return {
+    of,
+    faultOfText,
+    async faultOf(text) {
+      const fault = faultOfText(text);
+      if (fault !== undefined) return fault;
+      const isBlocked = (error: unknown) =>
+        error instanceof AddressFailure && error.kind === 'blocked_address';
+      const blocked = await of(new URL(text).hostname).then(() => false, isBlocked);
+      return blocked ? 'must lead to a public address' : undefined;
+    },
+  };
+}
+
+function faultOfUrl(text: string, httpToLoopback: boolean): string | undefined {
+  const url = URL.parse(text);
+  if (url === null) return 'must be a URL';
+  const isPlain = url.protocol === 'http:' && httpToLoopback && isLoopback(url);
+  if (url.protocol !== 'https:' && !isPlain) return 'must start with https://';
+  if (url.username + url.password !== '') return 'must not have a user name or a password';
+  if (!usualPorts.has(url.port) && Number(url.port) < lowestFreePort)
+    return `must have port 443, 80, or one from ${lowestFreePort}`;
+  return undefined;
+}
+
+async function addressesOf(
+  host: string,
+  resolve: (name: string) => Promise<readonly string[]>,
+): Promise<readonly string[]> {
+  const address = host.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(address) !== 0) return [address];
+  // Name servers need not know it (RFC 6761 section 6.3).
+  if (/(?:^|\.)localhost\.?$/i.test(host)) return ['127.0.0.1', '::1'];
+  const late = () => new AddressFailure('dns');
+  const found = await inTime(resolve(host), longestLookUpMs, late).catch(() => []);
+  if (found.length === 0) throw late();
+  return found;
+}
+
+/** Looks names up without the threads that files and cryptography need, which slow name servers would fill. */
+function createResolve() {
+  const resolver = new Resolver({ timeout: longestAnswerMs, tries: 2 });
+  return async (name: string): Promise<string[]> => {
+    const found = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    return found.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+  };
+}
