@@ -9,7 +9,7 @@ import {
 } from '../../shared/control-api.ts';
 import { ControlError } from '../../shared/control-error.ts';
 import type { Sessions } from '../oauth/sessions.ts';
-import { insertRow } from '../org/dml.ts';
+import { insertRow, undeleteRow, updateRow } from '../org/dml.ts';
 import { isPlainObject } from '../org/interpret.ts';
 import type { Org } from '../org/org.ts';
 import { type ObjectType, type Row, readField } from '../org/schema.ts';
@@ -58,6 +58,29 @@ function insertRecords(parts: ControlParts, call: ControlCall): object {
   return { ids };
 }
 
+/** Raw, as `insertRecords`: with an earlier SystemModstamp it is a change that became visible late. */
+function updateRecords(parts: ControlParts, call: ControlCall): object {
+  const type = typeOf(parts, call);
+  const { body } = call;
+  if (!isPlainObject(body)) throw new ControlError(400, 'the change must be a JSON object');
+  const rows = matchingRows(parts, call, type);
+  parts.org.store.transaction(() => {
+    for (const row of rows) updateRow(parts.org, type, row, body, { raw: true });
+  });
+  return { updated: rows.length };
+}
+
+/** Takes records out of the recycle bin, which the REST API of an org cannot do. */
+function undeleteRecords(parts: ControlParts, call: ControlCall): object {
+  const type = typeOf(parts, call);
+  const inBin = [...parts.org.store.table(type).deleted.values()].filter((row) => row !== undefined);
+  const rows = inBin.filter((row) => hasValues(row, call));
+  parts.org.store.transaction(() => {
+    for (const row of rows) undeleteRow(parts.org, type, row);
+  });
+  return { undeleted: rows.length };
+}
+
 function deleteRecords(parts: ControlParts, call: ControlCall): object {
   const type = typeOf(parts, call);
   const rows = matchingRows(parts, call, type);
@@ -88,6 +111,8 @@ const HANDLERS: Handlers<ControlParts> = {
   'GET counters': (parts) => ({ ...parts.activity.view(), tokens: parts.sessions.count() }),
   'GET records/*': listRecords,
   'POST records/*': insertRecords,
+  'PATCH records/*': updateRecords,
+  'POST records/*/undelete': undeleteRecords,
   'DELETE records/*': deleteRecords,
 };
 

@@ -18,7 +18,7 @@ export type FaultEffect =
   | { kind: 'partError'; status?: number; errorCode: string; message: string }
   | { kind: 'lockRow' }
   | { kind: 'tokenError'; error: string; description: string }
-  | { kind: 'lateAnswer'; ms: number }
+  | { kind: 'lateAnswer' | 'lateCommit'; ms: number }
   | { kind: 'hold'; stage?: 'before' | 'after' }
   | { kind: 'loseAnswer' | 'hang' | 'reset' | 'dailyLimit' | 'concurrentLimit' | 'down' };
 
@@ -40,6 +40,7 @@ const EFFECTS: Record<FaultKind, Members> = {
   lockRow: {},
   tokenError: { error: TEXT, description: TEXT },
   lateAnswer: { ms: NUMBER },
+  lateCommit: { ms: NUMBER },
   hold: { stage: { type: 'stage', optional: true } },
   loseAnswer: {},
   hang: {},

@@ -38,7 +38,7 @@ function compositeOperation(method: string, path: string[]): Operation {
 function queryOperation(path: string[], query: URLSearchParams): Operation {
   if (path[1] !== undefined) return { name: 'queryMore' };
   const object = /\bfrom\s+(\w+)/i.exec(query.get('q') ?? '')?.[1];
-  return { name: 'query', ...(object === undefined ? {} : { object }) };
+  return { name: path[0] === 'queryAll' ? 'queryAll' : 'query', ...(object === undefined ? {} : { object }) };
 }
 
 /** The operation of a data API call, from its method (after `_HttpMethod`) and its path after the version. */

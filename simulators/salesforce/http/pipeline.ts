@@ -51,6 +51,7 @@ type Work = () => Promise<HttpAnswer>;
 const EDGE: ReadonlySet<FaultKind> = new Set(['down', 'hang', 'reset']);
 /** Faults that stand in the place of the call or around it. */
 const AROUND: ReadonlySet<FaultKind> = new Set(['error', 'hold', 'loseAnswer', 'lateAnswer']);
+const LATE: ReadonlySet<FaultKind> = new Set(['lateCommit']);
 const TOKEN_AROUND: ReadonlySet<FaultKind> = new Set([...AROUND, 'tokenError']);
 const DATA_AROUND: ReadonlySet<FaultKind> = new Set([...AROUND, 'dailyLimit', 'concurrentLimit']);
 
@@ -139,6 +140,17 @@ function holdStage(effect: FaultEffect): 'before' | 'after' | undefined {
   return effect.kind === 'hold' ? (effect.stage ?? 'after') : undefined;
 }
 
+/** Gives what the work writes stamps from before, where such a fault is armed. */
+function committedLate({ api, faults }: PipelineParts, subject: FaultSubject, work: () => ApiAnswer) {
+  const effect = faults.strike(subject, LATE)?.effect;
+  api.org.lateMs = effect?.kind === 'lateCommit' ? effect.ms : 0;
+  try {
+    return work();
+  } finally {
+    api.org.lateMs = 0;
+  }
+}
+
 /** Takes a call through the armed faults, the token check and the limits to its work. */
 export function createPipeline(parts: PipelineParts): Pipeline {
   const { faults, settings, closing } = parts;
@@ -169,7 +181,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (parts.gate.runningSince(LONG_RUNNING_MS) > MAX_LONG_RUNNING) throw concurrentLimitError();
       const apiCall = toApiCall(call);
       parts.charge(chargeOf(apiCall));
-      const wrap = (work: () => ApiAnswer): ApiAnswer => faults.during(subject, work);
+      const wrap = (work: () => ApiAnswer): ApiAnswer =>
+        faults.during(subject, () => committedLate(parts, subject, work));
       return await runAround(struck, () => runDataCall(parts.api, apiCall, wrap).catch(asAnswer));
     } catch (error) {
       return asAnswer(error);

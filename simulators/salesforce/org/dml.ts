@@ -113,24 +113,38 @@ function fieldOf(type: ObjectType, name: string): Field {
 }
 
 /** Changes the given fields of a record and stamps it. */
-export function updateRow(org: Org, type: ObjectType, row: Row, body: Body, key?: Field): Row {
+export function updateRow(
+  org: Org,
+  type: ObjectType,
+  row: Row,
+  body: Body,
+  more: { key?: Field; raw?: boolean } = {},
+): Row {
   refuseReadOnlyObject(type);
-  const changes = interpretBody(org, type, body, { mode: 'update', ...(key === undefined ? {} : { key }) });
+  const changes = interpretBody(org, type, body, { mode: 'update', ...more });
   const now = org.now();
   const draft: Draft = { ...row, LastModifiedDate: now, SystemModstamp: now, LastModifiedById: org.user.id };
   assign(draft, changes);
   return org.store.transaction(() => save(org, type, row, draft));
 }
 
-/** Deletes a record and empties every lookup to it (delete constraint SetNull, the only one simulated). */
+/** Puts a record into the recycle bin and empties every lookup to it (delete constraint SetNull, the only one simulated). */
 export function deleteRow(org: Org, type: ObjectType, row: Row): void {
   refuseReadOnlyObject(type);
   const refusal = org.guard(type, row);
   if (refusal !== undefined) throw refusal;
   org.store.transaction(() => {
-    org.store.write(type, row, undefined);
+    const now = org.now();
+    org.store.write(type, row, { ...row, IsDeleted: true, LastModifiedDate: now, SystemModstamp: now });
     for (const child of org.schema.objects) clearLookups(org, child, type, row.Id);
   });
+}
+
+/** Takes a record out of the recycle bin; lookups to it stay empty. */
+export function undeleteRow(org: Org, type: ObjectType, dead: Row): void {
+  const now = org.now();
+  const draft: Draft = { ...dead, IsDeleted: false, LastModifiedDate: now, SystemModstamp: now };
+  org.store.transaction(() => save(org, type, dead, draft));
 }
 
 function clearLookups(org: Org, child: ObjectType, type: ObjectType, id: string): void {

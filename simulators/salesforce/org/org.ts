@@ -20,8 +20,10 @@ export interface Org {
   user: OrgUser;
   schema: Schema;
   store: Store;
-  /** The present second in the API's own format. */
+  /** The present second in the API's own format; earlier by `lateMs`. */
   now(): string;
+  /** What is written now belongs to a transaction that began so long ago, and becomes visible only now. */
+  lateMs: number;
   nextId(type: ObjectType): string;
   nextAutoNumber(type: ObjectType, field: Field): string;
   /** Asked before each record is written, so that single records of a batch can be made to fail. */
@@ -152,7 +154,8 @@ export function createOrg(options: OrgOptions): Org {
     user: { id: USER_ID, username: options.username, name: options.userName },
     schema: options.schema,
     store,
-    now: () => toTimestamp(new Date()),
+    now: () => toTimestamp(new Date(Date.now() - org.lateMs)),
+    lateMs: 0,
     nextId: (type) => makeId(type.keyPrefix, counters.next(type.name)),
     nextAutoNumber: (type, field) =>
       formatAutoNumber(field.autoNumberFormat ?? '', counters.next(`${type.name}.${field.name}`)),

@@ -2,7 +2,7 @@ import type { Field, ObjectType, Row, Schema, Value } from './schema.ts';
 import { foldFor } from './schema.ts';
 import { createTimeline, type Timeline } from './timeline.ts';
 
-/** `[object, row]` for a record written, `[object, id]` for one deleted. */
+/** `[object, row]` for a record written, also into the recycle bin, `[object, id]` for one that is gone from there too. */
 export type JournalEntry = [object: string, change: Row | string];
 
 /** Where equal values of one field are found without a scan. */
@@ -17,7 +17,8 @@ export interface Table {
   rows: Map<string, Row>;
   indexes: Map<string, Index>;
   timeline: Timeline;
-  deleted: Set<string>;
+  /** By id: the record as it lies in the recycle bin, undefined where it is gone from there. */
+  deleted: Map<string, Row | undefined>;
 }
 
 export interface Change {
@@ -31,7 +32,7 @@ export interface Store {
   get(type: ObjectType, id15: string): Row | undefined;
   /** Rows whose indexed field (id, external id, unique or lookup) has this value, in the field's own case rule. */
   find(type: ObjectType, field: Field, value: Value): Row[];
-  /** Replaces `before` by `after`; either may be absent. Inside a transaction only. */
+  /** Replaces `before` by `after`; either may be absent, or be in the recycle bin. Inside a transaction only. */
   write(type: ObjectType, before: Row | undefined, after: Row | undefined): void;
   /** Runs `work` to the end or not at all; nested calls join the outer transaction. */
   transaction<T>(work: () => T): T;
@@ -60,7 +61,7 @@ function createTable(type: ObjectType): Table {
     rows: new Map(),
     indexes: new Map(indexed.map((field) => [field.name, { field, fold: foldFor(field), rows: new Map() }])),
     timeline: createTimeline(key),
-    deleted: new Set(),
+    deleted: new Map(),
   };
 }
 
@@ -82,18 +83,26 @@ function indexRemove(index: Index, row: Row): void {
   if (rows?.size === 0) index.rows.delete(folded);
 }
 
+/** Records in the recycle bin have IsDeleted, and no place in indexes and order. */
+function isLive(row: Row | undefined): row is Row {
+  return row !== undefined && row['IsDeleted'] !== true;
+}
+
 function apply({ table, before, after }: Change): void {
+  const id15 = (after ?? before)?.Id.slice(0, 15) ?? '';
+  const from = isLive(before) ? before : undefined;
+  const to = isLive(after) ? after : undefined;
   for (const index of table.indexes.values()) {
-    if (before !== undefined) indexRemove(index, before);
-    if (after !== undefined) indexAdd(index, after);
+    if (from !== undefined) indexRemove(index, from);
+    if (to !== undefined) indexAdd(index, to);
   }
-  table.timeline.replace(before, after);
-  if (after !== undefined) {
-    table.rows.set(after.Id.slice(0, 15), after);
-    table.deleted.delete(after.Id.slice(0, 15));
-  } else if (before !== undefined) {
-    table.rows.delete(before.Id.slice(0, 15));
-    table.deleted.add(before.Id.slice(0, 15));
+  table.timeline.replace(from, to);
+  if (to === undefined) {
+    table.rows.delete(id15);
+    table.deleted.set(id15, after);
+  } else {
+    table.rows.set(id15, to);
+    table.deleted.delete(id15);
   }
 }
 
@@ -110,7 +119,7 @@ function toEntry({ table, before, after }: Change): JournalEntry {
 function* allEntries(tables: Iterable<Table>): Iterable<JournalEntry> {
   for (const table of tables) {
     for (const row of table.rows.values()) yield [table.type.name, row];
-    for (const id of table.deleted) yield [table.type.name, id];
+    for (const [id, row] of table.deleted) yield [table.type.name, row ?? id];
   }
 }
 
@@ -169,10 +178,10 @@ export function createStore(schema: Schema, commit: (entries: JournalEntry[]) =>
       // An object that left the package takes its records with it.
       if (table === undefined) return;
       const id15 = (typeof change === 'string' ? change : change.Id).slice(0, 15);
-      const before = table.rows.get(id15);
+      const before = table.rows.get(id15) ?? table.deleted.get(id15);
       if (typeof change !== 'string') apply({ table, before, after: change });
       else if (before !== undefined) apply({ table, before, after: undefined });
-      else table.deleted.add(id15);
+      else table.deleted.set(id15, undefined);
     },
     clear: () => {
       for (const [name, table] of tables) tables.set(name, createTable(table.type));

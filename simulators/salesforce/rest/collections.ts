@@ -155,7 +155,7 @@ function upsertItem(
     const message = `${key.name}: more than one record found for external id field: [${ids}]`;
     throw new ApiError(400, 'DUPLICATE_EXTERNAL_ID', message, [key.name]);
   }
-  return { id: updateRow(context.org, type, row, rest, key).Id, created: false };
+  return { id: updateRow(context.org, type, row, rest, { key }).Id, created: false };
 }
 
 function foldedKey(record: Body, key: Field): unknown {

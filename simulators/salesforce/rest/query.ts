@@ -65,7 +65,7 @@ function firstPage(context: ApiContext, call: ApiCall): ApiAnswer {
   const soql = call.query.get('q');
   if (soql === null || soql.trim() === '') throw malformedQuery('A query string has to be specified');
   const query = parseSoql(soql);
-  const result = runQuery(context.org, query);
+  const result = runQuery(context.org, query, call.path[0] === 'queryAll');
   if (query.count) return { status: 200, body: { totalSize: result.rows.length, done: true, records: [] } };
   return page(context, call, result, 0);
 }
@@ -77,7 +77,7 @@ function nextPage(context: ApiContext, call: ApiCall, name: string): ApiAnswer {
   return page(context, call, result, Number(start), locator);
 }
 
-/** `/query?q=…` and `/query/<locator>`; `/queryAll` is the same, as deleted records are not kept. */
+/** `/query?q=…` and `/query/<locator>`; `/queryAll` finds what is in the recycle bin too. */
 export function handleQuery(context: ApiContext, call: ApiCall): ApiAnswer {
   const [, locator] = call.path;
   const read = (): ApiAnswer =>

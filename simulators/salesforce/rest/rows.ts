@@ -59,7 +59,7 @@ function severalMatches(call: ApiCall, type: ObjectType, rows: Row[]): ApiAnswer
 }
 
 function updateMatch(context: ApiContext, call: ApiCall, type: ObjectType, row: Row, key: Field): ApiAnswer {
-  updateRow(context.org, type, row, bodyObject(call), key);
+  updateRow(context.org, type, row, bodyObject(call), { key });
   if (versionNumber(call) < UPSERT_BODY_VERSION) return { status: 204 };
   return { status: 200, body: { id: row.Id, success: true, errors: [], created: false } };
 }

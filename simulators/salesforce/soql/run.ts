@@ -110,13 +110,15 @@ function selectRows(
   filter: Filter | undefined,
   sortings: Sorting[],
   maximum: number,
+  withDeleted: boolean,
 ): Row[] {
-  const { rows, timeline } = org.store.table(type);
+  const { rows, timeline, deleted } = org.store.table(type);
+  const dead = withDeleted ? [...deleted.values()].filter((row) => row !== undefined) : [];
   const indexed = candidates(org, type, filter);
-  if (indexed === undefined && followsTimeline(timeline, sortings)) {
+  if (indexed === undefined && dead.length === 0 && followsTimeline(timeline, sortings)) {
     return walkTimeline(timeline, filter, sortings[0]?.descending === true, maximum);
   }
-  const all = indexed ?? [...rows.values()];
+  const all = [...(indexed ?? rows.values()), ...dead];
   const matching = filter === undefined ? all : all.filter(filter.accepts);
   return sortings.length === 0 ? matching : matching.sort(comparator(sortings));
 }
@@ -133,10 +135,10 @@ function pageLimits(query: ParsedQuery): { offset: number; maximum: number } {
 }
 
 /**
- * Runs a query over the records as they are now.
+ * Runs a query over the records as they are now; with `withDeleted` also over those in the recycle bin.
  * @throws ApiError INVALID_TYPE, INVALID_FIELD, NUMBER_OUTSIDE_VALID_RANGE or INVALID_QUERY_FILTER_OPERATOR.
  */
-export function runQuery(org: Org, query: ParsedQuery): QueryResult {
+export function runQuery(org: Org, query: ParsedQuery, withDeleted = false): QueryResult {
   const type = org.schema.find(query.object);
   if (type === undefined) {
     const message = `sObject type '${query.object}' is not supported. If you are attempting to use a custom object, be sure to append the '__c' after the entity name. Please reference your WSDL or the describe call for the appropriate names.`;
@@ -146,6 +148,6 @@ export function runQuery(org: Org, query: ParsedQuery): QueryResult {
   const filter = compileFilter(org, type, query);
   const sortings = resolveSorting(org, type, query);
   const { offset, maximum } = pageLimits(query);
-  const rows = selectRows(org, type, filter, sortings, maximum);
+  const rows = selectRows(org, type, filter, sortings, maximum, withDeleted);
   return { type, columns, rows: rows.slice(offset, maximum) };
 }

@@ -125,6 +125,43 @@ describe('jsforce', () => {
     );
   });
 
+  it('sees deleted records with queryAll, and late ones behind their stamp', async () => {
+    const created = loose(await quotes().create([quote('a'), quote('b')]));
+    await quotes().destroy(created[0].id);
+    const soql = 'SELECT External_Id__c, IsDeleted, SystemModstamp FROM Quote__c ORDER BY External_Id__c';
+    const read = async (scanAll: boolean) =>
+      loose(await connection.query(soql, { scanAll })).records.map((row: Parsed) => [
+        row.External_Id__c,
+        row.IsDeleted,
+      ]);
+    assert.deepEqual(await read(false), [['b', false]]);
+    const both = [
+      ['a', true],
+      ['b', false],
+    ];
+    assert.deepEqual(await read(true), both);
+    // One Composite call may hold several.
+    const url = `${DATA}/queryAll?q=${encodeURIComponent(soql)}`;
+    const parts = ['one', 'two'].map((referenceId) => ({ method: 'GET', url, referenceId }));
+    const composite = await connection.requestPost<Parsed>(`${DATA}/composite`, { compositeRequest: parts });
+    assert.deepEqual(
+      composite.compositeResponse.map(({ body }: Parsed) => body.totalSize),
+      [2, 2],
+    );
+
+    await org.control('POST', '/records/Quote__c/undelete?External_Id__c=a');
+    assert.deepEqual(await read(false), [['a', false], both[1]]);
+    const before = '2026-01-02T03:04:05.000+0000';
+    await org.control('PATCH', '/records/Quote__c?External_Id__c=a', { SystemModstamp: before });
+    const late = { match: { operation: 'update' }, effect: { kind: 'lateCommit', ms: 3_600_000 } };
+    await org.control('POST', '/faults', late);
+    const now = Date.now();
+    await quotes().update({ Id: created[1].id, Name__c: 'late' });
+    const stamps = loose(await connection.query(soql)).records.map((row: Parsed) => row.SystemModstamp);
+    assert.equal(stamps[0], before);
+    assert.ok(Date.parse(stamps[1]) <= now - 3_599_000);
+  });
+
   it('queries page by page, by hand and by itself', async () => {
     await org.control(
       'POST',
