@@ -21,12 +21,14 @@ import type {
   Booking,
   BookingChange,
   Consumer,
+  GetTableAvailabilityQuery,
   Handoff,
   HandoffConfirmation,
   Health,
   ListBookingsQuery,
   ListMembersQuery,
   ListQuotesQuery,
+  ListReservationsQuery,
   Member,
   NewBooking,
   NewQuote,
@@ -34,6 +36,7 @@ import type {
   Quote,
   QuoteChange,
   Reservation,
+  TableAvailability,
 } from './types.ts';
 
 export interface HandOffOptions extends WriteOptions {
@@ -92,6 +95,11 @@ export class HandoffClient {
       this.#write('POST', '/v1/reservations', body, options),
     retrieve: (id: string, options?: ReadOptions): Promise<Reservation> =>
       this.#get(`/v1/reservations/${part(id)}`, options),
+    list: (query?: ListReservationsQuery, options?: ReadOptions): List<Reservation> =>
+      this.#list('/v1/reservations', query, options),
+    /** Whether a table is free; nothing is held. */
+    availability: (query: GetTableAvailabilityQuery, options?: ReadOptions): Promise<TableAvailability> =>
+      this.#get('/v1/reservations/availability', options, query),
     cancel: (id: string, options?: WriteOptions): Promise<void> =>
       this.#write('DELETE', `/v1/reservations/${part(id)}`, undefined, options),
   };
@@ -181,8 +189,8 @@ export class HandoffClient {
     };
   }
 
-  #get<Answer>(path: string, { signal }: ReadOptions = {}): Promise<Answer> {
-    return this.#transport.send({ method: 'GET', path, signal });
+  #get<Answer>(path: string, { signal }: ReadOptions = {}, query?: Query): Promise<Answer> {
+    return this.#transport.send({ method: 'GET', path, query, signal });
   }
 
   #write<Answer>(

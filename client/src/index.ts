@@ -9,12 +9,14 @@ export type {
   BookingChange,
   Consumer,
   Fault,
+  GetTableAvailabilityQuery,
   Handoff,
   HandoffConfirmation,
   Health,
   ListBookingsQuery,
   ListMembersQuery,
   ListQuotesQuery,
+  ListReservationsQuery,
   Member,
   NewBooking,
   NewQuote,
@@ -23,5 +25,6 @@ export type {
   Quote,
   QuoteChange,
   Reservation,
+  TableAvailability,
 } from './types.ts';
 export { unwrapWebhook, type WebhookHeaders, WebhookVerificationError } from './webhook.ts';

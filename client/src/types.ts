@@ -441,6 +441,15 @@ export interface Reservation {
   erased_at?: string | undefined;
 }
 
+/** A page of reservations. */
+export interface ReservationPage {
+  data: Reservation[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
 /** The new pair, and until when the old one is valid. */
 export interface Rotation {
   /** Id of the consumer. */
@@ -454,6 +463,14 @@ export interface Rotation {
     apiKey: string;
     expiresAt: string;
   } | null;
+}
+
+/** Whether a table is free. */
+export interface TableAvailability {
+  /** Whether the table is free now. */
+  available: boolean;
+  /** Times within an hour and a half at which such a table is free, the nearest first. Empty where it is available itself. */
+  alternatives: string[];
 }
 
 export interface WebhookReceipt {
@@ -497,6 +514,32 @@ export interface ListBookingsQuery {
   member_id?: string | undefined;
   /** `created` at first, then whatever the CRM says. */
   status?: string | undefined;
+}
+
+/** List reservations: what can be asked for. */
+export interface ListReservationsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** Where it stands. */
+  status?: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | undefined;
+  /** External ID of the member. */
+  member_id?: string | undefined;
+  /** The trip it belongs to. */
+  trip_id?: string | undefined;
+}
+
+/** Ask whether a table is free: what can be asked for. */
+export interface GetTableAvailabilityQuery {
+  /** The restaurant, as the partner calls it. */
+  merchant_id: string;
+  /** What is booked there. */
+  service_id: string;
+  /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
+  start_at: string;
+  /** How many guests. */
+  party_size: number;
 }
 
 /** List consumers: what can be asked for. */

@@ -47,7 +47,7 @@ export function allRoutes(services: Services): Route[] {
     readRoute({ ...members, records: services.members }, 'externalId'),
     ...recordRoutes(quotes, cursors),
     ...recordRoutes(bookings, cursors),
-    ...(reservations === null ? [] : reservationRoutes(reservations, records)),
+    ...(reservations === null ? [] : reservationRoutes(reservations, records, cursors)),
     memberWebhookRoute(services.webhooks),
     ...consumerRoutes(services, cursors),
     listAuthAttemptsRoute(audit, cursors),

@@ -73,7 +73,7 @@ const maxHeaderSize = 16_384;
 
 const wholeNumber = /^(0|[1-9]\d{0,8})$/;
 /** Query parameters that are numbers. Text that is no plain whole number stays text, and its schema refuses it. */
-const numbers = ['limit'];
+const numbers = ['limit', 'party_size'];
 
 /** The HTTP server: all routes, and the same order of checks before each of them. Opens no port. */
 export function createServer(options: ServerOptions): Server {

@@ -72,10 +72,17 @@ export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
   ): Promise<void>;
 }
 
-/** A table as it is asked for; plans of reservations are stored with it. */
-export interface TableOrder {
-  /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
-  memberId: string;
+/** A connector whose parts are tables. */
+export interface TableConnector extends Connector<TableOrder> {
+  /**
+   * Whether a table is free, for each of these slots of one merchant. What the partner never offers is not. Throws
+   * `Problem` where the partner does not say.
+   */
+  areFree(slots: readonly TableSlot[], call: Call): Promise<boolean[]>;
+}
+
+/** A table at a time, whoever wants it. */
+export interface TableSlot {
   merchantId: string;
   serviceId: string;
   /** RFC 3339 UTC with milliseconds, whole seconds. */
@@ -83,6 +90,12 @@ export interface TableOrder {
   /** 1 to 50 guests. */
   partySize: number;
   durationMinutes: number;
+}
+
+/** A table as it is asked for; plans of reservations are stored with it. */
+export interface TableOrder extends TableSlot {
+  /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
+  memberId: string;
   guest: TableGuest;
   /** Shown to the restaurant. */
   note?: string;

@@ -17,6 +17,16 @@ export interface NewPlan {
   owed: Owed;
 }
 
+/** Which reservations are wanted. */
+export interface PlanQuery {
+  status?: ReservationStatus | undefined;
+  tripId?: string | undefined;
+  memberId?: string | undefined;
+  /** Those after this one, which was the last of the page before. */
+  after?: { createdAt: string; id: string } | undefined;
+  limit: number;
+}
+
 /** How a keyed request ended: what its answer is made from, beside the plan. */
 export type RequestOutcome = 'made' | 'refused' | 'cancelled' | 'not_cancelled';
 
@@ -201,11 +211,19 @@ export class PlansTable {
   }
 
   /** Newest first; refused ones never came to be. */
-  async list(status: ReservationStatus | undefined, limit: number): Promise<Plan[]> {
-    const wanted = status === undefined ? sql`` : sql`and p.status = ${status}`;
+  async list({ status, tripId, memberId, after, limit }: PlanQuery): Promise<Plan[]> {
+    const conditions = [
+      sql`p.state <> 'refused'`,
+      ...(status === undefined ? [] : [sql`p.status = ${status}`]),
+      ...(tripId === undefined ? [] : [sql`p.ordered ->> 'tripId' = ${tripId}`]),
+      ...(memberId === undefined ? [] : [sql`p.ordered #>> '{table,memberId}' = ${memberId}`]),
+      ...(after === undefined
+        ? []
+        : [sql`(p.created_at, p.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`]),
+    ];
     return this.#rows(
-      sql`select ${columns} from reservations p where p.state <> 'refused' ${wanted}
-        order by p.created_at desc, p.id limit ${limit}`,
+      sql`select ${columns} from reservations p where ${sql.join(conditions, sql` and `)}
+        order by p.created_at desc, p.id desc limit ${limit}`,
     );
   }
 

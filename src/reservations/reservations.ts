@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { type Call, startCall } from '../base/call.ts';
 import { startPolling } from '../base/poll.ts';
 import { Problem } from '../base/problem.ts';
+import type { TableConnector } from '../connectors/connector.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { type Claim, type ExecutedAnswer, inProgress } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
+import { type Availability, createAvailability } from './availability.ts';
 import { createDriver } from './driver.ts';
 import type { Plan, ReservationOrder } from './plan.ts';
-import { PlansTable, type RequestOutcome } from './plans-table.ts';
+import { type PlanQuery, PlansTable, type RequestOutcome } from './plans-table.ts';
 import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
 import { type ReservationView, readParts, viewOf } from './view.ts';
@@ -27,6 +29,10 @@ export interface Reservations {
   cancel(id: string, claim: Claim, call: Call): Promise<ExecutedAnswer>;
   /** The reservation, joined with how its parts stand now; undefined where there is none. Throws `store_unavailable`. */
   read(id: string, call: Call): Promise<ReservationView | undefined>;
+  /** Newest first, with their parts as they were known last. Throws `store_unavailable`. */
+  list(query: PlanQuery): Promise<ReservationView[]>;
+  /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
+  availability: Availability;
   /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
   holds(bookingId: string): Promise<boolean>;
   /**
@@ -50,6 +56,7 @@ export interface NewReservation {
 }
 
 export interface ReservationsOptions extends Omit<Systems, 'isOthersTable'> {
+  dining: TableConnector;
   database: Database;
   log: Log;
   metrics: Metrics;
@@ -100,6 +107,8 @@ export function createReservations(options: ReservationsOptions): Reservations {
       if (!plan || plan.state === 'refused') return undefined;
       return viewOf(plan, await readParts(options, plan, call));
     },
+    list: async (query) => (await plans.list(query)).map((plan) => viewOf(plan, knownParts(plan))),
+    availability: createAvailability(dining),
     holds: (bookingId) => plans.holds(bookingId),
     async takeDue() {
       const plan = await plans.takeDue();

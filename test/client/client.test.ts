@@ -157,8 +157,21 @@ describe('the client, against the service', () => {
     const body = newReservation(memberId) as unknown as Parameters<
       HandoffClient['reservations']['create']
     >[0];
+    const { merchant_id, service_id, start_at, party_size } = body.dining;
+    const { available } = await client.reservations.availability({
+      merchant_id,
+      service_id,
+      start_at,
+      party_size,
+    });
+    assert.equal(available, true);
     const { id, status } = await client.reservations.create(body);
     assert.equal(status, 'confirmed');
+    const listed = await client.reservations.list({ trip_id: body.trip_id }).page();
+    assert.deepEqual(
+      listed.data.map((reservation) => reservation.id),
+      [id],
+    );
     await client.reservations.cancel(id);
     assert.equal((await client.reservations.retrieve(id)).status, 'cancelled');
   });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../src/base/problem.ts';
-import type { Connector, ConnectorPart, PartStatus, TableOrder } from '../../src/connectors/connector.ts';
+import type { ConnectorPart, PartStatus, TableConnector } from '../../src/connectors/connector.ts';
 import { member } from '../../src/resources/members.ts';
 import type { FieldValues, RecordRef, Records } from '../../src/resources/records.ts';
 import type { Resource } from '../../src/resources/resource.ts';
@@ -82,8 +82,9 @@ export class MemorySystems {
       }),
   };
 
-  readonly dining: Connector<TableOrder> = {
+  readonly dining: TableConnector = {
     name: 'dining',
+    areFree: async (slots) => slots.map(() => true),
     create: (_order, { token, repeated }) => {
       const refusal = new Problem('partner_rejected', 'The slot is gone.', {
         partnerCause: 'SLOT_UNAVAILABLE',

@@ -5,11 +5,26 @@ import { Problem } from '../../base/problem.ts';
  * calendar has, such as leap seconds anywhere. Throws `invalid_request`, also for years that others cannot take.
  */
 export function readTime(text: string, path: readonly string[]): Date {
-  const time = new Date(text);
-  const year = time.getUTCFullYear();
-  if (year >= 1970 && year <= 9999) return time;
-  const message = 'must be a time between 1970 and 9999';
+  const time = timeOf(text);
+  if (time) return time;
   throw new Problem('invalid_request', `The body's "${path.join('.')}" ${message}.`, {
     errors: [{ pointer: `#/${path.join('/')}`, message }],
   });
+}
+
+/** The same for a parameter of the query. */
+export function readTimeParameter(text: string, parameter: string): Date {
+  const time = timeOf(text);
+  if (time) return time;
+  throw new Problem('invalid_request', `The query is not valid: ${parameter} ${message}.`, {
+    errors: [{ parameter, message }],
+  });
+}
+
+const message = 'must be a time between 1970 and 9999';
+
+function timeOf(text: string): Date | undefined {
+  const time = new Date(text);
+  const year = time.getUTCFullYear();
+  return year >= 1970 && year <= 9999 ? time : undefined;
 }

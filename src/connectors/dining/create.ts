@@ -5,6 +5,7 @@ import type { Log } from '../../observability/log.ts';
 import type { Connector, CreateAttempt, TableOrder } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
 import {
+  availabilityOf,
   availabilityRequest,
   type BookingMessage,
   type BookingReply,
@@ -13,7 +14,6 @@ import {
   isLike,
   partStatus,
   readReply,
-  saysUnavailable,
   toPart,
 } from './messages.ts';
 import { PartnerFailure, problemOfPartnerFailure } from './partner-failure.ts';
@@ -76,12 +76,12 @@ export function createCreate(parts: Parts): Create {
  */
 async function checkAvailability(server: BookingServer, order: TableOrder, call: Call): Promise<void> {
   const answer = await server
-    .sendWithRetries(methods.availability, availabilityRequest(order), call)
+    .sendWithRetries(methods.availability, availabilityRequest([order]), call)
     .catch((error: unknown) => {
       if (error instanceof PartnerFailure) return undefined;
       throw error;
     });
-  if (answer && saysUnavailable(answer.body, order)) throw refusal('SLOT_UNAVAILABLE');
+  if (answer && availabilityOf(answer.body, order) === false) throw refusal('SLOT_UNAVAILABLE');
 }
 
 /** Sends the order. A status 400 is a refusal of the order as such. Throws `PartnerFailure`. */

@@ -4,7 +4,8 @@ import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { SecretsManager } from '../../secrets/secrets-manager.ts';
 import type { DiningSettings } from '../../settings/table.ts';
-import type { Connector, TableOrder } from '../connector.ts';
+import type { Connector, TableConnector, TableOrder } from '../connector.ts';
+import { createAreFree } from './availability.ts';
 import { createBookingServer, methods, partner } from './booking-server.ts';
 import { createCancel } from './cancel.ts';
 import { createCreate } from './create.ts';
@@ -22,6 +23,8 @@ export interface DiningOptions extends DiningSettings {
   opened: AsyncDisposableStack;
 }
 
+type DiningConnector = Connector<TableOrder, DiningPart> & TableConnector;
+
 /** Longest time that any call takes, for the connections; each call has its own limit. */
 const longestCallMs = 8000;
 
@@ -30,7 +33,7 @@ const longestCallMs = 8000;
  * reservation backs off by itself, health shows an unavailable partner, and a breaker would block the very call that
  * resolves an unknown outcome.
  */
-export function createDiningConnector(options: DiningOptions): Connector<TableOrder, DiningPart> {
+export function createDiningConnector(options: DiningOptions): DiningConnector {
   const { log, opened, secrets } = options;
   const http = createHttp(longestCallMs);
   opened.defer(() => http.close());
@@ -51,6 +54,7 @@ export function createDiningConnector(options: DiningOptions): Connector<TableOr
     create: createCreate({ server, log }),
     retrieve: createRetrieve(server),
     cancel: createCancel({ server, log }),
+    areFree: createAreFree(server),
     checkHealth: () => health.check(),
   };
 }

@@ -1,4 +1,4 @@
-import type { ConnectorPart, PartStatus, TableOrder } from '../connector.ts';
+import type { ConnectorPart, PartStatus, TableOrder, TableSlot } from '../connector.ts';
 
 /*
  * The messages of the Actions Center "Booking server API v3", by its public interface definition `api_v3.proto` and
@@ -31,17 +31,17 @@ export function createRequest(order: TableOrder, token: string): string {
   });
 }
 
-/** Body of BatchAvailabilityLookup for the one slot of the order. */
-export function availabilityRequest(order: TableOrder): string {
-  return JSON.stringify({ merchant_id: order.merchantId, slot_time: [slotTime(order)] });
+/** Body of BatchAvailabilityLookup for slots of one merchant. */
+export function availabilityRequest(slots: readonly TableSlot[]): string {
+  return JSON.stringify({ merchant_id: slots[0]?.merchantId, slot_time: slots.map(slotTime) });
 }
 
-function slotTime(order: TableOrder): object {
+function slotTime(slot: TableSlot): object {
   return {
-    service_id: order.serviceId,
-    start_sec: String(startSec(order)),
-    duration_sec: String(durationSec(order)),
-    resource_ids: { party_size: order.partySize },
+    service_id: slot.serviceId,
+    start_sec: String(startSec(slot)),
+    duration_sec: String(durationSec(slot)),
+    resource_ids: { party_size: slot.partySize },
   };
 }
 
@@ -58,26 +58,26 @@ export function listRequest(memberId: string): string {
   return JSON.stringify({ user_id: memberId });
 }
 
-function startSec({ startAt }: TableOrder): number {
+function startSec({ startAt }: TableSlot): number {
   return Math.floor(Date.parse(startAt) / 1000);
 }
 
-function durationSec({ durationMinutes }: TableOrder): number {
+function durationSec({ durationMinutes }: TableSlot): number {
   return durationMinutes * 60;
 }
 
-/** Whether the partner reports the slot as gone; false where unclear. Entries are matched by the slot that they echo. */
-export function saysUnavailable(answer: unknown, order: TableOrder): boolean {
+/** Whether the partner reports the slot as free; undefined where unclear. Entries are matched by the slot that they echo. */
+export function availabilityOf(answer: unknown, slot: TableSlot): boolean | undefined {
   const entries = listOf(answer, 'slot_time_availability').filter((entry) => {
     const time = fieldOf(entry, 'slot_time');
     return (
-      integer(time, 'start_sec') === startSec(order) &&
-      isEqualOrAbsent(text(time, 'service_id'), order.serviceId) &&
-      isEqualOrAbsent(integer(time, 'duration_sec'), durationSec(order)) &&
-      isEqualOrAbsent(integer(fieldOf(time, 'resource_ids'), 'party_size'), order.partySize)
+      integer(time, 'start_sec') === startSec(slot) &&
+      isEqualOrAbsent(text(time, 'service_id'), slot.serviceId) &&
+      isEqualOrAbsent(integer(time, 'duration_sec'), durationSec(slot)) &&
+      isEqualOrAbsent(integer(fieldOf(time, 'resource_ids'), 'party_size'), slot.partySize)
     );
   });
-  return entries.length > 0 && entries.every((entry) => fieldOf(entry, 'available') !== true);
+  return entries.length === 0 ? undefined : entries.some((entry) => fieldOf(entry, 'available') === true);
 }
 
 /** The answer to CreateBooking and UpdateBooking; where there are a failure and a booking, the failure counts. */

@@ -8,25 +8,16 @@ import { readDetails } from '../../../resources/field-values.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
 import type { Records } from '../../../resources/records.ts';
 import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
+import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { patterns } from '../../pipeline/formats.ts';
 import { readTime } from '../../pipeline/read-time.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { crmProblems, tagHeader } from '../records/context.ts';
-import { idParams, reservationSchema, tableFields, viewAnswer } from './schemas.ts';
+import { availabilityRoute, listRoute } from './list.ts';
+import { defaultMinutes, idParams, line, reservationSchema, tableFields, viewAnswer } from './schemas.ts';
 
 const { fields } = booking;
-const defaultMinutes = 90;
-const line = (maxLength: number, description: string, example: string) =>
-  Type.String({
-    minLength: 1,
-    maxLength,
-    pattern: patterns.notBlank.source,
-    format: 'text',
-    description,
-    examples: [example],
-  });
 const name = (description: string, example: string) => line(40, description, example);
-const identifier = (description: string, example: string) => line(255, description, example);
 
 const requestBody = Type.Object(
   {
@@ -35,8 +26,8 @@ const requestBody = Type.Object(
     name: fields.name.schema,
     dining: Type.Object(
       {
-        merchant_id: identifier('The restaurant, as the partner calls it.', 'casa-olivo-7'),
-        service_id: identifier('What is booked there.', 'table'),
+        merchant_id: tableFields.merchantId,
+        service_id: tableFields.serviceId,
         start_at: tableFields.startAt,
         party_size: tableFields.partySize,
         duration_minutes: Type.Optional(
@@ -82,8 +73,18 @@ const all = { path: '/v1/reservations', tag: 'reservations' } as const;
 const one = { ...all, path: `${all.path}/:id` } as const;
 
 /** The operations on reservations, in the order of the documentation. */
-export function reservationRoutes(reservations: Reservations, records: Records): Route[] {
-  return [createRoute(reservations, records), readRoute(reservations), cancelRoute(reservations)];
+export function reservationRoutes(
+  reservations: Reservations,
+  records: Records,
+  cursors: CursorCodec,
+): Route[] {
+  return [
+    listRoute(reservations, cursors),
+    availabilityRoute(reservations),
+    createRoute(reservations, records),
+    readRoute(reservations),
+    cancelRoute(reservations),
+  ];
 }
 
 /** Books a table and notes it in the CRM, or does neither. */

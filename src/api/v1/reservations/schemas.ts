@@ -19,8 +19,24 @@ const reservationId = uuidSchema(
 
 export const idParams = Type.Object({ id: reservationId }, { additionalProperties: false });
 
+/** How long a table is kept where the order does not say. */
+export const defaultMinutes = 90;
+
+/** One line of text. */
+export const line = (maxLength: number, description: string, sample: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: patterns.notBlank.source,
+    format: 'text',
+    description,
+    examples: [sample],
+  });
+
 /** The table, as it is ordered and as it is shown. */
 export const tableFields = {
+  merchantId: line(255, 'The restaurant, as the partner calls it.', 'casa-olivo-7'),
+  serviceId: line(255, 'What is booked there.', 'table'),
   startAt: Type.String({
     format: 'date-time',
     // The partner counts in whole seconds.
