@@ -30,6 +30,7 @@ export interface RequiredPermission {
  */
 export type Permission =
   | RequiredPermission
+  | { anyCredentials: true }
   | { anyOf: RequiredPermission[]; byBody: (body: unknown) => RequiredPermission }
   | { none: string };
 

@@ -8,7 +8,9 @@ export const attemptResults = [
   'wrong_secret',
   'expired',
   'revoked',
+  'disabled',
   'certificate',
+  'address',
   'permission_denied',
 ] as const;
 

@@ -120,6 +120,14 @@ export const problems = {
       facts: { required: { resource: 'bookings', action: 'write' } },
     },
   },
+  address_not_allowed: {
+    status: 403,
+    title: 'Not from this address',
+    meaning:
+      'The credentials are valid, but not from the address that the request came from. Nothing was changed.',
+    advice: 'Send it from an address that the consumer may use, or ask the operator to allow this one.',
+    example: { detail: 'These credentials cannot be used from this address.' },
+  },
   not_found: {
     status: 404,
     title: 'There is nothing here',

@@ -1,29 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../base/problem.ts';
 import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
-import { type Consumer, normaliseFingerprints } from './consumer.ts';
+import { type Authority, checkAuthority, checkRevocation } from './authority.ts';
+import { requireWithin } from './ceiling.ts';
+import type { Consumer } from './consumer.ts';
+import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import {
   activeCredential,
   type ConsumerStore,
   type CreatedConsumer,
   type NewConsumer,
+  type VersionedConsumer,
 } from './consumer-store.ts';
 import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
-import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
+import { checkPermissions } from './permissions.ts';
 import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 
 /** How often a change is tried again after another process was faster. */
 const maxTries = 50;
 const longestPauseMs = 50;
-
-export interface ConsumerChange {
-  name?: string;
-  permissions?: readonly RequestedPermission[];
-  certificateFingerprints?: readonly string[];
-}
 
 /** What a rotation made; the secret exists here only. */
 export interface Rotation extends CredentialPair {
@@ -33,23 +31,22 @@ export interface Rotation extends CredentialPair {
   previous: { apiKey: string; expiresAt: string } | null;
 }
 
-/** Checks the record just before it is changed; throws what forbids the change. */
-export type Precondition = (consumer: Consumer) => void;
-
 /**
  * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, applied by this
  * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
- * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time.
+ * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time. With an
+ * authority also `permission_denied` for what exceeds the caller's permissions, and `conflict` for what would leave no
+ * administrator.
  */
 export interface ConsumerAdministration {
-  create(wanted: NewConsumer): Promise<CreatedConsumer>;
+  create(wanted: NewConsumer, authority?: Authority): Promise<CreatedConsumer>;
   /** As the secrets manager has it; as it is loaded while that is unavailable. */
   find(id: string): Promise<Consumer>;
-  change(id: string, change: ConsumerChange, precondition?: Precondition): Promise<Consumer>;
+  change(id: string, change: ConsumerChange, authority?: Authority): Promise<Consumer>;
   /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
-  rotate(id: string, graceWindowHours?: number): Promise<Rotation>;
+  rotate(id: string, graceWindowHours?: number, authority?: Authority): Promise<Rotation>;
   /** Deletes the consumer: its credentials are refused from now on. */
-  revoke(id: string, precondition?: Precondition): Promise<void>;
+  revoke(id: string, authority?: Authority): Promise<void>;
 }
 
 export interface AdministrationOptions {
@@ -67,10 +64,15 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
   const { store, directory, keys, announce, clock } = options;
 
   /** Reads, changes and writes, again where another process wrote in between. */
-  async function update(id: string, change: (consumer: Consumer) => Consumer): Promise<Consumer> {
+  async function update(
+    id: string,
+    change: (consumer: Consumer) => Consumer,
+    authority?: Authority,
+  ): Promise<Consumer> {
     const saved = await retryOnConflict(async () => {
-      const { consumer, version } = (await findIn(store, id)) ?? consumerNotFound();
+      const { consumer, version } = await findIn(store, id);
       const changed = change(consumer);
+      if (authority) await checkAuthority(authority, consumer, changed, options);
       return { consumer: changed, version: await writing(() => store.save(changed, version)) };
     });
     directory.put(saved.consumer, saved.version);
@@ -79,45 +81,39 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
   }
 
   return {
-    create: async (wanted) => {
+    create: async (wanted, authority) => {
+      if (authority) requireWithin(authority.caller, checkPermissions(wanted.permissions));
       const created = await writing(() => store.create(wanted));
       directory.put(created.consumer, created.version);
       await announce(created.consumer.id);
       return created;
     },
-    find: async (id) => {
-      const found = await asProblems(() => findIn(store, id)).catch((error: unknown) => {
-        const loaded = directory.consumer(id);
-        if (loaded && error instanceof Problem && error.code === 'secrets_unavailable')
-          return { consumer: loaded };
-        throw error;
-      });
-      return found?.consumer ?? consumerNotFound();
-    },
-    change: (id, change, precondition) => {
+    find: (id) => findOrLoaded(id, options),
+    change: (id, change, authority) => {
       const checked = checkChange(change);
-      return update(id, (consumer) => {
-        precondition?.(consumer);
+      const apply = (consumer: Consumer) => {
         return { ...consumer, ...checked, updatedAt: new Date(clock()).toISOString() };
-      });
+      };
+      return update(id, apply, authority);
     },
-    rotate: async (id, graceWindowHours = options.graceWindowHours) => {
+    rotate: async (id, graceWindowHours = options.graceWindowHours, authority?) => {
       if (!isConsumerId(id)) consumerNotFound();
       const pair = makeCredentialPair(id);
       const { pepper } = await asProblems(() => keys.load());
       let before: string | undefined;
-      const rotated = await update(id, (consumer) => {
+      const rotate = (consumer: Consumer) => {
         before = consumer.credentials.find(({ state }) => state === 'active')?.apiKey;
         const now = clock();
         const replacement = activeCredential(pair, pepper, new Date(now).toISOString());
         return rotateCredentials(consumer, replacement, now, graceWindowHours);
-      });
+      };
+      const rotated = await update(id, rotate, authority);
       return { id, ...pair, rotatedAt: rotated.rotatedAt as string, previous: previousOf(rotated, before) };
     },
-    revoke: async (id, precondition) => {
+    revoke: async (id, authority) => {
       await retryOnConflict(async () => {
-        if (precondition) precondition((await findIn(store, id))?.consumer ?? consumerNotFound());
-        if (!isConsumerId(id) || !(await writing(() => store.remove(id)))) consumerNotFound();
+        const version = authority && (await checkRevocation(authority, () => findIn(store, id), options));
+        if (!isConsumerId(id) || !(await writing(() => store.remove(id, version)))) consumerNotFound();
       });
       directory.remove(id);
       await announce(id);
@@ -126,18 +122,19 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
 }
 
 /** A malformed id names no secret: nothing is read for it. */
-async function findIn(store: ConsumerStore, id: string) {
-  return isConsumerId(id) ? store.find(id) : undefined;
+async function findIn(store: ConsumerStore, id: string): Promise<VersionedConsumer> {
+  return (isConsumerId(id) ? await store.find(id) : undefined) ?? consumerNotFound();
 }
 
-function checkChange({ name, permissions, certificateFingerprints }: ConsumerChange): Partial<Consumer> {
-  return {
-    ...(name !== undefined && { name: checkConsumerName(name) }),
-    ...(permissions && { permissions: checkPermissions(permissions) }),
-    ...(certificateFingerprints && {
-      certificateFingerprints: normaliseFingerprints(certificateFingerprints),
-    }),
-  };
+/** As the secrets manager has it; as it is loaded while that is unavailable. */
+async function findOrLoaded(id: string, { store, directory }: AdministrationOptions): Promise<Consumer> {
+  try {
+    return (await asProblems(() => findIn(store, id))).consumer;
+  } catch (error) {
+    const loaded = directory.consumer(id);
+    if (loaded && error instanceof Problem && error.code === 'secrets_unavailable') return loaded;
+    throw error;
+  }
 }
 
 function previousOf({ credentials }: Consumer, apiKey: string | undefined): Rotation['previous'] {

@@ -35,6 +35,7 @@ export interface AuthenticationOptions {
 export function createAuthentication({ directory, keys, clock }: AuthenticationOptions): Authenticate {
   const check = (entry: IndexEntry, apiSecret: string): Authentication => {
     if (!isSecretRight(entry, apiSecret, keys)) return entry.refusedFor('wrong_secret');
+    if (!entry.isEnabled) return entry.refusedFor('disabled');
     return entry.isExpired(clock()) ? entry.refusedFor('expired') : entry;
   };
   const refuse = (apiKey: string, apiSecret: string): Authentication => {

@@ -1,9 +1,9 @@
 import type { Log } from '../observability/log.ts';
-import type { SecretsManager } from '../secrets/secrets-manager.ts';
-import { type Consumer, normaliseFingerprints, type Permission, type StoredCredential } from './consumer.ts';
+import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
+import type { Consumer, StoredCredential } from './consumer.ts';
+import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { KeySet, Keys } from './keys.ts';
-import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
 import { createRevocationNotes } from './revocations.ts';
 import {
   BrokenConsumer,
@@ -13,12 +13,7 @@ import {
   parseConsumer,
 } from './stored-consumer.ts';
 
-export interface NewConsumer {
-  name: string;
-  permissions: readonly RequestedPermission[];
-  /** SHA-256 of client certificates, of which the consumer must present one; none if left out. */
-  certificateFingerprints?: readonly string[];
-}
+export type NewConsumer = ConsumerChange & Required<Pick<ConsumerChange, 'name' | 'permissions'>>;
 
 /** A consumer with the pair that was made for it; the secret exists here only. */
 export interface CreatedConsumer extends CredentialPair {
@@ -42,8 +37,11 @@ export interface ConsumerStore {
   find(id: string): Promise<VersionedConsumer | undefined>;
   /** Writes if the secret still has that version; returns the new one. Throws `VersionConflict`. */
   save(consumer: Consumer, version: string | null): Promise<string>;
-  /** Deletes the consumer, even if its record is broken; false where there is none. Throws `VersionConflict`. */
-  remove(id: string): Promise<boolean>;
+  /**
+   * Deletes the consumer, even if its record is broken, and only that version of it where one is named; false where
+   * there is none. Throws `VersionConflict`.
+   */
+  remove(id: string, version?: string): Promise<boolean>;
 }
 
 export interface ConsumerStoreOptions {
@@ -66,25 +64,23 @@ export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStore
   return {
     find,
     save,
-    remove: async (id) => {
+    remove: async (id, version) => {
       const name = consumerSecretName(id);
       const secret = await secrets.read(name);
       if (secret === undefined) return false;
+      if (version !== undefined && version !== secret.version)
+        throw new VersionConflict(`${name} was changed by another writer`);
       // First, so that every process that sees the deletion knows that it was intended.
       await noteRevocation(id);
       await secrets.delete(name, secret.version);
       return true;
     },
-    create: async ({ name, permissions, certificateFingerprints = [] }) => {
-      const checked = {
-        name: checkConsumerName(name),
-        permissions: checkPermissions(permissions),
-        certificateFingerprints: normaliseFingerprints(certificateFingerprints),
-      };
+    create: async (wanted) => {
+      const checked = checkChange(wanted) as Parameters<typeof newConsumer>[0];
       const { pepper } = await keys.load();
       const id = makeConsumerId();
       const pair = makeCredentialPair(id);
-      const consumer = newConsumer({ id, ...checked }, pair, pepper, clock());
+      const consumer = newConsumer({ ...checked, id }, pair, pepper, clock());
       return { consumer, ...pair, version: await save(consumer, null) };
     },
     list: async () => {
@@ -113,7 +109,7 @@ async function findOrSkip(id: string, find: ConsumerStore['find'], log: Log) {
 
 /** The record of a consumer that has this pair and no other. */
 export function newConsumer(
-  wanted: { id: string; name: string; permissions: Permission[]; certificateFingerprints?: string[] },
+  wanted: Pick<Consumer, 'id' | 'name' | 'permissions'> & Partial<Consumer>,
   pair: CredentialPair,
   keys: KeySet,
   now: number,

@@ -19,6 +19,11 @@ export interface ConsumerView {
   /** Expiry of the pair that `apiKey` names. */
   expiresAt: string | null;
   certificateFingerprints: string[];
+  enabled: boolean;
+  validUntil: string | null;
+  /** Null: the limit of the settings. */
+  rateLimitPerMinute: number | null;
+  allowedAddresses: string[];
   /** Without pairs that expired more than 30 days ago. */
   credentials: (Pick<StoredCredential, 'apiKey' | 'createdAt' | 'expiresAt'> & {
     state: (typeof credentialStates)[number];
@@ -50,6 +55,10 @@ export function viewOfConsumer(consumer: Consumer, now: number): ConsumerView {
     rotatedAt,
     expiresAt: active?.expiresAt ?? null,
     certificateFingerprints,
+    enabled: consumer.enabled ?? true,
+    validUntil: consumer.validUntil ?? null,
+    rateLimitPerMinute: consumer.rateLimitPerMinute ?? null,
+    allowedAddresses: consumer.allowedAddresses ?? [],
     credentials,
   };
 }

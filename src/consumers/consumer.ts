@@ -50,6 +50,16 @@ export const consumerSchema = Type.Object({
   /** SHA-256 of the DER of client certificates, lower-case hex. */
   certificateFingerprints: Type.Array(Type.String()),
   credentials: Type.Array(storedCredentialSchema),
+  /** True where it is left out. */
+  enabled: Type.Optional(Type.Boolean()),
+  /** From this moment on every pair is refused. */
+  validUntil: Type.Optional(orNull(timestamp)),
+  /** Null or left out: the limit of the settings. */
+  rateLimitPerMinute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
+  /** Addresses and blocks that it may call from; none: any. */
+  allowedAddresses: Type.Optional(Type.Array(Type.String())),
+  /** Of the last time that its staying an administrator was relied on: see administrators.ts. */
+  administratorMark: Type.Optional(Type.String()),
 });
 
 export type Permission = Static<typeof permissionSchema>;

@@ -1,3 +1,4 @@
+import { compileAddresses } from '../base/address.ts';
 import { type Consumer, expiryOf, type StoredCredential } from './consumer.ts';
 import { isSameHash } from './credentials.ts';
 
@@ -5,12 +6,16 @@ export interface Accepted {
   readonly result: 'accepted';
   readonly consumer: Consumer;
   readonly consumerId: string;
+  /** Whether the consumer may call from that address. */
+  admitsFrom(address: string): boolean;
 }
 
 export interface Refused {
-  readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked';
+  readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'disabled' | 'expired' | 'revoked';
   readonly consumerId: string | null;
 }
+
+type Addresses = (address: string) => boolean;
 
 /** A credential pair as a look-up finds it: its consumer, and the hash that proves it. */
 export class IndexEntry implements Accepted {
@@ -20,21 +25,36 @@ export class IndexEntry implements Accepted {
   readonly pepperVersion: number;
   /** One character a byte: a text lies beside its entry in memory, bytes would lie elsewhere. */
   readonly #hash: string;
-  /** Milliseconds since 1970 from which on the pair is refused; undefined while it is active. */
+  /** Milliseconds since 1970 from which on the pair is refused; undefined: never. */
   readonly #expiresAt: number | undefined;
+  readonly #addresses: Addresses | undefined;
 
-  constructor(consumer: Consumer, credential: StoredCredential) {
+  /** `addresses`: of the consumer, compiled once for all its pairs. */
+  constructor(consumer: Consumer, credential: StoredCredential, addresses?: Addresses) {
     this.consumer = consumer;
+    this.#addresses = addresses;
     this.consumerId = consumer.id;
     this.pepperVersion = credential.pepperVersion;
     this.#hash = Buffer.from(credential.hash, 'base64url').toString('latin1');
-    const expiresAt = expiryOf(credential);
+    const { validUntil = null } = consumer;
+    const expiresAt = Math.min(
+      expiryOf(credential),
+      validUntil === null ? Number.POSITIVE_INFINITY : Date.parse(validUntil),
+    );
     this.#expiresAt = expiresAt === Number.POSITIVE_INFINITY ? undefined : expiresAt;
   }
 
   /** Whether the hash of what was presented, as `hashSecret` makes it, is the stored one. */
   hasHash(hash: Buffer): boolean {
     return isSameHash(hash, Buffer.from(this.#hash, 'latin1'));
+  }
+
+  get isEnabled(): boolean {
+    return this.consumer.enabled !== false;
+  }
+
+  admitsFrom(address: string): boolean {
+    return this.#addresses === undefined || this.#addresses(address);
   }
 
   /** A pair whose expiry is no date counts as expired. */
@@ -107,8 +127,11 @@ export class DirectoryIndex {
     this.#loaded.set(id, { version, consumer });
     this.#newestFirst = undefined;
     this.#withdraw(before, now);
-    for (const credential of consumer?.credentials ?? []) {
-      this.#entries.set(credential.apiKey, new IndexEntry(consumer as Consumer, credential));
+    if (consumer === undefined) return;
+    const { allowedAddresses = [] } = consumer;
+    const addresses = allowedAddresses.length === 0 ? undefined : compileAddresses(allowedAddresses);
+    for (const credential of consumer.credentials) {
+      this.#entries.set(credential.apiKey, new IndexEntry(consumer, credential, addresses));
       this.#gone.delete(credential.apiKey);
     }
   }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { isAddressOrBlock } from '../base/address.ts';
 import {
   type Consumer,
   consumerSchema,
@@ -16,8 +17,8 @@ const anyPermission = Type.Object({ resource: Type.String(), actions: Type.Array
 
 /**
  * A consumer as it stands in the secrets manager (`consumers/<id>`). The first versions refuse a record with a
- * resource that they do not know, and take `own` for `all`: so `permissions` holds what they may grant, and
- * `furtherPermissions` the rest.
+ * resource that they do not know, take `own` for `all`, and do not know `enabled`: so `permissions` holds what they may
+ * grant, and `furtherPermissions` the rest.
  */
 const storedSchema = Type.Object({
   ...consumerSchema.properties,
@@ -58,6 +59,8 @@ export function parseConsumer(name: string, value: string): Consumer {
   const further = furtherPermissions.filter(({ resource }) => !changed.has(resource));
   const stored: unknown[] = [...record.permissions, ...further];
   const known = stored.filter(isKnown);
+  if (!(record.allowedAddresses ?? []).every(isAddressOrBlock))
+    throw new BrokenConsumer(`${name} has allowedAddresses that are no addresses or blocks`);
   const unknown = stored.filter((permission) => !isKnown(permission));
   return {
     ...rest,
@@ -70,8 +73,9 @@ export function parseConsumer(name: string, value: string): Consumer {
 
 /** The text to store. */
 export function formatConsumer({ unknownPermissions = [], ...consumer }: Consumer): string {
-  const granted = consumer.permissions.filter(isForAllVersions);
-  const others = consumer.permissions.filter((permission) => !isForAllVersions(permission));
+  const isGranted = (one: Permission) => consumer.enabled !== false && isForAllVersions(one);
+  const granted = consumer.permissions.filter(isGranted);
+  const others = consumer.permissions.filter((permission) => !isGranted(permission));
   const further = [...others, ...unknownPermissions];
   const record = {
     ...consumer,

@@ -27,6 +27,10 @@ const members = [
   'rotatedAt',
   'expiresAt',
   'certificateFingerprints',
+  'enabled',
+  'validUntil',
+  'rateLimitPerMinute',
+  'allowedAddresses',
   'credentials',
 ];
 
@@ -175,6 +179,26 @@ describe('/v1/admin/consumers', () => {
         const own = { resource, actions: ['read'], records: 'own' };
         return [{ name: 'a', permissions: [...permissions, own] }, '#/permissions/1/records'] as const;
       }),
+      [{ name: 'a', permissions, enabled: 'no' }, '#/enabled'],
+      [{ name: 'a', permissions, validUntil: 'tomorrow' }, '#/validUntil'],
+      [{ name: 'a', permissions, validUntil: '2027-06-30T23:59:60Z' }, '#/validUntil'],
+      [{ name: 'a', permissions, rateLimitPerMinute: 0 }, '#/rateLimitPerMinute'],
+      [{ name: 'a', permissions, rateLimitPerMinute: 1.5 }, '#/rateLimitPerMinute'],
+      [{ name: 'a', permissions, allowedAddresses: Array(101).fill('::1') }, '#/allowedAddresses'],
+      ...[
+        '',
+        'host',
+        '1.2.3',
+        '10.0.0.0/33',
+        '::/129',
+        '10.0.0.0/',
+        '10.0.0.0/-1',
+        'fe80::1%eth0',
+        '::1/1/1',
+      ].map((wrong) => {
+        const allowedAddresses = ['192.0.2.0/24', '2001:db8::1', wrong];
+        return [{ name: 'a', permissions, allowedAddresses }, '#/allowedAddresses/2'] as const;
+      }),
       [{ name: 'a', permissions, id: 'con_mine' }, '#/id'],
       [{ name: 'a', permissions, apiSecret: 'mine' }, '#/apiSecret'],
       [{ name: 'a', permissions, certificateFingerprints: ['ab'] }, '#/certificateFingerprints/0'],
@@ -193,7 +217,7 @@ describe('/v1/admin/consumers', () => {
     const target = `${path}/${id}`;
     const as = { read: await holder('read'), write: await holder('write'), delete: await holder('delete') };
     async function holder(action: string) {
-      return create({ permissions: [{ resource: 'consumers', actions: [action] }] });
+      return create({ permissions: [{ resource: 'consumers', actions: [action] }, ...permissions] });
     }
     for (const [method, url, action, body] of [
       ['GET', path, 'read'],

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProblemCode } from '../../src/base/problems.ts';
-import type { RequestOptions, TestGateway } from '../support/gateway.ts';
+import type { Credentials, RequestOptions, TestGateway } from '../support/gateway.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 import { newReservation } from '../support/reservations.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
@@ -74,6 +74,15 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
   invalid_cursor: ({ request }) => request('/v1/quotes?cursor=none'),
   invalid_credentials: ({ request }) => request('/v1/quotes', { as: null }),
   permission_denied: ({ request }) => request('/v1/admin/consumers'),
+  address_not_allowed: async ({ gateway, request }) => {
+    const wanted = {
+      name: 'elsewhere',
+      permissions: [{ resource: 'quotes', actions: ['read'] }],
+      allowedAddresses: ['192.0.2.1'],
+    };
+    const made = await request('/v1/admin/consumers', { as: gateway.admin, body: wanted });
+    return request('/v1/quotes', { as: (await made.json()) as Credentials });
+  },
   not_found: ({ request }) => request(missing()),
   method_not_allowed: ({ request }) => request('/v1/quotes', { method: 'PUT' }),
   idempotency_in_progress: async ({ gateway, request }) => {

@@ -169,6 +169,7 @@ describe('what the service answers fits its document', () => {
     await send(`${path}/rotate`, { as, body: { graceWindowHours: 0 } });
     await read(path, { as });
     await pages('/v1/admin/consumers?limit=1', { as });
+    await read('/v1/consumer');
     await send(path, { as, method: 'DELETE' });
     await send('/v1/quotes', { as: null });
     await pages('/v1/admin/auth-attempts?limit=1', { as });

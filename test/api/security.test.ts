@@ -11,7 +11,7 @@ import {
   type Route,
 } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
-import { permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
+import { type Consumer, permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
 import { createConsumers } from '../../src/consumers/consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
@@ -47,7 +47,7 @@ function* requestsTo({
 }
 
 function wantedBy(permission: Permission): RequiredPermission[] {
-  if (isPublic(permission)) return [];
+  if (isPublic(permission) || 'anyCredentials' in permission) return [];
   return 'anyOf' in permission ? permission.anyOf : [permission];
 }
 
@@ -95,6 +95,7 @@ describe('every route', () => {
       '/v1/bookings': ['bookings'],
       '/v1/reservations': ['bookings'],
       '/v1/admin': ['consumers'],
+      '/v1/consumer': [],
     };
     for (const { path, permission } of protectedRoutes) {
       const [, wanted] =
@@ -126,6 +127,11 @@ describe('every route', () => {
       wrong.set('wrong_secret', { apiKey, apiSecret: last(apiSecret) });
       wrong.set("wrong_secret, another consumer's", { apiKey, apiSecret: gateway.admin.apiSecret });
       wrong.set('expired', await expiredPair(gateway));
+      wrong.set(
+        'expired, with its consumer',
+        await pairWith(gateway, { validUntil: new Date(0).toISOString() }),
+      );
+      wrong.set('disabled', await pairWith(gateway, { enabled: false }));
       wrong.set('revoked', await revokedPair(gateway));
     });
 
@@ -158,7 +164,7 @@ describe('every route', () => {
     };
     const allActions = [...permissionActions];
 
-    for (const route of protectedRoutes) {
+    for (const route of protectedRoutes.filter(({ permission }) => wantedBy(permission).length > 0)) {
       test(`${route.method} ${route.path} refuses those without it, before all else`, async () => {
         const wanted = wantedBy(route.permission);
         const foreign = permissionResources.filter((one) => wanted.every(({ resource }) => resource !== one));
@@ -264,6 +270,18 @@ async function expiredPair(gateway: TestGateway): Promise<Pair> {
       expiresAt,
     }));
     await store.save({ ...found.consumer, credentials }, found.version);
+  });
+  await untilRefused(gateway, pair);
+  return pair;
+}
+
+/** Of a consumer that was changed like that. */
+async function pairWith(gateway: TestGateway, change: Partial<Consumer>): Promise<Pair> {
+  const pair = await gateway.newConsumer(...allPermissions());
+  await withStore(gateway, async (store) => {
+    const found = await store.find(pair.id);
+    assert.ok(found);
+    await store.save({ ...found.consumer, ...change }, found.version);
   });
   await untilRefused(gateway, pair);
   return pair;

@@ -48,12 +48,10 @@ describe('first start', () => {
       const answer = await consumers.authenticate(credentials[name]);
       assert.ok(answer.result === 'accepted');
       assert.deepEqual([answer.consumer.id, answer.consumer.name], [credentials[name].id, name]);
-      const business = ['members', 'quotes', 'bookings', 'webhooks'].map((resource) => ({
-        resource,
-        actions: all,
-      }));
-      const extra = name === 'admin' ? [{ resource: 'consumers', actions: all }] : [];
-      assert.deepEqual(answer.consumer.permissions, [...business, ...extra]);
+      const business = ['members', 'quotes', 'bookings'];
+      const resources = [...business, ...(name === 'admin' ? ['consumers'] : []), 'webhooks'];
+      const expected = resources.map((resource) => ({ resource, actions: all }));
+      assert.deepEqual(answer.consumer.permissions, expected);
     }
     assert.equal((await store.secrets.list('consumers')).length, 2);
     assert.deepEqual(await readdir(dataDir), ['credentials.json']);

@@ -43,12 +43,14 @@ function description({ description: text, permission, deprecation }: Route): str
 
 function permissionText(permission: Permission): string {
   if (isPublic(permission)) return `Needs no credentials: ${permission.none}.`;
+  if ('anyCredentials' in permission) return `Needs valid credentials, and no permission.`;
   const names = permissionNames(permission).map((name) => `\`${name}\``);
   return `Needs the permission ${names.join(' or ')}.`;
 }
 
 /** Each is enough for some requests. */
 function permissionNames(permission: Exclude<Permission, { none: string }>): string[] {
+  if ('anyCredentials' in permission) return [];
   const wanted = 'anyOf' in permission ? permission.anyOf : [permission];
   return wanted.map(({ resource, action }) => `${resource}:${action}`);
 }

@@ -15,7 +15,10 @@ import type { JsonObject } from './schemas.ts';
 export function problemCodes(route: Route): ProblemCode[] {
   const { permission, signature, request, conditional, idempotencyKey } = route;
   const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'rate_limited', 'internal_error'];
-  if (!isPublic(permission)) codes.push('invalid_credentials', 'permission_denied');
+  if (!isPublic(permission)) {
+    codes.push('invalid_credentials', 'address_not_allowed');
+    if (!('anyCredentials' in permission)) codes.push('permission_denied');
+  }
   if (signature) codes.push('invalid_credentials', 'secrets_unavailable');
   if (request.params) codes.push('not_found');
   // The body of a GET is not read; any other is read before it can be refused.

@@ -4,7 +4,7 @@ import { formatTimestamp } from '../../base/clock.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Authenticate, Authentication, PresentedCredentials } from '../../consumers/authentication.ts';
 import { allows, type Consumer } from '../../consumers/consumer.ts';
-import { isPublic, type RequiredPermission, type Route } from '../route.ts';
+import { isPublic, type Permission, type RequiredPermission, type Route } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import {
   countFailure,
@@ -49,7 +49,7 @@ export function authenticationSteps(
   { authenticate, certificates, limits }: Gatekeepers,
 ): AuthenticationSteps {
   if (isPublic(permission)) return {};
-  const firstOf = 'anyOf' in permission ? permission.anyOf : [permission];
+  const firstOf = wantedFirst(permission);
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const { result, consumerId } = authentication;
     const timestamp = formatTimestamp(Date.now());
@@ -62,6 +62,10 @@ export function authenticationSteps(
       refuse(request, reply, limits);
     }
     request.consumer = authentication.consumer;
+    if (!authentication.admitsFrom(request.ip)) {
+      request.attempt.result = 'address';
+      refuse(request, reply, limits, addressNotAllowed);
+    }
     requireOneOf(request, firstOf);
     if (!('byBody' in permission)) countRequest(limits, authentication.consumerId, reply);
   };
@@ -129,9 +133,16 @@ function presentedBy({ headers }: FastifyRequest): PresentedCredentials {
   return { apiKey: single(apiKey), apiSecret: single(apiSecret) };
 }
 
+/** What is needed before the body is read: one of these; any credentials will do where it is empty. */
+function wantedFirst(permission: Exclude<Permission, { none: string }>): RequiredPermission[] {
+  if ('anyCredentials' in permission) return [];
+  return 'anyOf' in permission ? permission.anyOf : [permission];
+}
+
 function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): void {
   const consumer = request.consumer as Consumer;
-  if (wanted.some(({ resource, action }) => allows(consumer, resource, action))) return;
+  if (wanted.length === 0 || wanted.some(({ resource, action }) => allows(consumer, resource, action)))
+    return;
   if (request.attempt) request.attempt.result = 'permission_denied';
   const [required] = wanted;
   const names = wanted.map(({ resource, action }) => `${resource}:${action}`).join(' or ');
@@ -140,15 +151,23 @@ function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): vo
   });
 }
 
-/** Counts the failure and throws 401, or 429 where too many came from that address: then only their sum is stored. */
-function refuse(request: FastifyRequest, reply: FastifyReply, limits: Limits): never {
+/**
+ * Counts the failure and throws the refusal, or 429 where too many came from that address: then only their sum is
+ * stored.
+ */
+function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  limits: Limits,
+  refusal: () => Problem = invalidCredentials,
+): never {
   try {
     countFailure(limits, request.ip, reply);
   } catch (error) {
     if (request.attempt) request.attempt.overLimitFrom = networkOf(request.ip);
     throw error;
   }
-  throw invalidCredentials();
+  throw refusal();
 }
 
 /** One answer for every reason: the reason is in the audit log only. */
@@ -157,6 +176,10 @@ function invalidCredentials(): Problem {
     'invalid_credentials',
     'Send valid credentials in the headers x-api-key and x-api-secret.',
   );
+}
+
+function addressNotAllowed(): Problem {
+  return new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
 }
 
 /** A repeated header is no credential: Node joins it with a comma, which no key holds. */

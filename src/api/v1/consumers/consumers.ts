@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import type { ProblemCode } from '../../../base/problems.ts';
 import type { ConsumerAdministration } from '../../../consumers/administration.ts';
+import type { Authority } from '../../../consumers/authority.ts';
 import type { Consumer } from '../../../consumers/consumer.ts';
 import { viewOfConsumer } from '../../../consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../consumers/directory-index.ts';
@@ -31,6 +32,9 @@ const problems: ProblemCode[] = ['not_found', 'conflict', 'secrets_unavailable']
 const one = { ...all, path: `${all.path}/:id`, problems } as const;
 const headers = { ETag: 'Strong entity tag of the consumer, for If-Match and If-None-Match.' };
 
+/** Every field of a request is optional in a change. */
+const changes = Type.Partial(Type.Object(requested)).properties;
+
 /** The operations on consumers, in the order of the documentation. */
 export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec): Route[] {
   return [
@@ -40,8 +44,30 @@ export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec):
     changeRoute(context),
     removeRoute(context),
     rotateRoute(context),
+    readOwnRoute,
   ];
 }
+
+/** Shows a consumer what it may do. */
+const readOwnRoute = defineRoute({
+  method: 'GET',
+  path: '/v1/consumer',
+  operationId: 'getOwnConsumer',
+  tag: 'Administration',
+  idempotencyKey: 'ignored',
+  summary: 'Read the consumer that calls',
+  description: 'What the credentials of the request may do, and until when.',
+  permission: { anyCredentials: true },
+  conditional: 'If-None-Match',
+  request: {},
+  answers: {
+    200: { description: 'The consumer.', schema: consumerSchema, headers },
+    304: { description: 'The consumer is still as If-None-Match names it.', headers },
+  },
+  problems: [],
+  handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
+    unlessNotModified(known, consumerAnswer(consumer as Consumer)),
+});
 
 /** Lists the consumers that this replica has loaded, also while the secrets manager is unavailable. */
 function listRoute({ directory }: ConsumersContext, cursors: CursorCodec): Route {
@@ -83,7 +109,7 @@ function createRoute({ administration }: ConsumersContext): Route {
     permission: { resource: 'consumers', action: 'write' },
     request: {
       body: Type.Object(
-        { ...requested, certificateFingerprints: Type.Optional(requested.certificateFingerprints) },
+        { ...changes, name: requested.name, permissions: requested.permissions },
         { additionalProperties: false },
       ),
     },
@@ -95,8 +121,8 @@ function createRoute({ administration }: ConsumersContext): Route {
       },
     },
     problems: ['secrets_unavailable'],
-    async handle({ body }) {
-      const { consumer, apiSecret } = await administration.create(body);
+    async handle({ body, consumer: caller }) {
+      const { consumer, apiSecret } = await administration.create(body, authorityOf(caller));
       const location = `${all.path}/${consumer.id}`;
       return json(201, { ...viewOfConsumer(consumer, Date.now()), apiSecret }, { location });
     },
@@ -122,7 +148,7 @@ function readRoute({ administration }: ConsumersContext): Route {
   });
 }
 
-/** Changes the name, permissions and certificates of a consumer; each field that is sent replaces the whole value. */
+/** Changes a consumer; each field that is sent replaces the whole value. */
 function changeRoute({ administration }: ConsumersContext): Route {
   return defineRoute({
     ...one,
@@ -134,24 +160,15 @@ function changeRoute({ administration }: ConsumersContext): Route {
     conditional: 'If-Match',
     request: {
       params: idParams,
-      body: Type.Object(
-        {
-          name: Type.Optional(requested.name),
-          permissions: Type.Optional(requested.permissions),
-          certificateFingerprints: Type.Optional(requested.certificateFingerprints),
-        },
-        { additionalProperties: false, minProperties: 1 },
-      ),
+      body: Type.Object(changes, { additionalProperties: false, minProperties: 1 }),
     },
     answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers } },
-    handle: async ({ params, body, headers: { 'if-match': expected } }) =>
-      consumerAnswer(
-        await administration.change(params.id, body, (consumer) => requireTag(expected, consumer)),
-      ),
+    handle: async ({ params, body, consumer, headers: { 'if-match': expected } }) =>
+      consumerAnswer(await administration.change(params.id, body, authorityOf(consumer, expected))),
   });
 }
 
-/** Revokes a consumer. Without If-Match its record is not read, so that a broken one can be deleted too. */
+/** Revokes a consumer. Without If-Match a broken record can be deleted too, by a caller with every permission. */
 function removeRoute({ administration }: ConsumersContext): Route {
   return defineRoute({
     ...one,
@@ -163,9 +180,8 @@ function removeRoute({ administration }: ConsumersContext): Route {
     conditional: 'If-Match',
     request: { params: idParams },
     answers: { 204: { description: 'The consumer is gone.' } },
-    async handle({ params, headers: { 'if-match': expected } }) {
-      const check = (consumer: Consumer) => requireTag(expected, consumer);
-      await administration.revoke(params.id, expected === undefined ? undefined : check);
+    async handle({ params, consumer, headers: { 'if-match': expected } }) {
+      await administration.revoke(params.id, authorityOf(consumer, expected));
       return { status: 204 };
     },
   });
@@ -187,13 +203,19 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new pair is valid.', schema: rotation } },
-    handle: async ({ params, body }) =>
-      json(200, await administration.rotate(params.id, body.graceWindowHours)),
+    handle: async ({ params, body, consumer }) =>
+      json(200, await administration.rotate(params.id, body.graceWindowHours, authorityOf(consumer))),
   });
 }
 
-function requireTag(ifMatch: string | undefined, consumer: Consumer): void {
-  requireMatch(ifMatch, consumerAnswer(consumer).headers.etag);
+function authorityOf(caller: Consumer | undefined, ifMatch?: string): Authority {
+  return {
+    // Every route here needs credentials.
+    caller: caller as Consumer,
+    ...(ifMatch !== undefined && {
+      precondition: (consumer) => requireMatch(ifMatch, consumerAnswer(consumer).headers.etag),
+    }),
+  };
 }
 
 /** A consumer as an answer, with the entity tag of what it shows. */

@@ -5,6 +5,7 @@ import {
   permissionResources,
   recordScopes,
 } from '../../../consumers/consumer.ts';
+import { maxAllowedAddresses, maxRateLimitPerMinute } from '../../../consumers/consumer-change.ts';
 import { credentialStates, expiredListedDays } from '../../../consumers/consumer-view.ts';
 import { maxConsumerNameLength } from '../../../consumers/permissions.ts';
 import { maxGraceWindowHours } from '../../../consumers/rotation.ts';
@@ -14,7 +15,8 @@ const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
 const exampleSecret = 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM';
 const exampleFingerprint = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
-const orNull = (schema: TSchema, description: string) => Type.Union([schema, Type.Null()], { description });
+const orNull = <T extends TSchema>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
 const moment = (example: string) => Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
 
 export const id = Type.String({
@@ -55,6 +57,13 @@ const permissions = Type.Array(
   { minItems: 1, maxItems: 20, description: 'What the consumer may do; each resource once.' },
 );
 
+const enabledText = 'False: its credentials are refused, until it is true again.';
+const validUntilText = 'From then on its credentials are refused; null: never.';
+const rateLimitText = 'Requests within 60 seconds; null: the limit of the settings.';
+const addressesText =
+  'IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 ' +
+  '`address_not_allowed`.';
+
 /** What a request may say of a consumer. */
 export const requested = {
   name: Type.String({
@@ -70,6 +79,17 @@ export const requested = {
       'SHA-256 of the DER of client certificates in hex, either case, with or without colons; the consumer must ' +
       'present one of them. None: no certificate is needed.',
     examples: [[exampleFingerprint]],
+  }),
+  enabled: Type.Boolean({ description: enabledText, examples: [true] }),
+  validUntil: orNull(moment('2027-12-31T23:59:59.000Z'), validUntilText),
+  rateLimitPerMinute: orNull(
+    Type.Integer({ minimum: 1, maximum: maxRateLimitPerMinute, examples: [600] }),
+    rateLimitText,
+  ),
+  allowedAddresses: Type.Array(Type.String({ maxLength: 50 }), {
+    maxItems: maxAllowedAddresses,
+    description: addressesText,
+    examples: [['192.0.2.10', '2001:db8::/32']],
   }),
 };
 
@@ -95,6 +115,10 @@ const consumerProperties = {
     description: 'SHA-256 of client certificates in lower-case hex.',
     examples: [[exampleFingerprint]],
   }),
+  enabled: requested.enabled,
+  validUntil: requested.validUntil,
+  rateLimitPerMinute: requested.rateLimitPerMinute,
+  allowedAddresses: requested.allowedAddresses,
   credentials: Type.Array(
     Type.Object({
       apiKey,
