@@ -7,8 +7,8 @@ export interface AuthenticationAttempt {
   consumer_id: string | null;
   /** Method and route pattern. */
   endpoint: string;
-  /** Known values: `accepted`, `missing`, `unknown_key`, `wrong_secret`, `expired`, `revoked`, `certificate`, `permission_denied`. Others may be added; treat an unknown one as such. */
-  result: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'certificate' | 'permission_denied' | (string & {});
+  /** Known values: `accepted`, `missing`, `unknown_key`, `wrong_secret`, `expired`, `revoked`, `disabled`, `certificate`, `address`, `permission_denied`. Others may be added; treat an unknown one as such. */
+  result: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | (string & {});
   timestamp: string;
   /** The X-Request-Id of the request. */
   request_id: string;
@@ -93,6 +93,14 @@ export interface Consumer {
   expiresAt: string | null;
   /** SHA-256 of client certificates in lower-case hex. */
   certificateFingerprints: string[];
+  /** False: its credentials are refused, until it is true again. */
+  enabled: boolean;
+  /** From then on its credentials are refused; null: never. */
+  validUntil: string | null;
+  /** Requests within 60 seconds; null: the limit of the settings. */
+  rateLimitPerMinute: number | null;
+  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  allowedAddresses: string[];
   /** Every pair that is valid, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
@@ -136,6 +144,14 @@ export interface CreatedConsumer {
   expiresAt: string | null;
   /** SHA-256 of client certificates in lower-case hex. */
   certificateFingerprints: string[];
+  /** False: its credentials are refused, until it is true again. */
+  enabled: boolean;
+  /** From then on its credentials are refused; null: never. */
+  validUntil: string | null;
+  /** Requests within 60 seconds; null: the limit of the settings. */
+  rateLimitPerMinute: number | null;
+  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  allowedAddresses: string[];
   /** Every pair that is valid, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
@@ -337,7 +353,7 @@ export interface Problem {
   /** What is wrong this time. */
   detail: string;
   /** The stable name of the problem, for programs. Others may be added; treat an unknown one by its status. */
-  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'invalid_credentials' | 'permission_denied' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
+  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'invalid_credentials' | 'permission_denied' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
   /** Id of the request, as it stands in the log. */
   request_id: string;
   /** Where the request is at fault. */
@@ -559,7 +575,7 @@ export interface ListAuthenticationAttemptsQuery {
   /** Id of the consumer. */
   consumer_id?: string | undefined;
   /** How the attempt ended. */
-  result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'certificate' | 'permission_denied' | undefined;
+  result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
 }
