@@ -115,7 +115,7 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const webhooks = await openWebhooks(context, { secrets, database, members });
     const found = { secrets, cache, database, consumers, audit, crm };
     const parts = { ...found, connectors, reservations, members, webhooks };
-    const routes = buildRoutes(parts);
+    const routes = buildRoutes(parts, settings);
     startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
     const url = await listen(server, settings);
@@ -291,7 +291,7 @@ interface Parts {
   webhooks: Webhooks;
 }
 
-function buildRoutes(parts: Parts): Route[] {
+function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
   const { secrets, cache, database, consumers, audit, crm, connectors, reservations, members, webhooks } =
     parts;
   const health = createHealth(
@@ -313,6 +313,7 @@ function buildRoutes(parts: Parts): Route[] {
   return allRoutes({
     ...{ records, members: cachedMembers(records, members), webhooks, reservations },
     ...{ administration, directory, audit, cursors, health, version },
+    repeatWindowSeconds: handoff.repeatWindowSeconds,
   });
 }
 

@@ -40,8 +40,14 @@ const confirmation = Type.Object(
   { additionalProperties: false, title: 'HandoffConfirmation' },
 );
 
+export interface HandoffOptions {
+  records: Records;
+  /** For so long the same body without a key counts as a repeat; 0: never. */
+  repeatWindowSeconds?: number;
+}
+
 /** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
-export function handoffRoute({ records }: { records: Records }): Route {
+export function handoffRoute({ records, repeatWindowSeconds = 0 }: HandoffOptions): Route {
   return defineRoute({
     method: 'POST',
     path: '/api/v1/handoff',
@@ -59,6 +65,7 @@ export function handoffRoute({ records }: { records: Records }): Route {
       byBody: permissionByType,
     },
     idempotencyKey: 'optional',
+    repeatWindowSeconds,
     request: { body: requestBody },
     answers: {
       201: {

@@ -126,6 +126,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   overwrites?(params: Part<S, 'params'>): string;
   /** Whether an Idempotency-Key is needed, honoured when sent, or ignored. */
   idempotencyKey: K;
+  /** Without a key the same body from the same consumer counts as a repeat for so long; 0 or absent: never. */
+  repeatWindowSeconds?: number;
   request: S;
   /** The body may be left out; the handler then gets an empty object. */
   bodyOptional?: true;

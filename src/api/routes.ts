@@ -22,6 +22,8 @@ import { reservationRoutes } from './v1/reservations/reservations.ts';
 /** What the routes work with. */
 export interface Services extends ConsumersContext {
   records: Records;
+  /** The setting `handoff.repeatWindowSeconds`. */
+  repeatWindowSeconds: number;
   /** Null where no dining partner is configured: then its paths do not exist. */
   reservations: Reservations | null;
   /** Reads one member, from the cache where that is allowed. */
@@ -36,13 +38,13 @@ export interface Services extends ConsumersContext {
 
 /** Every route of the service, in the order of the documentation. */
 export function allRoutes(services: Services): Route[] {
-  const { records, reservations, audit, cursors, health, version } = services;
+  const { repeatWindowSeconds, records, reservations, audit, cursors, health, version } = services;
   const members = recordsContext(member, records);
   const quotes = recordsContext(quote, records);
   const bookings = recordsContext(booking, records, reservations);
   let document: string | undefined;
   const routes: Route[] = [
-    handoffRoute({ records }),
+    handoffRoute({ records, repeatWindowSeconds }),
     listRoute(members, cursors),
     readRoute({ ...members, records: services.members }, 'externalId'),
     ...recordRoutes(quotes, cursors),

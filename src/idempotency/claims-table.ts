@@ -57,6 +57,9 @@ const abandonedAtOnce = 500;
 /** No UUID comes before it. */
 const firstKey = '00000000-0000-0000-0000-000000000000';
 
+/** Whether who takes a claim goes on with its record: it is unfinished, and the window for repeats is open, if it has one. */
+const isContinued = sql`c.completed_at is null and (c.repeat_until is null or c.repeat_until > now())`;
+
 /** Claims of keyed requests; the moves stand at the top of ledger.ts. */
 export class ClaimsTable {
   readonly #database: Database;
@@ -73,17 +76,18 @@ export class ClaimsTable {
    * the same claims at the same time wait for each other in turn.
    */
   async take(requests: readonly KeyedRequest[]): Promise<(ClaimRow | undefined)[]> {
-    const column = (value: (request: KeyedRequest) => string | null) => requests.map(value);
+    const column = (value: (request: KeyedRequest) => string | number | null) => requests.map(value);
     const statement = sql<ClaimRow & KeyColumns>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
-          last_attempt_at)
+          last_attempt_at, repeat_until)
       select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, overwrites, ${firstFence},
-        now() + ${interval(leaseSeconds)}, now(), now()
+        now() + ${interval(leaseSeconds)}, now(), now(), now() + make_interval(secs => repeat_seconds)
       from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
         ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
-        ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[])
-        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites)
+        ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[],
+        ${column(({ repeatWindowSeconds }) => repeatWindowSeconds ?? null)}::double precision[])
+        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds)
       order by consumer_id, key
       on conflict (consumer_id, key) do update set
         fence = c.fence + 1,
@@ -92,12 +96,14 @@ export class ClaimsTable {
         operation = excluded.operation,
         fingerprint = excluded.fingerprint,
         overwrites = excluded.overwrites,
-        external_id = case when c.completed_at is null then c.external_id else excluded.external_id end,
-        created_at = case when c.completed_at is null then c.created_at else excluded.created_at end,
-        entity_tag_before = case when c.completed_at is null then c.entity_tag_before end,
+        repeat_until = excluded.repeat_until,
+        external_id = case when ${isContinued} then c.external_id else excluded.external_id end,
+        created_at = case when ${isContinued} then c.created_at else excluded.created_at end,
+        entity_tag_before = case when ${isContinued} then c.entity_tag_before end,
         completed_at = null, response_status = null, response_headers = null, response_body = null
       where c.completed_at <= now() - ${this.#retention}
         or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
+        or (c.repeat_until <= now() and (c.completed_at is not null or c.lease_until <= now()))
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
         created_at <> last_attempt_at as continued`;
     const { rows } = await executePrepared(this.#database.sql, 'claims.take', statement);
@@ -105,10 +111,12 @@ export class ClaimsTable {
     return requests.map((request) => taken.get(identify(request)));
   }
 
+  /** Undefined, too, once a request without a key has no repeats any more. */
   async find({ consumerId, key }: ClaimKey): Promise<EarlierClaim | undefined> {
     const { rows } = await sql<EarlierClaim>`
       select fingerprint, completed_at is not null as completed, response_status, response_headers, response_body
       from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
+        and (repeat_until is null or repeat_until > now())
     `.execute(this.#database.sql);
     return rows[0];
   }

@@ -13,6 +13,8 @@ export interface KeyedRequest {
   externalId: string;
   /** The record that an unconditional change writes. */
   overwrites?: string | undefined;
+  /** For a request without a key: for so long after its arrival the same one counts as its repeat. */
+  repeatWindowSeconds?: number | undefined;
 }
 
 /** What a claim is known by. */

@@ -24,7 +24,10 @@ import { LeasesTable } from './leases-table.ts';
  *   completed  the answer is stored: a repeat gets it byte for byte. Where the answer was erased with a member's data
  *              (`handoff member forget`), a repeat is refused, and not executed.
  *
- * Invariants: the External ID is stored before the CRM is called and never changes while the row lives; the fence
+ * A request without a key that is claimed by its body (repeat-window.ts) has a window: when it is over, the claim is taken
+ * as if it were new, unless it is owned.
+ *
+ * Invariants: the External ID is stored before the CRM is called and never changes while the claim is unfinished and has no window; the fence
  * only grows; only the owner with the current fence completes or releases; all times are the database's clock.
  */
 
@@ -210,7 +213,7 @@ function answerFromEarlier(
   }
   if (!row?.completed) {
     idempotencyOutcomes.inc({ outcome: 'in_progress' });
-    throw inProgress();
+    throw request.repeatWindowSeconds === undefined ? inProgress() : sameInProgress();
   }
   const { response_status: status, response_headers: headers, response_body: body } = row;
   if (body === null) throw answerErased(status, headers['location']);
@@ -237,6 +240,12 @@ function answerErased(status: number, location: string | undefined): Problem {
 export function inProgress(): Problem {
   const detail =
     'The first request with this Idempotency-Key is still running. Send the same request again shortly.';
+  return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
+}
+
+/** The same for one without a key. */
+function sameInProgress(): Problem {
+  const detail = 'The same request arrived before and is still running. Send it again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 

@@ -161,6 +161,12 @@ export const settingsTable = {
     ({ environment }) => `dining/${environment}/password`,
     'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
   ),
+  'handoff.repeatWindowSeconds': setting(
+    'HANDOFF_REPEAT_WINDOW_SECONDS',
+    seconds(0, 86_400),
+    0,
+    'For so long a hand-off without Idempotency-Key whose body a consumer sends again counts as a repeat; 0 = off.',
+  ),
   idempotencyRetentionHours: setting(
     'IDEMPOTENCY_RETENTION_HOURS',
     Type.Number({ exclusiveMinimum: 0, maximum: 8760 }),

@@ -5,8 +5,9 @@ import { Problem } from '../../base/problem.ts';
 import type { Span } from '../../base/span.ts';
 import { visibleRecords } from '../../consumers/visible-records.ts';
 import type { Reconcile } from '../../idempotency/housekeeping.ts';
-import { fingerprint, parseIdempotencyKey } from '../../idempotency/keyed-request.ts';
+import { fingerprint, type KeyedRequest, parseIdempotencyKey } from '../../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../../idempotency/ledger.ts';
+import { requestWithoutKey, runWithinWindow } from '../../idempotency/repeat-window.ts';
 import type { Route, RouteAnswer } from '../route.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
@@ -64,32 +65,19 @@ function answerOf(route: Route, ledger: Ledger) {
         call,
         claim,
       });
-    const { consumer, idempotencyKey } = request;
     const admit = route.admit && (() => route.admit?.(call));
-    if (idempotencyKey === undefined || !consumer) {
+    const claimed = requestToClaim(route, request);
+    if (claimed === undefined) {
       admit?.();
       return handle(undefined);
     }
-
-    const { answer, replayed } = await withLedgerSpans(ledger, call.span).run(
-      {
-        consumerId: consumer.id,
-        key: idempotencyKey,
-        operation: route.operationId,
-        fingerprint: fingerprint({
-          method: request.method,
-          path: request.url,
-          ifMatch: request.headers['if-match'],
-          body: bytesOf(request),
-        }),
-        externalId: randomUUID(),
-        overwrites: isConditional(request.headers['if-match'])
-          ? undefined
-          : route.overwrites?.(request.params as never),
-      },
-      (claim) => execute(() => handle(claim), request.id),
-      admit,
-    );
+    const traced = withLedgerSpans(ledger, call.span);
+    const executeOwned = (claim: Claim) => execute(() => handle(claim), request.id);
+    const executeUnkept = async (claim: Claim) => storedAnswer(await handle(claim));
+    const { answer, replayed } =
+      claimed.repeatWindowSeconds === undefined
+        ? await traced.run(claimed, executeOwned, admit)
+        : await runWithinWindow(traced, claimed, { execute: executeOwned, executeUnkept, admit });
     return replayed ? { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } } : answer;
   };
 }
@@ -100,6 +88,24 @@ function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
   if (consumer === undefined) return call;
   const visible = (resource: string) => visibleRecords(consumer, resource);
   return { ...call, consumerName: consumer.name, actor, visible };
+}
+
+/** The request as the ledger takes it; undefined where it has no key and needs none. */
+function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | undefined {
+  const { consumer, idempotencyKey, method, url } = request;
+  const { operationId: operation, repeatWindowSeconds = 0 } = route;
+  if (!consumer || (idempotencyKey === undefined && repeatWindowSeconds === 0)) return undefined;
+  const common = { consumerId: consumer.id, operation, externalId: randomUUID() };
+  const body = bytesOf(request);
+  if (idempotencyKey === undefined)
+    return requestWithoutKey({ ...common, repeatWindowSeconds }, { method, path: route.path, body });
+  const ifMatch = request.headers['if-match'];
+  return {
+    ...common,
+    key: idempotencyKey,
+    fingerprint: fingerprint({ method, path: url, ifMatch, body }),
+    overwrites: isConditional(ifMatch) ? undefined : route.overwrites?.(request.params as never),
+  };
 }
 
 /** Runs the handler and gives its outcome as the ledger stores it. Rethrows problems that may pass. */
