@@ -9,7 +9,7 @@ import type { Claim, ExecutedAnswer, Ledger } from './ledger.ts';
  */
 
 /** Starts the name under which such claims are kept: no consumer's id does, so no key that is sent ever meets them. */
-const claimant = 'repeat:';
+const claimant = 'repeat of ';
 
 /** The request as the ledger takes it: known by its consumer and its bytes. */
 export function requestWithoutKey(
