@@ -25,11 +25,13 @@ import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
+import { readOnlyFields } from './pipeline/read-only-fields.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute } from './pipeline/run-route.ts';
 import { signatureSteps } from './pipeline/signature.ts';
 import { answerSocketErrors } from './pipeline/socket-errors.ts';
 import { inOrder, type Step } from './pipeline/step.ts';
+import { refuseUnknownPaths } from './pipeline/unknown-path.ts';
 import { deprecationHeaders, isPublic, type Route } from './route.ts';
 import { checkWithoutTls } from './tls/client-certificates.ts';
 import type { TlsServer } from './tls/tls-server.ts';
@@ -115,7 +117,10 @@ export function createServer(options: ServerOptions): Server {
   if (options.tls) endUnusedConnectionsOnClose(app);
   readJsonBodies(app, connections, arrivalTimes.bodyMs);
   observeRequests(app, options);
-  app.addHook('onRequest', inOrder([setCommonHeaders, refuseUnknownPaths, requireHost]));
+  app.addHook(
+    'onRequest',
+    inOrder([setCommonHeaders, refuseUnknownPaths(routes.map(({ path }) => path)), requireHost]),
+  );
   closeConnections(app, options);
   app.setErrorHandler(answerError);
   for (const method of METHODS) {
@@ -178,6 +183,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     method: route.method,
     url: route.path,
     ...ofSignature.options,
+    config: { ...ofSignature.options.config, readOnlyFields: readOnlyFields(route) },
     schema: {
       ...(params && { params }),
       ...(body && { body }),
@@ -258,11 +264,6 @@ function endUnusedConnectionsOnClose(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
   });
-}
-
-/** Before the body is read. The other methods of a known path are refused by routes of their own. */
-function refuseUnknownPaths({ is404 }: FastifyRequest): void {
-  if (is404) throw new Problem('not_found', 'There is nothing at this path.');
 }
 
 /** RFC 9112 section 3.2. */

@@ -49,5 +49,8 @@ export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: L
 export function explainTakenPort(error: unknown): unknown {
   const { code, port } = error as { code?: string; port?: number };
   if (code !== 'EADDRINUSE') return error;
-  return new Error(`Port ${port} is in use: choose others with PORT and METRICS_PORT.`, { cause: error });
+  return new Error(
+    `Port ${port} is in use, perhaps by another gateway: stop that one, or choose others with PORT and METRICS_PORT.`,
+    { cause: error },
+  );
 }

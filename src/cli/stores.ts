@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lockDataDir } from '../base/file-lock.ts';
+import { FileLockHeld, lockDataDir } from '../base/file-lock.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import { createLog } from '../observability/log.ts';
 import type { Settings } from '../settings/table.ts';
@@ -26,12 +26,21 @@ export async function openDatabase(
     opened.defer(() => database.close());
     return database;
   }
-  const lock = await lockDataDir(dataDir, purpose);
+  const lock = await lockDataDir(dataDir, purpose).catch(explainHeld);
   opened.defer(() => lock.release());
   const { openPglite } = await import('../store/pglite.ts');
   const database = await openPglite(join(dataDir, 'database'));
   opened.defer(() => database.close());
   return database;
+}
+
+/** The error stays a `FileLockHeld`, with what to do in its message. */
+function explainHeld(error: unknown): never {
+  if (error instanceof FileLockHeld) {
+    error.message +=
+      '. The embedded database takes one process at a time: stop that one, or set databaseUrl to a PostgreSQL.';
+  }
+  throw error;
 }
 
 /** The same, for commands that need every table as this program knows it. Throws where the schema is older. */

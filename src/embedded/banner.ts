@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Settings } from '../settings/table.ts';
 import type { SimulatedOrg, SimulatedPartner } from './simulators.ts';
@@ -59,10 +60,10 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
   );
   return [
     '',
-    'Handoff Gateway is running.',
+    `Handoff Gateway is running (environment: ${settings.environment}).`,
     ...table,
     '',
-    ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId)) : []),
+    ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId, settings)) : []),
   ].join('\n');
 }
 
@@ -76,11 +77,26 @@ function invitation(command: string): string[] {
 }
 
 /** One line for any POSIX shell; it reads the credentials from their file, so that no secret is printed. */
-function curl(url: string, credentials: string, memberId: string): string {
+function curl(url: string, credentials: string, memberId: string, { tls }: Settings): string {
   const body = JSON.stringify({ type: 'quote', trip_id: trip, member_id: memberId, result: offer });
   const read = (field: string) => `$(node -p "require('${credentials}').console.${field}")`;
   return (
-    `curl -sS ${url}/api/v1/handoff -H 'Content-Type: application/json' ` +
+    `curl -sS ${target(url, tls.certFile)}/api/v1/handoff -H 'Content-Type: application/json' ` +
     `-H "x-api-key: ${read('apiKey')}" -H "x-api-secret: ${read('apiSecret')}" -d '${body}'`
   );
+}
+
+/**
+ * Curl's options and address: with TLS it trusts the service's own certificate, and calls it by a name that stands in it.
+ */
+function target(url: string, certFile: string | undefined): string {
+  if (certFile === undefined) return url;
+  const { hostname, port } = new URL(url);
+  const certificate = new X509Certificate(readFileSync(certFile));
+  const file = `--cacert '${resolve(certFile)}'`;
+  const isNamed = (certificate.checkIP(hostname) ?? certificate.checkHost(hostname)) !== undefined;
+  const name = isNamed ? undefined : /DNS:([\w.-]+)/.exec(certificate.subjectAltName ?? '')?.[1];
+  return name === undefined
+    ? `${file} ${url}`
+    : `${file} --connect-to ::${hostname}:${port} https://${name}:${port}`;
 }

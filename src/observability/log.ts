@@ -1,5 +1,6 @@
 import { destination, pino } from 'pino';
 import { formatTimestamp } from '../base/clock.ts';
+import { readableLine } from './readable-line.ts';
 
 /** The logger's interface for all modules: facts first, then a sentence. */
 export interface Log {
@@ -12,7 +13,7 @@ export interface Log {
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /**
- * JSON lines on standard output. Callers pass named facts only, never requests, headers or settings: what is not
+ * JSON lines on standard output, readable ones on a terminal. Callers pass named facts only, never requests, headers or settings: what is not
  * passed cannot leak. Errors are reduced to name, message and stack. `facts` are part of every line.
  */
 export function createLog(level: LogLevel, facts: object | null = null) {
@@ -36,13 +37,14 @@ function describeError(error: unknown): object {
 }
 
 /**
- * Writes lines to standard output. The lines of one turn of the event loop are written together at its end: a system
+ * Writes lines to standard output: as they are, or readable where that is a terminal. The lines of one turn of the event loop are written together at its end: a system
  * call for each line would cost a busy process more than the lines themselves. Nothing is kept longer, and an orderly
  * exit writes what is left.
  */
 function createLineWriter() {
   let output: { write(text: string): unknown } | undefined;
   let lines = '';
+  const isTerminal = process.stdout.isTTY;
   const flush = () => {
     const text = lines;
     lines = '';
@@ -56,7 +58,7 @@ function createLineWriter() {
         process.once('exit', flush);
       }
       if (lines === '') setImmediate(flush);
-      lines += line;
+      lines += isTerminal ? readableLine(line) : line;
     },
   };
 }

@@ -150,7 +150,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['src/observability/otlp-tracing.ts'],
   '@opentelemetry/sdk-trace': ['src/observability/otlp-tracing.ts'],
   typebox: ['src'],
-  leven: ['src/settings'],
+  leven: ['src/settings', 'src/api/pipeline/unknown-path.ts'],
   'ipaddr.js': ['src/base/networks.ts'],
   '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
   'fast-xml-parser': ['simulators/salesforce'],

@@ -10,7 +10,8 @@ import type { Step } from './step.ts';
 export function answerErrors(countUnauthenticated: Step, log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const answer = (thrown: unknown) => sendProblem(problemOfError(thrown), request, reply, log);
-    const problem = problemOfFramework(error) ?? problemOfError(error);
+    const problem =
+      problemOfFramework(error, request.routeOptions?.config?.readOnlyFields) ?? problemOfError(error);
     if (problem.code === 'rate_limited') return answer(problem);
     let pending: ReturnType<Step>;
     try {

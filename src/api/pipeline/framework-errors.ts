@@ -9,9 +9,12 @@ export const maxFaults = 20;
 /** Bytes of a request body at most. */
 export const maxBodyBytes = 1_048_576;
 
-/** The problem of a failed schema check, or of an error of the HTTP framework; else undefined. */
-export function problemOfFramework(error: FastifyError): Problem | undefined {
-  if (error.validation) return problemOfValidation(error.validation, error.validationContext);
+/** `readOnly`: fields of the route's resource that no body may have. The problem of a failed schema check, or of an error of the HTTP framework; else undefined. */
+export function problemOfFramework(
+  error: FastifyError,
+  readOnly: readonly string[] = [],
+): Problem | undefined {
+  if (error.validation) return problemOfValidation(error.validation, error.validationContext, readOnly);
   switch (error.code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new Problem(
@@ -31,17 +34,31 @@ export function bodyTooLarge(limit: number): Problem {
   return new Problem('payload_too_large', `The body is larger than ${limit} bytes.`);
 }
 
-function problemOfValidation(failures: FastifySchemaValidationError[], context: string | undefined): Problem {
+function problemOfValidation(
+  failures: FastifySchemaValidationError[],
+  context: string | undefined,
+  readOnly: readonly string[],
+): Problem {
   const faults = new Map<string, Fault>();
   for (const failure of failures) {
     const path = pathOf(failure);
     // One fault for each place: that a text is too long is enough, it need not be reported as no UUID too.
-    if (!faults.has(path)) faults.set(path, toFault(path, messageOf(failure), context));
+    if (!faults.has(path)) {
+      const message = isReadOnly(failure, readOnly) ? 'is read only; leave it out' : messageOf(failure);
+      faults.set(path, toFault(path, message, context));
+    }
   }
   const errors = [...faults.values()].slice(0, maxFaults);
   const part = parts[context ?? ''] ?? 'query';
   const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${furtherFaults(faults.size)}.`;
   return new Problem('invalid_request', detail, { errors });
+}
+
+function isReadOnly(
+  { instancePath, params }: FastifySchemaValidationError,
+  readOnly: readonly string[],
+): boolean {
+  return instancePath === '' && readOnly.includes(params.additionalProperty as string);
 }
 
 /** The end of a detail: how many faults there are beyond the first. */

@@ -1,0 +1,19 @@
+import type { Route } from '../route.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Fields that the route's answers have and its body must not. */
+    readOnlyFields?: readonly string[];
+  }
+}
+
+/** For the message to callers who send a resource back with all that they have read. */
+export function readOnlyFields({ request, answers }: Route): readonly string[] {
+  const taken = propertiesOf(request.body);
+  const shown = Object.values(answers).flatMap(({ schema }) => Object.keys(propertiesOf(schema)));
+  return shown.filter((name) => !Object.hasOwn(taken, name));
+}
+
+function propertiesOf(schema: object | undefined): object {
+  return schema !== undefined && 'properties' in schema ? (schema.properties as object) : {};
+}

@@ -1,0 +1,56 @@
+import type { FastifyRequest } from 'fastify';
+import leven from 'leven';
+import { Problem } from '../../base/problem.ts';
+import type { Step } from './step.ts';
+
+/** A path with more characters or parts is nobody's slip of the pen. */
+const longest = 200;
+const mostParts = 8;
+/** Wrong characters in a path that is still meant to be another. */
+const mostWrong = 3;
+
+/** Refuses paths that do not exist, before the body is read; names the documentation, and the path that was meant. */
+export function refuseUnknownPaths(paths: readonly string[]): Step {
+  const known = [...new Set(paths)].map((path) => ({
+    path: path.replaceAll(/:(\w+)/g, '{$1}'),
+    parts: partsOf(path),
+  }));
+  return ({ is404, url }: FastifyRequest) => {
+    if (!is404) return;
+    const meant = nearest(url, known);
+    const hint = meant === undefined ? '' : ` Is ${meant} meant?`;
+    throw new Problem('not_found', `There is nothing at this path.${hint} /v1/docs describes every path.`);
+  };
+}
+
+interface KnownPath {
+  path: string;
+  parts: string[];
+}
+
+function nearest(url: string, known: readonly KnownPath[]): string | undefined {
+  const [path = ''] = url.split('?', 1);
+  const asked = partsOf(path.toLowerCase());
+  if (path.length > longest || asked.length > mostParts || asked.length === 0) return undefined;
+  const distances = known.map((each) => ({ ...each, wrong: distanceOf(asked, each.parts) }));
+  const best = distances.reduce((least, each) => (each.wrong < least.wrong ? each : least));
+  return best.wrong <= mostWrong ? best.path : undefined;
+}
+
+/** Wrong characters; a prefix `/api` too many or too few counts as one. Infinite for paths of other lengths. */
+function distanceOf(asked: readonly string[], parts: readonly string[]): number {
+  if (asked.length !== parts.length) {
+    const [longer, shorter] = asked.length > parts.length ? [asked, parts] : [parts, asked];
+    const isPrefixed = longer[0] === 'api' && longer.length === shorter.length + 1;
+    return isPrefixed
+      ? 1 + (asked === longer ? distanceOf(asked.slice(1), parts) : distanceOf(asked, parts.slice(1)))
+      : Infinity;
+  }
+  // Anything fits a parameter.
+  return parts.reduce((sum, part, i) => sum + (part.startsWith(':') ? 0 : leven(part, asked[i] ?? '')), 0);
+}
+
+/** Slashes at the end, or twice, make no parts. */
+function partsOf(path: string): string[] {
+  return path.split('/').filter((part) => part !== '');
+}
