@@ -15,6 +15,7 @@ import type { OAuthContext } from './oauth/endpoints.ts';
 import { createSessions } from './oauth/sessions.ts';
 import { createOrg, type Org } from './org/org.ts';
 import { loadSchema } from './org/package-schema.ts';
+import { hideFields } from './org/schema.ts';
 import type { ApiContext } from './rest/api-call.ts';
 import { memberId, seedMembers } from './seed.ts';
 import { createCursorStore } from './soql/cursors.ts';
@@ -70,6 +71,7 @@ function initialSettings(options: SalesforceSimulatorOptions): Settings {
     dailyLimit: options.dailyLimit ?? 100_000,
     tokenLifetimeSeconds: options.tokenLifetimeSeconds ?? 7200,
     maxPageSize: Math.min(options.maxPageSize ?? MAX_PAGE_SIZE, MAX_PAGE_SIZE),
+    missingFields: [],
   };
 }
 
@@ -158,6 +160,7 @@ function reset(options: SalesforceSimulatorOptions, parts: Parts, records: boole
   parts.faults.clear();
   Object.assign(parts.settings, initialSettings(options));
   parts.gate.update();
+  hideFields(parts.org.schema, []);
   parts.cursors.clear();
   if (records) {
     parts.org.clear();
@@ -183,7 +186,10 @@ function createServerOf(
   const control = createControl({
     ...parts,
     closing,
-    onSettings: parts.gate.update,
+    onSettings: () => {
+      parts.gate.update();
+      hideFields(parts.org.schema, parts.settings.missingFields);
+    },
     reset: (records) => reset(options, parts, records),
   });
   return createHttpServer({ pipeline, control, activity: parts.activity, gate: parts.gate });

@@ -186,15 +186,20 @@ async function checkCall(context: DoctorContext): Promise<string> {
 async function checkFields(context: DoctorContext): Promise<string> {
   const resources = [member, quote, booking];
   const faults: string[] = [];
+  const lacks: string[] = [];
   for (const resource of resources) {
     const found = await crmOf(context)
-      .faultsOf(resource, context.token as CrmToken)
-      .catch((error: Error) => [`${resource.crmObject}: ${error.message}`]);
-    faults.push(...found);
+      .inspect(resource, context.token as CrmToken)
+      .catch((error: Error) => ({ faults: [`${resource.crmObject}: ${error.message}`], lacks: [] }));
+    faults.push(...found.faults);
+    lacks.push(...found.lacks);
   }
-  if (faults.length === 0) return resources.map(({ crmObject }) => crmObject).join(', ');
   const advice = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
-  throw new Error([...faults, advice].join('\n'));
+  if (faults.length > 0) throw new Error([...faults, ...lacks, advice].join('\n'));
+  const objects = resources.map(({ crmObject }) => crmObject).join(', ');
+  return lacks.length === 0
+    ? objects
+    : [`${objects}; the service works without:`, ...lacks, advice].join('\n');
 }
 
 async function checkDining(context: DoctorContext): Promise<string> {

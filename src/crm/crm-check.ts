@@ -22,9 +22,16 @@ export interface CrmCheck {
   signIn(assertion: string): Promise<AccessToken>;
   /** Who we are. Throws `CrmFailure`. */
   whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
-  /** What is wrong with the object of a resource, a line a fault. Throws `CrmFailure`. */
-  faultsOf(resource: Resource, token: AccessToken): Promise<string[]>;
+  /** What is wrong with the object of a resource. Throws `CrmFailure`. */
+  inspect(resource: Resource, token: AccessToken): Promise<ObjectFindings>;
   close(): Promise<void>;
+}
+
+export interface ObjectFindings {
+  /** What the service cannot work with, a line a fault. */
+  faults: string[];
+  /** What it can do without. */
+  lacks: string[];
 }
 
 export interface CrmCheckOptions extends CrmSettings {
@@ -55,7 +62,7 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       return { accessToken, instanceUrl, expiresAt: Number.POSITIVE_INFINITY };
     },
     whoAmI: (token) => fetchUser(clientWith(token), call()),
-    faultsOf: async (resource, token) => {
+    inspect: async (resource, token) => {
       const client = clientWith(token);
       const path = `${client.dataPath}/sobjects/${resource.crmObject}/describe`;
       const answer = await client.probe(
@@ -85,20 +92,28 @@ interface DescribedField {
 }
 
 /** REST Developer Guide, sObject Describe: fields that the user can't see are left out, like those that are not there. */
-function compare(resource: Resource, description: unknown): string[] {
+function compare(resource: Resource, description: unknown): ObjectFindings {
   const { fields } = (description ?? {}) as { fields?: DescribedField[] };
-  if (!Array.isArray(fields)) return [`${resource.crmObject}: the CRM does not describe its fields`];
+  const found: ObjectFindings = { faults: [], lacks: [] };
+  if (!Array.isArray(fields)) {
+    found.faults.push(`${resource.crmObject}: the CRM does not describe its fields`);
+    return found;
+  }
   const byName = new Map(fields.map((field) => [field.name, field]));
-  return Object.entries(resource.fields).flatMap(([name, field]) => {
+  for (const [name, field] of Object.entries(resource.fields)) {
     const column = columnOf(field);
-    const found = byName.get(column);
-    const fault = found ? faultOf(name, field, found) : 'is not there, or the user may not see it';
-    return fault === undefined ? [] : [`${resource.crmObject}.${column} ${fault}`];
-  });
+    const fault = faultOf(name, field, byName.get(column));
+    const list = field.optional === undefined ? found.faults : found.lacks;
+    if (fault !== undefined) list.push(`${resource.crmObject}.${column} ${fault}`);
+  }
+  return found;
 }
 
-function faultOf(name: string, field: Field, found: DescribedField): string | undefined {
-  if (field.writable && !(found.createable && found.updateable)) return 'may not be written by the user';
+function faultOf(name: string, field: Field, found: DescribedField | undefined): string | undefined {
+  if (found === undefined) return 'is not there, or the user may not see it';
+  const isReadOnly = field.writable && !(found.createable && found.updateable);
+  if (isReadOnly || (field.optional !== undefined && !found.createable))
+    return 'may not be written by the user';
   if (name === 'id' && !found.unique) return 'is not unique';
   return undefined;
 }

@@ -24,6 +24,8 @@ export interface CrmState {
   user: CrmUser | null;
   /** What an operator has to repair before a new access token can be had. An earlier token may still work. */
   reason?: string;
+  /** What the org lacks, as far as requests have shown, and what to do; the service works without it. */
+  lacks?: string;
   /** Use of the daily quota of calls, as the CRM last told; undefined before it did. */
   quota?: ApiUsage;
 }
@@ -42,6 +44,7 @@ export interface CrmHealthOptions {
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
   tokens: Pick<TokenProvider, 'faultToFix'>;
+  lacks: () => string | undefined;
 }
 
 /** Health of the CRM. `noteOutcome` is told how each call ended. */
@@ -77,12 +80,14 @@ export class CrmHealthMonitor implements CrmHealth {
       await this.#probing;
     }
     const { usage } = this.#options.client;
+    const lacks = this.#options.lacks();
     const reason = await this.#findReason();
     const connected = this.#connected === true;
     return {
       connected,
       user: connected ? this.#user : null,
       ...(reason !== undefined && { reason }),
+      ...(lacks !== undefined && { lacks }),
       ...(usage !== undefined && { quota: usage }),
     };
   }

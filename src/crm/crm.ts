@@ -4,9 +4,11 @@ import { createHttp } from '../http/http.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Records } from '../resources/records.ts';
+import type { Resource } from '../resources/resource.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import type { CrmSettings } from '../settings/table.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
+import { lackAdvice, OptionalColumns } from './optional-columns.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
@@ -53,10 +55,14 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const health = new CrmHealthMonitor({ environment, connectionHash, cache, client, tokens });
+  const columns = createColumns(log);
+  const health = new CrmHealthMonitor({
+    ...{ environment, connectionHash, cache, client, tokens },
+    lacks: () => columns.lacks(),
+  });
   let unwatch: (() => void) | undefined;
   return {
-    records: createSalesforceRecords({ client, timeoutMs, metrics }),
+    records: createSalesforceRecords({ client, timeoutMs, metrics, columnsOf: columns.of }),
     health,
     tokens,
     get usage() {
@@ -72,6 +78,24 @@ export function createCrm(options: CrmOptions): Crm {
       unwatch?.();
       await tokens.close();
       await http.close();
+    },
+  };
+}
+
+/** What is known of the columns of all resources. */
+function createColumns(log: Log) {
+  const all = new Map<string, OptionalColumns>();
+  return {
+    of(resource: Resource): OptionalColumns {
+      const known = all.get(resource.name);
+      const columns = known ?? new OptionalColumns({ resource, log, now: () => performance.now() });
+      all.set(resource.name, columns);
+      return columns;
+    },
+    /** What the org lacks, for people; undefined where nothing is known to lack. */
+    lacks(): string | undefined {
+      const lacks = [...all.values()].flatMap(({ lack }) => lack ?? []);
+      return lacks.length === 0 ? undefined : `${lacks.join('; ')}. ${lackAdvice}`;
     },
   };
 }

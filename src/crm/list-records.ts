@@ -1,10 +1,12 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
+import { ownerField } from '../resources/created-by.ts';
 import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import { queryPath, readPage } from './batching/find.ts';
 import type { LargePages } from './large-pages.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
+import { lacksOwner, type OptionalColumns } from './optional-columns.ts';
 import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { type Position, pageQuery } from './soql/query.ts';
@@ -17,6 +19,7 @@ const largeFrom = 512 * 1024;
 export interface ListOptions {
   resource: Resource;
   client: Pick<CrmClient, 'send' | 'dataPath' | 'shortestCallMs'>;
+  columns: OptionalColumns;
   toRecord: (row: CrmRow) => StoredRecord | undefined;
   largePages: LargePages;
 }
@@ -83,10 +86,17 @@ class PageReading {
    * Sends one query and takes its rows; whether the CRM has given all of them. GET, since the CRM documents no other
    * form; the URL stays far below its 16,384 bytes (values are bounded).
    */
-  async #ask(limit: number): Promise<boolean> {
-    const { resource, client } = this.#options;
+  #ask(limit: number): Promise<boolean> {
+    return this.#options.columns.send('all', ({ resource }) => this.#askWith(resource, limit));
+  }
+
+  async #askWith(resource: Resource, limit: number): Promise<boolean> {
+    const { client } = this.#options;
     const { filters } = this.#query;
-    const soql = pageQuery(resource, { filters, after: this.#after, limit, shaped: this.#shaped });
+    const visible = this.#call.visible(resource.collection);
+    if (resource.fields[ownerField] === undefined && (visible !== 'all' || filters[ownerField] !== undefined))
+      throw lacksOwner(resource);
+    const soql = pageQuery(resource, { filters, visible, after: this.#after, limit, shaped: this.#shaped });
     const path = queryPath(client.dataPath, soql);
     const takeRows = () => {
       this.#part = newPart();

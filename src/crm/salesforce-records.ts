@@ -3,6 +3,7 @@ import { inTime } from '../base/in-time.ts';
 import { Problem } from '../base/problem.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { creatorValues, ownerField } from '../resources/created-by.ts';
 import type {
   FieldValues,
   ListQuery,
@@ -18,10 +19,12 @@ import { createDelete, createUpdate, type Deletion, type Update, type Updated } 
 import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
 import type { Operation } from './batching/execute.ts';
-import { createFind, type OperationOptions } from './batching/find.ts';
+import { createFind, type OperationOptions, type Sought } from './batching/find.ts';
+import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
 import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
 import { createRowReader, readKey } from './mapping/records.ts';
+import type { OptionalColumns } from './optional-columns.ts';
 import { CrmFailure, crowded } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
@@ -31,12 +34,14 @@ export interface SalesforceRecordsOptions {
   /** The longest that a call may take. */
   timeoutMs: number;
   metrics: Metrics;
+  /** What is known of the columns that the org may lack. */
+  columnsOf: (resource: Resource) => OptionalColumns;
 }
 
 /** A batcher for each operation on the records of one resource, and how their rows are read. */
 interface Batchers extends Pick<OperationOptions, 'toRecord'> {
-  /** By External ID in lower case. */
-  finds: Batcher<string, StoredRecord | undefined>;
+  columns: OptionalColumns;
+  finds: Batcher<Sought, StoredRecord | undefined>;
   creates: Batcher<Creation, Created>;
   updates: Batcher<Update, Updated>;
   deletes: Batcher<Deletion, undefined>;
@@ -87,7 +92,10 @@ class SalesforceRecords implements Records {
   ): Promise<RecordRef | StoredRecord | undefined> {
     const key = externalId.toLowerCase();
     try {
-      const creation = { externalId: key, values, readBack: readBack === true };
+      const given =
+        resource.fields[ownerField] === undefined ? values : { ...creatorValues(call), ...values };
+      const visible = call.visible(resource.collection);
+      const creation = { externalId: key, values: given, readBack: readBack === true, visible };
       const created = await this.#batchersOf(resource).creates.submit(creation, call);
       if (!readBack) return created;
       return created.record ?? (await this.find(resource, key, call).catch(rethrowAsUnknown));
@@ -102,16 +110,17 @@ class SalesforceRecords implements Records {
   async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
     try {
-      return await this.#batchersOf(resource).finds.submit(externalId.toLowerCase(), call);
+      const sought = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
+      return await this.#batchersOf(resource).finds.submit(sought, call);
     } catch (error) {
       throw asProblem(error, resource);
     }
   }
 
   async list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage> {
-    const { toRecord } = this.#batchersOf(resource);
+    const { toRecord, columns } = this.#batchersOf(resource);
     try {
-      const options = { ...this.#options, resource, toRecord, largePages: this.#largePages };
+      const options = { ...this.#options, resource, columns, toRecord, largePages: this.#largePages };
       return await listRecords(options, query, call);
     } catch (error) {
       throw asProblem(error, resource);
@@ -170,15 +179,17 @@ class SalesforceRecords implements Records {
 
 function createBatchers(resource: Resource, options: SalesforceRecordsOptions): Batchers {
   const toRecord = createRecordReader(resource, options.metrics);
-  const operationOptions = { resource, client: options.client, toRecord };
+  const columns = options.columnsOf(resource);
+  const over = (used: Resource): OperationOptions => ({ resource: used, client: options.client, toRecord });
   const batcher = <Item, Result>(operation: Operation<Item, Result>) =>
     new Batcher({ ...options, operation, name: `${resource.name} ${operation.name}` });
   return {
+    columns,
     toRecord,
-    finds: batcher(createFind(operationOptions)),
-    creates: batcher(createCreate(operationOptions)),
-    updates: batcher(createUpdate(operationOptions)),
-    deletes: batcher(createDelete(operationOptions)),
+    finds: batcher(withOptionalColumns(columns, (used) => createFind(over(used)), everyColumn())),
+    creates: batcher(withOptionalColumns(columns, (used) => createCreate(over(used)), writtenColumns())),
+    updates: batcher(withOptionalColumns(columns, (used) => createUpdate(over(used)), writtenColumns())),
+    deletes: batcher(createDelete(over(columns.withoutOptional))),
   };
 }
 

@@ -1,3 +1,4 @@
+import { createdByFields } from './created-by.ts';
 import { json, lookup, type Resource, text, timestamp, uuid } from './resource.ts';
 
 /** Quotes and bookings have the same fields; the CRM keeps them in two objects. */
@@ -44,6 +45,7 @@ const fields = {
     example: 'created',
     filter: true,
   }),
+  ...createdByFields,
   created_at: timestamp('CreatedDate', {
     description: 'When the CRM made the record.',
     example: '2027-03-02T16:05:12.000Z',

@@ -7,20 +7,52 @@ import type { Field, Resource } from './resource.ts';
 export type Represent = (values: FieldValues) => string;
 
 /** Builds the writer once a resource: a field that is JSON text already is copied as it is. */
-export function createRepresentation({ fields }: Resource): Represent {
-  const parts = Object.entries(fields).map(([name, { kind }], index) => ({
-    name,
+export function createRepresentation({ fields }: Pick<Resource, 'fields'>): Represent {
+  return objectWriter(
+    partsOf(fields).map(([name, part]) => [name, isField(part) ? fieldWriter(name, part) : partWriter(part)]),
+  );
+}
+
+function objectWriter(members: [string, Represent][]): Represent {
+  const parts = members.map(([name, write], index) => ({
     prefix: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,
-    isJson: kind === 'json',
+    write,
   }));
   return (values) => {
     let text = '';
-    for (const { name, prefix, isJson } of parts) {
-      const value = values[name] ?? null;
-      text += prefix + (isJson ? (value ?? 'null') : JSON.stringify(value));
-    }
+    for (const { prefix, write } of parts) text += prefix + write(values);
     return `${text}}`;
   };
+}
+
+function fieldWriter(name: string, { kind }: Field): Represent {
+  if (kind === 'json') return (values) => values[name] ?? 'null';
+  return (values) => JSON.stringify(values[name] ?? null);
+}
+
+/** Null where its first field is. */
+function partWriter(fields: Resource['fields']): Represent {
+  const entries = Object.entries(fields);
+  const [[first] = ['']] = entries;
+  const write = objectWriter(entries.map(([name, field]) => [name, fieldWriter(name, field)]));
+  return (values) => ((values[first] ?? null) === null ? 'null' : write(values));
+}
+
+/** What stands in an answer by its name: a field, or several in an object of their own. */
+function partsOf(fields: Resource['fields']): [string, Field | Resource['fields']][] {
+  const parts = new Map<string, Field | Record<string, Field>>();
+  for (const [name, field] of Object.entries(fields)) {
+    if (field.within === undefined) parts.set(name, field);
+    else {
+      const { name: part } = field.within;
+      parts.set(part, { ...(parts.get(part) as Resource['fields'] | undefined), [name]: field });
+    }
+  }
+  return [...parts];
+}
+
+function isField(part: Field | Resource['fields']): part is Field {
+  return 'crm' in part;
 }
 
 /** Strong entity tag of a representation: 128 bits of its SHA-256 (RFC 9110 section 8.8.3). */
@@ -32,13 +64,27 @@ export function entityTag(representation: string): string {
 export function representationSchema(resource: Resource): TSchema {
   const { fields, name } = resource;
   const properties = Object.fromEntries(
-    Object.entries(fields).map(([key, field]) => [key, key === 'id' ? field.schema : orNull(field)]),
+    partsOf(fields).map(([key, part]) => {
+      if (!isField(part)) return [key, partSchema(part)];
+      return [key, key === 'id' ? part.schema : orNull(part)];
+    }),
   );
   return Type.Object(properties, {
     additionalProperties: false,
     title: schemaName(resource),
     description: `A ${name}.`,
   });
+}
+
+/** Schema of fields that stand in an object of their own. Only the first of them is never null in it. */
+export function partSchema(fields: Resource['fields']): TSchema {
+  const [first] = Object.values(fields);
+  const properties = Object.entries(fields).map(([name, field]) => [
+    name,
+    field === first ? field.schema : orNull(field),
+  ]);
+  const part = Type.Object(Object.fromEntries(properties), { additionalProperties: false });
+  return Type.Union([part, Type.Null()], { description: first?.within?.description ?? '' });
 }
 
 /** Name of the resource's schema in the documentation; others are named after it. */

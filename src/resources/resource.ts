@@ -24,6 +24,13 @@ export interface Field<S extends TSchema = TSchema> {
   filter: boolean;
   /** For JSON text: the most UTF-16 code units that the CRM's field holds. */
   maxLength?: number;
+  /**
+   * An org may lack the column: then it is left out of what is written and read as null. Columns of the same name here
+   * were added together, and count as lacking together.
+   */
+  optional?: string;
+  /** Answers show it in an object of this name, with the other fields that say the same; null where the first is. */
+  within?: { name: string; description: string };
 }
 
 export interface Resource {
@@ -42,6 +49,8 @@ interface FieldOptions {
   writable?: boolean;
   required?: boolean;
   filter?: boolean;
+  optional?: string;
+  within?: Field['within'];
 }
 
 function field<S extends TSchema>(
@@ -50,8 +59,12 @@ function field<S extends TSchema>(
   schema: S,
   options: FieldOptions,
 ): Field<S> {
-  const { writable = false, required = false, filter = false } = options;
-  return { kind, crm, schema, writable, required, filter };
+  const { writable = false, required = false, filter = false, optional, within } = options;
+  return {
+    ...{ kind, crm, schema, writable, required, filter },
+    ...(optional !== undefined && { optional }),
+    ...(within !== undefined && { within }),
+  };
 }
 
 /** A UUID: either case in, lower case out. */

@@ -67,10 +67,16 @@ for (const [collection, object] of [
         'source',
         'details',
         'status',
+        'created_by',
         'created_at',
         'updated_at',
       ]);
-      const { id, status, created_at, updated_at, ...rest } = created;
+      const { id, status, created_by, created_at, updated_at, ...rest } = created;
+      assert.deepEqual(created_by, {
+        consumer_id: gateway.console.id,
+        consumer_name: 'console',
+        actor: null,
+      });
       assert.deepEqual(rest, wanted);
       assert.equal(status, 'created');
       assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);

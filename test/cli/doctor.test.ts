@@ -161,6 +161,18 @@ describe('handoff doctor, with an org', () => {
     assert.equal(find('CRM call').state, 'ok');
   });
 
+  test('fields that the service can do without are named, and no fault', async () => {
+    await own.org.change({ missingFields: ['Quote__c.Actor__c'] });
+    const { find } = await visit(dataDir, own.env);
+    await own.org.change({ missingFields: [] });
+    const { state, detail } = find('CRM fields');
+    assert.equal(state, 'ok');
+    assert.match(
+      detail,
+      /; the service works without:\nQuote__c\.Actor__c is not there, .*\nDeploy the package/,
+    );
+  });
+
   test('a key that is none, stores that are away, and no password in what is said', async () => {
     const port = await freePort();
     const password = 'hunter2-pass';

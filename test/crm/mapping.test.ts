@@ -21,6 +21,7 @@ const row = {
   Source__c: 'hotels',
   Details__c: '{"a": 12345678901234567890}',
   Status__c: 'created',
+  Consumer_Id__c: 'con_1',
   CreatedDate: '2012-07-12T17:49:01.000+0000',
   LastModifiedDate: '2012-07-12T17:49:02.000+0000',
 };
@@ -44,6 +45,9 @@ describe('from the CRM', () => {
       source: 'hotels',
       details: '{"a": 12345678901234567890}',
       status: 'created',
+      consumer_id: 'con_1',
+      consumer_name: null,
+      actor: null,
       created_at: '2012-07-12T17:49:01.000Z',
       updated_at: '2012-07-12T17:49:02.000Z',
     });

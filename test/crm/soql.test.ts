@@ -40,6 +40,8 @@ describe('a text in a query', () => {
 });
 
 describe('a query', () => {
+  const visible = 'all';
+
   /** The query as another program understands it, with the values of its conditions taken out. */
   function shape(soql: string): unknown {
     const blank = (value: unknown): unknown => {
@@ -56,6 +58,7 @@ describe('a query', () => {
     const page = (status: string, id: string) =>
       pageQuery(quote, {
         filters: { status, member_id: id },
+        visible: { consumerId: status },
         after: { createdAt: '2026-01-02T03:04:05.000Z', externalId: id },
         limit: 51,
       });
@@ -65,26 +68,44 @@ describe('a query', () => {
 
   it('asks for all fields and names only what is declared', () => {
     assert.equal(
-      findQuery(member, 'AB12'),
+      findQuery(member, [{ keys: ['AB12'], visible: 'all' }]),
       'SELECT Id, External_Id__c, FirstName, LastName, Email, Phone, CreatedDate, LastModifiedDate FROM Contact ' +
         "WHERE External_Id__c IN ('ab12','AB12') LIMIT 2",
     );
-    assert.match(pageQuery(quote, { filters: { status: null }, limit: 1 }), /AND Status__c = null ORDER BY/);
     assert.match(
-      pageQuery(quote, { filters: {}, limit: 1, shaped: true }),
+      pageQuery(quote, { filters: { status: null }, visible, limit: 1 }),
+      /AND Status__c = null ORDER BY/,
+    );
+    assert.match(
+      pageQuery(quote, { filters: {}, visible, limit: 1, shaped: true }),
       /WHERE External_Id__c LIKE '[_]{8}-/,
     );
     for (const name of ['Id', 'nope', 'constructor', '__proto__', 'name = 1 OR name']) {
       assert.throws(
-        () => pageQuery(quote, { filters: Object.fromEntries([[name, 'x']]), limit: 1 }),
+        () => pageQuery(quote, { filters: Object.fromEntries([[name, 'x']]), visible, limit: 1 }),
         RangeError,
       );
     }
   });
 
+  it('is narrowed to the records that a consumer made', () => {
+    const wanted = [
+      { keys: ['a'], visible },
+      { keys: ['b', 'c'], visible: { consumerId: 'con_1' } },
+    ] as const;
+    assert.match(
+      findQuery(quote, wanted),
+      / WHERE External_Id__c IN \('a','A'\) OR \(External_Id__c IN \('b','B','c','C'\) AND Consumer_Id__c = 'con_1'\)$/,
+    );
+    assert.match(
+      pageQuery(quote, { filters: {}, visible: { consumerId: 'x' }, limit: 1 }),
+      / AND Consumer_Id__c = 'x' ORDER BY/,
+    );
+  });
+
   it('takes no limit that is no whole number', () => {
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-      assert.throws(() => pageQuery(quote, { filters: {}, limit }), RangeError);
+      assert.throws(() => pageQuery(quote, { filters: {}, visible, limit }), RangeError);
     }
   });
 });

@@ -9,9 +9,11 @@ export interface Settings {
   dailyLimit: number;
   tokenLifetimeSeconds: number;
   maxPageSize: number;
+  /** Fields that the org does not have, or does not show to the user: `Quote__c.Actor__c`, say. */
+  missingFields: string[];
 }
 
-const LOWEST: Record<keyof Settings, number> = {
+const LOWEST: Record<Exclude<keyof Settings, 'missingFields'>, number> = {
   latencyMs: 0,
   maxConcurrent: 1,
   dailyLimit: 0,
@@ -23,13 +25,19 @@ const LOWEST: Record<keyof Settings, number> = {
 export function changeSettings(settings: Settings, changes: unknown): Settings {
   if (typeof changes !== 'object' || changes === null)
     throw new ControlError(400, 'settings must be a JSON object');
-  for (const [name, value] of Object.entries(changes)) {
-    if (!(name in LOWEST)) throw new ControlError(400, `setting ${name} is unknown`);
-    const lowest = LOWEST[name as keyof Settings];
-    const unlimited = name === 'maxConcurrent' && value === null;
-    if (!unlimited && !(typeof value === 'number' && value >= lowest)) {
-      throw new ControlError(400, `${name} must be a number of at least ${lowest}`);
-    }
-  }
+  for (const [name, value] of Object.entries(changes)) checkSetting(name, value);
   return Object.assign(settings, changes);
+}
+
+function checkSetting(name: string, value: unknown): void {
+  if (name === 'missingFields') {
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return;
+    throw new ControlError(400, 'missingFields must be a list of texts');
+  }
+  if (!(name in LOWEST)) throw new ControlError(400, `setting ${name} is unknown`);
+  const lowest = LOWEST[name as keyof typeof LOWEST];
+  const unlimited = name === 'maxConcurrent' && value === null;
+  if (!unlimited && !(typeof value === 'number' && value >= lowest)) {
+    throw new ControlError(400, `${name} must be a number of at least ${lowest}`);
+  }
 }

@@ -67,6 +67,8 @@ export interface ObjectType {
   writeable: boolean;
   /** By lower-case name: field names in bodies, paths and queries ignore case. */
   fields: Map<string, Field>;
+  /** Those that are hidden for now. */
+  hidden?: Map<string, Field>;
 }
 
 export interface Schema {
@@ -126,4 +128,18 @@ export function foldFor(field: Field): (value: Value) => Value {
   if (field.type === 'id' || field.type === 'reference') return (value) => value;
   if (field.unique && field.caseSensitive) return (value) => value;
   return (value) => (typeof value === 'string' ? value.toLowerCase() : value);
+}
+
+/** Hides these fields (`Quote__c.Actor__c`), as if they had not been deployed, and shows all others again. */
+export function hideFields(schema: Schema, names: readonly string[]): void {
+  const wanted = new Set(names.map((name) => name.toLowerCase()));
+  for (const object of schema.objects) {
+    const all = new Map([...object.fields, ...(object.hidden ?? [])]);
+    object.hidden = new Map();
+    object.fields.clear();
+    for (const [name, field] of all) {
+      const isHidden = wanted.has(`${object.name}.${name}`.toLowerCase());
+      (isHidden ? object.hidden : object.fields).set(name, field);
+    }
+  }
 }

@@ -39,6 +39,13 @@ const report = Type.Object(
           maxLength: 1000,
         }),
       ),
+      lacks: Type.Optional(
+        Type.String({
+          description:
+            'Fields that the org does not have, and what to do; the service works without. Else absent.',
+          maxLength: 1000,
+        }),
+      ),
       quota: Type.Optional(quota),
     }),
     secretsManager: connection('Where consumers and keys come from.'),

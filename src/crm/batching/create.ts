@@ -1,9 +1,11 @@
+import type { Visible } from '../../base/call.ts';
 import type { FieldValues, StoredRecord } from '../../resources/records.ts';
 import { toCrmFields } from '../mapping/records.ts';
 import type { CrmRequest } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
 import type { ItemOutcome, Operation } from './execute.ts';
 import { byKey, keysQuery, type OperationOptions } from './find.ts';
+import { unlessOwnerIsNeeded } from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 export interface Creation {
@@ -12,6 +14,8 @@ export interface Creation {
   values: FieldValues;
   /** The record is wanted, with what the CRM has put into it. */
   readBack: boolean;
+  /** What its maker may see: one that may see only its own needs to be written into it. */
+  visible: Visible;
 }
 
 export interface Created {
@@ -27,14 +31,15 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
     name: 'create',
     effect: 'create',
     size: sizeOf,
-    async execute(items, call, permit) {
-      const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
-      const found = byKey(resource, rows);
-      return items.map(({ readBack, externalId }, index) => {
-        const row = readBack ? found.get(externalId) : undefined;
-        return toCreated(outcomes[index] as Written['outcomes'][number], row && toRecord(row));
-      });
-    },
+    execute: (all, call, permit) =>
+      unlessOwnerIsNeeded(resource, all, async (items) => {
+        const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
+        const found = byKey(resource, rows);
+        return items.map(({ readBack, externalId }, index) => {
+          const row = readBack ? found.get(externalId) : undefined;
+          return toCreated(outcomes[index] as Written['outcomes'][number], row && toRecord(row));
+        });
+      }),
   };
 }
 

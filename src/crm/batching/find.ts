@@ -1,14 +1,18 @@
+import type { Visible } from '../../base/call.ts';
+import { ownerField } from '../../resources/created-by.ts';
 import type { StoredRecord } from '../../resources/records.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { type CrmRow, readKey } from '../mapping/records.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { CrmAnswer, CrmRequest, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
-import { findManyQuery, findQuery } from '../soql/query.ts';
+import { findQuery, type WantedKeys } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
 import type { Operation } from './execute.ts';
+import { unlessOwnerIsNeeded } from './optional.ts';
 
 export interface OperationOptions {
+  /** With the columns that the calls may name. */
   resource: Resource;
   client: Pick<CrmClient, 'execute' | 'dataPath'>;
   /** A row as the port shows it; undefined for one that the API does not have. */
@@ -21,27 +25,58 @@ export interface OperationOptions {
  */
 const longestPath = 12_000;
 
-/** Looks records up by External ID, in lower case. */
-export function createFind(options: OperationOptions): Operation<string, StoredRecord | undefined> {
+/** A look-up by External ID in lower case, and for whom. */
+export interface Sought {
+  key: string;
+  visible: Visible;
+}
+
+/**
+ * Looks records up. Those of several consumers share one query, which asks for each one's own records by their owner; a
+ * record that was asked for by several is given to those only that may see it.
+ */
+export function createFind(options: OperationOptions): Operation<Sought, StoredRecord | undefined> {
   const { resource, toRecord } = options;
   return {
     name: 'find',
     effect: 'read',
     size: () => 0,
-    async execute(items, call, permit) {
-      const keys = [...new Set(items)];
-      const rows = await queryRows(options, keysQuery(resource, keys), keys.length, call, permit);
-      const found = byKey(resource, rows);
-      const records = new Map([...found].map(([key, row]) => [key, toRecord(row)]));
-      return items.map((key) => ({ result: records.get(key) }));
-    },
+    execute: (items, call, permit) =>
+      unlessOwnerIsNeeded(resource, items, async (sought) => {
+        const found = byKey(resource, await queryFor(options, sought, call, permit));
+        const records = new Map([...found].map(([key, row]) => [key, toRecord(row)]));
+        return sought.map(({ key, visible }) => {
+          const record = records.get(key);
+          return { result: record && isVisible(record, visible) ? record : undefined };
+        });
+      }),
   };
 }
 
-/** The query for records with these External IDs, at least one. */
+function queryFor(options: OperationOptions, items: readonly Sought[], call: BatchCall, permit?: Permit) {
+  const wanted = groupByViewer(items);
+  const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
+  return queryRows(options, findQuery(options.resource, wanted), count, call, permit);
+}
+
+function groupByViewer(items: readonly Sought[]): WantedKeys[] {
+  const groups = new Map<string, { keys: Set<string>; visible: Visible }>();
+  for (const { key, visible } of items) {
+    const viewer = visible === 'all' ? '' : visible.consumerId;
+    const group = groups.get(viewer) ?? { keys: new Set(), visible };
+    group.keys.add(key);
+    groups.set(viewer, group);
+  }
+  return [...groups.values()].map(({ keys, visible }) => ({ keys: [...keys], visible }));
+}
+
+function isVisible({ values }: StoredRecord, visible: Visible): boolean {
+  return visible === 'all' || values[ownerField] === visible.consumerId;
+}
+
+/** The query for records with these External IDs, at least one, whoever made them. */
 export function keysQuery(resource: Resource, keys: readonly string[]): string {
-  const [key = ''] = keys;
-  return keys.length === 1 ? findQuery(resource, key) : findManyQuery(resource, keys);
+  return findQuery(resource, [{ keys, visible: 'all' }]);
 }
 
 /** All rows of a query for so many records: the CRM makes pages short where records are long. Throws `CrmFailure`. */

@@ -57,6 +57,8 @@ export interface FailureFacts {
   retryAfter?: number | undefined;
   /** The request was a write and may have taken effect. */
   outcomeUnknown?: boolean;
+  /** What the operator has to do, in words that callers may read. */
+  advice?: string;
 }
 
 /** A call that failed, as the layers of the client see it. It becomes a `Problem` in the outermost one. */

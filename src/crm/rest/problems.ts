@@ -59,7 +59,10 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
   const { code, detail, retryAfter } = problems[kind];
   const seconds =
     retryAfter === undefined ? undefined : Math.ceil(Math.max(1, facts.retryAfter ?? retryAfter));
-  return new Problem(code, detail, { ...common, ...(seconds === undefined ? {} : { retryAfter: seconds }) });
+  return new Problem(code, facts.advice ?? detail, {
+    ...common,
+    ...(seconds === undefined ? {} : { retryAfter: seconds }),
+  });
 }
 
 function rejected(error: CrmError | undefined, resource: Resource | undefined, facts: ProblemFacts): Problem {

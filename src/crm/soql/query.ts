@@ -1,3 +1,5 @@
+import type { Visible } from '../../base/call.ts';
+import { ownerField } from '../../resources/created-by.ts';
 import type { Field, Resource } from '../../resources/resource.ts';
 import { formatDateTime, quoteText } from './literal.ts';
 
@@ -10,6 +12,7 @@ export interface Position {
 export interface PageQuery {
   /** Equality, by API field name. */
   filters: Readonly<Record<string, string | null>>;
+  visible: Visible;
   after?: Position | undefined;
   limit: number;
   /** Leaves out records whose External ID has not the shape of a UUID; no index helps there, so only where it pays. */
@@ -24,17 +27,29 @@ const uuidShape = "'________-____-____-____-____________'";
  * `quoteText` and `formatDateTime`, numbers through a check; nothing else is ever part of a query.
  */
 
-/** The record with this External ID (two, where the CRM has it in lower and in upper case). */
-export function findQuery(resource: Resource, externalId: string): string {
-  const key = fieldOf(resource, 'id').crm.path;
-  const spellings = [externalId.toLowerCase(), externalId.toUpperCase()];
-  return `${select(resource)} WHERE ${key} IN ${listOf(spellings)} LIMIT 2`;
+/** External IDs that are looked up for one and the same: for all records, or for those of one consumer. */
+export interface WantedKeys {
+  keys: readonly string[];
+  visible: Visible;
 }
 
-/** The records with these External IDs; each may come in lower and in upper case. */
-export function findManyQuery(resource: Resource, externalIds: readonly string[]): string {
-  const spellings = externalIds.flatMap((id) => [id.toLowerCase(), id.toUpperCase()]);
-  return `${select(resource)} WHERE ${fieldOf(resource, 'id').crm.path} IN ${listOf(spellings)}`;
+/**
+ * The records with these External IDs, as far as each may be seen; a record may come in lower and in upper case. There
+ * must be at least one key.
+ */
+export function findQuery(resource: Resource, wanted: readonly WantedKeys[]): string {
+  const key = fieldOf(resource, 'id').crm.path;
+  const conditions = wanted.map(({ keys, visible }) => {
+    const spellings = keys.flatMap((id) => [id.toLowerCase(), id.toUpperCase()]);
+    const condition = `${key} IN ${listOf(spellings)}`;
+    return visible === 'all' ? condition : `(${condition} AND ${ownedBy(resource, visible)})`;
+  });
+  const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
+  return `${select(resource)} WHERE ${conditions.join(' OR ')}${count === 1 ? ' LIMIT 2' : ''}`;
+}
+
+function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): string {
+  return `${fieldOf(resource, ownerField).crm.path} = ${quoteText(consumerId)}`;
 }
 
 /** The records with these identifiers of the CRM's own. */
@@ -54,6 +69,7 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
   for (const [name, value] of Object.entries(query.filters)) {
     conditions.push(`${fieldOf(resource, name).crm.path} = ${literal(fieldOf(resource, name), value)}`);
   }
+  if (query.visible !== 'all') conditions.push(ownedBy(resource, query.visible));
   if (query.after !== undefined) {
     const at = formatDateTime(query.after.createdAt);
     const id = quoteText(query.after.externalId);

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { type Call, startCall } from '../../src/base/call.ts';
+import { OptionalColumns } from '../../src/crm/optional-columns.ts';
+import { CrmFailure } from '../../src/crm/rest/failure.ts';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { recordLog } from '../support/log.ts';
+import { aCall, aList, type CrmHarness, hasCode, quoteFor, startCrmHarness } from './crm-harness.ts';
+
+const columns = ['Quote__c.Consumer_Id__c', 'Quote__c.Consumer_Name__c', 'Quote__c.Actor__c'];
+
+/** A call of a consumer that sees all quotes, or only its own. */
+function callOf(consumerId: string, records: 'all' | 'own' = 'all'): Call {
+  const visible = () => (records === 'all' ? records : { consumerId });
+  return { ...startCall('test', consumerId), consumerName: 'Partner A', actor: 'marta@example.com', visible };
+}
+
+describe('an org that lacks columns', () => {
+  let harness: CrmHarness;
+  before(async () => {
+    harness = await startCrmHarness();
+  });
+  after(() => harness.stop());
+  afterEach(() => harness.org.configure({ missingFields: [] }));
+  const create = (call = callOf('con_1'), { records } = harness.crm) =>
+    records.create(quote, randomUUID(), quoteFor(harness.memberId), call, { readBack: true });
+
+  it('takes records without them, each once, also in a batch', async () => {
+    await harness.org.configure({ missingFields: columns });
+    const { crm, lines } = harness.addReplica();
+    const made = await Promise.all(Array.from({ length: 12 }, () => create(callOf('con_1'), crm)));
+    assert.equal(made.length, 12);
+    assert.ok(
+      made.every((record) => record?.values['name'] === 'Hotel Astoria' && record.values['actor'] === null),
+    );
+    assert.equal((await harness.org.records('Quote__c')).length, 12);
+    const found = await crm.records.find(quote, made[0]?.values['id'] as string, aCall());
+    assert.equal(found?.values['consumer_id'], null);
+    const page = await crm.records.list(quote, aList(), aCall());
+    assert.equal(page.records.length, 10);
+    page.release();
+    const told = lines.filter((line) => line['message'] === 'the CRM lacks columns; they are left out');
+    assert.deepEqual(
+      told.map((line) => line.facts['lack']),
+      ['Quote__c lacks Consumer_Id__c, Consumer_Name__c, Actor__c'],
+    );
+    assert.match(
+      (await crm.health.check()).lacks ?? '',
+      /^Quote__c lacks .*\. Deploy the package in salesforce\//,
+    );
+  });
+
+  it('refuses what needs them, whoever shares the call', async () => {
+    await harness.org.configure({ missingFields: columns.slice(0, 1) });
+    const { crm } = harness.addReplica();
+    const made = await create(callOf('con_1'), crm);
+    const id = made?.values['id'] as string;
+    const own = callOf('con_1', 'own');
+    const missing = (error: unknown) => {
+      assert.match((error as Error).message, /Consumer_Id__c, Consumer_Name__c, Actor__c.*salesforce\//);
+      return hasCode('crm_error')(error);
+    };
+    const [foreign, mine] = await Promise.allSettled([
+      crm.records.find(quote, id, aCall()),
+      crm.records.find(quote, id, own),
+    ]);
+    assert.equal(foreign.status, 'fulfilled');
+    assert.ok(mine.status === 'rejected' && missing(mine.reason));
+    await assert.rejects(create(own, crm), missing);
+    await assert.rejects(crm.records.list(quote, aList(), own), missing);
+    await assert.rejects(crm.records.list(quote, aList({ filters: { consumer_id: 'x' } }), aCall()), missing);
+  });
+
+  it('keeps who made a record where it has them, and shows it to its owner alone', async () => {
+    const made = await create();
+    const id = made?.values['id'] as string;
+    const { records } = harness.crm;
+    const creator = { consumer_id: 'con_1', consumer_name: 'Partner A', actor: 'marta@example.com' };
+    assert.deepEqual({ ...made?.values, ...creator }, made?.values);
+    const asked = ['con_1', 'con_2'].map((consumer) => records.find(quote, id, callOf(consumer, 'own')));
+    const [own, foreign, all] = await Promise.all([...asked, records.find(quote, id, callOf('con_2'))]);
+    assert.deepEqual([own?.nativeId, foreign, all?.nativeId], [made?.nativeId, undefined, made?.nativeId]);
+  });
+});
+
+describe('optional columns', () => {
+  const lacks = (column: string) =>
+    new CrmFailure('setup', 'x', {
+      error: {
+        code: 'INVALID_FIELD',
+        message: `\nActor__c, x\n ^\nNo such column '${column}' on y`,
+        fields: [],
+      },
+    });
+
+  it('are tried again by one request a minute, and named by all once it has succeeded', async () => {
+    let now = 0;
+    const { log } = recordLog();
+    const known = new OptionalColumns({ resource: quote, log, now: () => now });
+    let has = false;
+    const tries: boolean[] = [];
+    const send = (names: 'all' | string[] = 'all') =>
+      known.send(names, async ({ resource, leftOut }) => {
+        tries.push('actor' in resource.fields);
+        assert.equal(leftOut.has('actor'), !('actor' in resource.fields));
+        if ('actor' in resource.fields && !has) throw lacks('Actor__c');
+      });
+    await send();
+    await send();
+    assert.deepEqual(tries.splice(0), [true, false, false]);
+    now = 60_000;
+    await Promise.all([send(), send()]);
+    assert.deepEqual(tries.splice(0), [true, false, false]);
+    has = true;
+    now = 120_000;
+    // A request that does not name them shows nothing.
+    await send(['name']);
+    await Promise.all([send(['actor']), send()]);
+    await send();
+    assert.deepEqual(tries, [false, true, false, true]);
+    assert.equal(known.lack, undefined);
+  });
+
+  it('leave other failures alone', async () => {
+    const known = new OptionalColumns({ resource: quote, log: recordLog().log, now: () => 0 });
+    await assert.rejects(
+      known.send('all', async () => Promise.reject(lacks('Name__c'))),
+      CrmFailure,
+    );
+    assert.equal(known.lack, undefined);
+  });
+});
