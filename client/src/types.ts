@@ -41,6 +41,15 @@ export interface Booking {
   details: JsonObject | null;
   /** `created` at first, then whatever the CRM says. */
   status: string | null;
+  /** Who made it through the API; null where it was made in another way. */
+  created_by: {
+    /** Id of the consumer that made the record. */
+    consumer_id: string;
+    /** Name of that consumer when it made the record. */
+    consumer_name: string | null;
+    /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
+    actor: string | null;
+  } | null;
   /** When the CRM made the record. */
   created_at: string | null;
   /** When the CRM last changed the record. */
@@ -220,6 +229,8 @@ export interface Health {
     } | null;
     /** What its operator has to fix so that the CRM gives the service access; else absent. */
     reason?: string | undefined;
+    /** Fields that the org does not have, and what to do; the service works without. Else absent. */
+    lacks?: string | undefined;
     /** Use of the daily quota of CRM calls, once the CRM has reported it. */
     quota?: {
       /** Calls of the org in 24 hours. */
@@ -389,6 +400,15 @@ export interface Quote {
   details: JsonObject | null;
   /** `created` at first, then whatever the CRM says. */
   status: string | null;
+  /** Who made it through the API; null where it was made in another way. */
+  created_by: {
+    /** Id of the consumer that made the record. */
+    consumer_id: string;
+    /** Name of that consumer when it made the record. */
+    consumer_name: string | null;
+    /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
+    actor: string | null;
+  } | null;
   /** When the CRM made the record. */
   created_at: string | null;
   /** When the CRM last changed the record. */
@@ -516,6 +536,8 @@ export interface ListQuotesQuery {
   member_id?: string | undefined;
   /** `created` at first, then whatever the CRM says. */
   status?: string | undefined;
+  /** Id of the consumer that made the record. */
+  consumer_id?: string | undefined;
 }
 
 /** List bookings: what can be asked for. */
@@ -530,6 +552,8 @@ export interface ListBookingsQuery {
   member_id?: string | undefined;
   /** `created` at first, then whatever the CRM says. */
   status?: string | undefined;
+  /** Id of the consumer that made the record. */
+  consumer_id?: string | undefined;
 }
 
 /** List reservations: what can be asked for. */
