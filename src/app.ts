@@ -17,6 +17,8 @@ import { checkForLoss, guardAgainstLoss } from './consumers/loss-guard.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { hashConnection } from './crm/token/access-token.ts';
 import { type SimulatedOrg, type SimulatedPartner, startSimulatedOrg } from './embedded/simulators.ts';
+import type { Handoffs } from './handoff/handoffs.ts';
+import { startHandoffs } from './handoffs.ts';
 import { unreadAnswerMs } from './http/connections.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { cachedMembers, createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
@@ -112,9 +114,10 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const partners = await connectPartners({ ...context, secrets, database, crm });
     const { connectors, reservations, diningPartner } = partners;
     const members = createMembers(context, cache, org);
+    const handoffs = startHandoffs({ ...context, database, crm });
     const webhooks = await openWebhooks(context, { secrets, database, members });
     const found = { secrets, cache, database, consumers, audit, crm };
-    const parts = { ...found, connectors, reservations, members, webhooks };
+    const parts = { ...found, connectors, reservations, members, webhooks, handoffs };
     const routes = buildRoutes(parts, settings);
     startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
@@ -289,11 +292,13 @@ interface Parts {
   reservations: Reservations | null;
   members: MemberCache;
   webhooks: Webhooks;
+  handoffs: Handoffs;
 }
 
 function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
   const { secrets, cache, database, consumers, audit, crm, connectors, reservations, members, webhooks } =
     parts;
+  const { handoffs } = parts;
   const health = createHealth(
     {
       ...healthOf(connectors),
@@ -304,6 +309,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
       }),
       database: shareProbe(connected(() => database.checkHealth())),
       cache: shareProbe(connected(() => cache.checkHealth())),
+      handoffs: shareProbe(() => handoffs.checkHealth()),
     },
     ['crm', 'database'],
   );
@@ -311,7 +317,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
   const { administration, directory } = consumers;
   const { records } = crm;
   return allRoutes({
-    ...{ records, members: cachedMembers(records, members), webhooks, reservations },
+    ...{ records, members: cachedMembers(records, members), webhooks, reservations, handoffs },
     ...{ administration, directory, audit, cursors, health, version },
     repeatWindowSeconds: handoff.repeatWindowSeconds,
   });

@@ -3,6 +3,7 @@ import type { Route } from './api/route.ts';
 import type { Audit } from './audit/audit.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { Crm } from './crm/crm.ts';
+import type { Handoffs } from './handoff/handoffs.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
 import { createJobQueue } from './jobs/job-queue.ts';
 import type { Log } from './observability/log.ts';
@@ -24,12 +25,14 @@ interface Parts {
   audit: Audit;
   crm: Crm;
   webhooks: Webhooks;
+  handoffs: Handoffs;
   routes: readonly Route[];
 }
 
 /** Starts every job of the service, without making it wait. */
 export function startJobs(parts: Parts): void {
-  const { settings, log, metrics, opened, stopping, database, audit, crm, webhooks, routes } = parts;
+  const { settings, log, metrics, opened, stopping, database, audit, crm, webhooks, handoffs, routes } =
+    parts;
   const {
     idempotencyRetentionHours: retentionHours,
     auditRetentionDays,
@@ -66,6 +69,7 @@ export function startJobs(parts: Parts): void {
         cron: '17 * * * *',
         run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
       },
+      { name: 'clear-handoffs', cron: '57 * * * *', run: () => handoffs.deleteOld() },
       { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
     ],
   });

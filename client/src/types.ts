@@ -1,6 +1,39 @@
 // Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
 import type { JsonObject } from './json.ts';
 
+/** A hand-off that was answered 202. */
+export interface AcceptedHandoff {
+  /** External ID of the hand-off, and of its record in the CRM. */
+  external_id: string;
+  /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  type: 'quote' | 'booking' | (string & {});
+  /** `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: the CRM refuses it, as `problem` says. `cancelled`: it is not delivered. Known values: `accepted`, `created`, `failed`, `cancelled`. Others may be added; treat an unknown one as such. */
+  status: 'accepted' | 'created' | 'failed' | 'cancelled' | (string & {});
+  /** The CRM's own identifier of the record; null until it is created. */
+  id: string | null;
+  /** A problem document, as the hand-off would have been answered. */
+  problem: {
+    /** Path of the page that explains the problem. */
+    type: string;
+    /** The kind of problem. */
+    title: string;
+    /** The HTTP status that it stands for. */
+    status: number;
+    /** What is wrong. */
+    detail: string;
+    /** The stable name of the problem. */
+    code: string;
+    /** The X-Request-Id of the hand-off. */
+    request_id: string;
+  } | null;
+  /** How often it was tried to deliver it. */
+  attempts: number;
+  /** When it was stored. */
+  accepted_at: string;
+  /** When it was created, failed or cancelled. */
+  completed_at: string | null;
+}
+
 /** An attempt to authenticate, accepted or not. */
 export interface AuthenticationAttempt {
   /** Id of the consumer. */
@@ -204,6 +237,15 @@ export interface Handoff {
   };
 }
 
+export interface HandoffAcceptance {
+  /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  type: 'quote' | 'booking' | (string & {});
+  /** It is stored, and delivered to the CRM. Known values: `accepted`. Others may be added; treat an unknown one as such. */
+  status: 'accepted' | (string & {});
+  /** External ID of the record, made by the service. */
+  external_id: string;
+}
+
 export interface HandoffConfirmation {
   /** The CRM's own identifier of the record. */
   id: string;
@@ -213,6 +255,15 @@ export interface HandoffConfirmation {
   status: 'created' | (string & {});
   /** External ID of the record, made by the service. */
   external_id: string;
+}
+
+/** A page of hand-offs. */
+export interface HandoffPage {
+  data: AcceptedHandoff[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
 }
 
 export interface Health {
@@ -250,6 +301,15 @@ export interface Health {
   /** What all replicas share for speed. */
   cache: {
     connected: boolean;
+  };
+  /** Hand-offs that were answered 202 and are not delivered yet. */
+  handoffs: {
+    /** False where the database cannot be asked. */
+    connected: boolean;
+    /** Accepted hand-offs that wait for the CRM. */
+    waiting?: number | undefined;
+    /** How long the first of them has waited. */
+    oldest_seconds?: number | undefined;
   };
 }
 
@@ -512,6 +572,20 @@ export interface TableAvailability {
 export interface WebhookReceipt {
   /** `duplicate`: a webhook with this id had been accepted before. Known values: `accepted`, `duplicate`. Others may be added; treat an unknown one as such. */
   status: 'accepted' | 'duplicate' | (string & {});
+}
+
+/** List hand-offs that were answered 202: what can be asked for. */
+export interface ListHandoffsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: the CRM refuses it, as `problem` says. `cancelled`: it is not delivered. */
+  status?: 'accepted' | 'created' | 'failed' | 'cancelled' | undefined;
+  /** What the result becomes. */
+  type?: 'quote' | 'booking' | undefined;
+  /** The trip it belongs to. */
+  trip_id?: string | undefined;
 }
 
 /** List members: what can be asked for. */

@@ -2,15 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
-import { confirm, type HandoffConfirmation, handOff } from '../handoff/handoff.ts';
+import { confirm, type HandoffConfirmation, targets } from '../handoff/handoff.ts';
+import type { Handoffs } from '../handoff/handoffs.ts';
 import { readDetails } from '../resources/field-values.ts';
-import { booking, quote } from '../resources/quotes-and-bookings.ts';
+import { quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
-import type { Resource } from '../resources/resource.ts';
+import { readPreferences } from './pipeline/prefer.ts';
 import { defineRoute, json, type RequiredPermission, type Route, type RouteAnswer } from './route.ts';
+import { acceptedAnswer } from './v1/handoffs/handoffs.ts';
+import { acceptance } from './v1/handoffs/schemas.ts';
 import { crmProblems } from './v1/records/context.ts';
 
-const targets = { quote, booking };
 const { fields } = quote;
 
 const requestBody = Type.Object(
@@ -40,14 +42,31 @@ const confirmation = Type.Object(
   { additionalProperties: false, title: 'HandoffConfirmation' },
 );
 
+const answers = {
+  201: {
+    description: 'The record exists in the CRM.',
+    schema: confirmation,
+    headers: { Location: 'Where the record can be read.' },
+  },
+  202: {
+    description: 'The hand-off is stored, and delivered when the CRM is available.',
+    schema: acceptance,
+    headers: {
+      Location: 'Where the hand-off can be read.',
+      'Preference-Applied': 'Absent where the request did not ask for it.',
+    },
+  },
+};
+
 export interface HandoffOptions {
   records: Records;
+  handoffs: Handoffs;
   /** For so long the same body without a key counts as a repeat; 0: never. */
   repeatWindowSeconds?: number;
 }
 
 /** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
-export function handoffRoute({ records, repeatWindowSeconds = 0 }: HandoffOptions): Route {
+export function handoffRoute({ records, handoffs, repeatWindowSeconds = 0 }: HandoffOptions): Route {
   return defineRoute({
     method: 'POST',
     path: '/api/v1/handoff',
@@ -56,7 +75,8 @@ export function handoffRoute({ records, repeatWindowSeconds = 0 }: HandoffOption
     summary: 'Hand a chosen search result off to the CRM',
     description:
       'Writes the result as a quote or a booking and confirms it. `result.details` may hold any JSON object; it is ' +
-      'stored digit for digit. Send an Idempotency-Key to be able to repeat the request safely.',
+      'stored digit for digit. Send an Idempotency-Key to be able to repeat the request safely. With ' +
+      '`Prefer: respond-async` the hand-off is stored, answered 202, and delivered when the CRM is available.',
     permission: {
       anyOf: [
         { resource: 'quotes', action: 'write' },
@@ -66,63 +86,58 @@ export function handoffRoute({ records, repeatWindowSeconds = 0 }: HandoffOption
     },
     idempotencyKey: 'optional',
     repeatWindowSeconds,
+    preferable: true,
     request: { body: requestBody },
-    answers: {
-      201: {
-        description: 'The record exists in the CRM.',
-        schema: confirmation,
-        headers: { Location: 'Where the record can be read.' },
-      },
-    },
-    problems: ['member_not_found', 'details_too_large', 'crm_rejected', ...crmProblems],
-    reconcile: (externalId, call) => reconcile(records, externalId, call),
+    answers,
+    problems: ['member_not_found', 'details_too_large', 'crm_rejected', 'store_unavailable', ...crmProblems],
+    reconcile: (externalId, call) => reconcile(records, handoffs, externalId, call),
     prepare: (_body, bodyText) => readDetails(bodyText, ['result', 'details'], fields.details),
-    admit: (call) => records.admit(call),
-    async handle({ body, prepared: details, call, claim }) {
-      const resource = targets[body.type];
+    admit: (call, { prefer }) => {
+      // A hand-off that can be stored needs no CRM.
+      const mustBeNow = handoffs.whenCrmIsAway === 'refuse' && !readPreferences(prefer).respondAsync;
+      if (mustBeNow) records.admit(call);
+    },
+    async handle({ body, prepared: details, headers, call, claim }) {
+      const { respondAsync, waitSeconds } = readPreferences(headers.prefer);
       const externalId = claim?.externalId ?? randomUUID();
       await claim?.confirmOwnership();
-      const confirmed = await handOff(
-        records,
-        {
-          resource,
-          tripId: body.trip_id.toLowerCase(),
-          memberId: body.member_id.toLowerCase(),
-          result: { name: body.result.name, source: body.result.source, details },
-        },
+      const request = {
+        type: body.type,
+        tripId: body.trip_id.toLowerCase(),
+        memberId: body.member_id.toLowerCase(),
+        result: { name: body.result.name, source: body.result.source, details },
+      };
+      const wish = { mayBeAccepted: respondAsync, waitSeconds, isContinued: claim?.continued === true };
+      const answer = await handoffs.handOff(request, { ...wish, externalId }, call);
+      if (answer !== 'accepted') return confirmationOf(answer);
+      return acceptedAnswer(
+        body.type,
         externalId,
-        call,
-      ).catch((error: unknown) => explain(error, externalId));
-      return confirmationOf(resource, confirmed);
+        respondAsync ? { 'preference-applied': 'respond-async' } : {},
+      );
     },
   });
 }
 
-function confirmationOf({ collection }: Resource, confirmed: HandoffConfirmation): RouteAnswer {
+function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
+  const { collection } = targets[confirmed.type];
   return json(201, confirmed, { location: `/v1/${collection}/${confirmed.external_id}` });
 }
 
-/** The confirmation of a hand-off that was interrupted, if its record exists. */
-async function reconcile(records: Records, externalId: string, call: Call): Promise<RouteAnswer | undefined> {
+/** The answer to a hand-off that was interrupted, if it is stored or its record exists. */
+async function reconcile(
+  records: Records,
+  handoffs: Handoffs,
+  externalId: string,
+  call: Call,
+): Promise<RouteAnswer | undefined> {
+  const accepted = await handoffs.find(externalId);
+  if (accepted) return acceptedAnswer(accepted.type, externalId);
   for (const resource of Object.values(targets)) {
     const record = await records.find(resource, externalId, call);
-    if (record) return confirmationOf(resource, confirm(resource, record, externalId));
+    if (record) return confirmationOf(confirm(resource.name, record, externalId));
   }
   return undefined;
-}
-
-/**
- * The CRM's refusal in terms of the hand-off: some fields of the record are below `result` in its body. The External ID
- * lets the caller look the record up where the outcome is unknown.
- */
-function explain(error: unknown, externalId: string): never {
-  if (!(error instanceof Problem)) throw error;
-  const { errors, ...facts } = error.facts;
-  const placed = errors?.map((fault) => {
-    if (!('pointer' in fault)) return fault;
-    return { ...fault, pointer: fault.pointer.replace(/^#\/(name|source|details)\b/, '#/result/$1') };
-  });
-  throw new Problem(error.code, error.message, { ...facts, externalId, ...(placed && { errors: placed }) });
 }
 
 function permissionByType(body: unknown): RequiredPermission {

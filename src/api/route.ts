@@ -26,12 +26,13 @@ export interface RequiredPermission {
 
 /**
  * Who may call a route. Every route states it: without it nothing compiles, so that no route is open by accident.
- * `byBody`: which permission is needed stands in the body; without any of `anyOf` the body is not even read.
+ * `byBody`: which permission is needed stands in the body; without any of `anyOf` the body is not even read. Without it
+ * the handler decides, by what the request is about.
  */
 export type Permission =
   | RequiredPermission
   | { anyCredentials: true }
-  | { anyOf: RequiredPermission[]; byBody: (body: unknown) => RequiredPermission }
+  | { anyOf: RequiredPermission[]; byBody?: (body: unknown) => RequiredPermission }
   | { none: string };
 
 export interface RequestSchemas {
@@ -120,6 +121,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** Bytes of the body at most, where it is less than usual. */
   maxBodyBytes?: number;
   deprecation?: Deprecation;
+  /** It honours the header Prefer, for the documentation. */
+  preferable?: true;
   /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';
   /** Name of the record that it changes, whatever its state where there is no If-Match. */
@@ -141,7 +144,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    */
   prepare?(body: Part<S, 'body'>, bodyText: string): P;
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
-  admit?(call: Call): void;
+  admit?(call: Call, headers: IncomingHttpHeaders): void;
   handle(input: Input<S, K, P>): Promise<RouteAnswer>;
   /**
    * The answer of an interrupted creation, if its record exists; for the job that clears the ledger. Left out where an

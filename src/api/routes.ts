@@ -1,4 +1,5 @@
 import type { Audit } from '../audit/audit.ts';
+import type { Handoffs } from '../handoff/handoffs.ts';
 import type { HealthReport } from '../observability/health.ts';
 import type { Reservations } from '../reservations/reservations.ts';
 import { member } from '../resources/members.ts';
@@ -11,6 +12,7 @@ import type { Route } from './route.ts';
 import { listAuthAttemptsRoute } from './v1/consumers/auth-attempts.ts';
 import { type ConsumersContext, consumerRoutes } from './v1/consumers/consumers.ts';
 import { docsRoutes } from './v1/docs.ts';
+import { acceptedHandoffRoutes } from './v1/handoffs/handoffs.ts';
 import { healthRoute } from './v1/health.ts';
 import { type MemberWebhook, memberWebhookRoute } from './v1/member-webhook.ts';
 import { problemRoute } from './v1/problems.ts';
@@ -22,6 +24,7 @@ import { reservationRoutes } from './v1/reservations/reservations.ts';
 /** What the routes work with. */
 export interface Services extends ConsumersContext {
   records: Records;
+  handoffs: Handoffs;
   /** The setting `handoff.repeatWindowSeconds`. */
   repeatWindowSeconds: number;
   /** Null where no dining partner is configured: then its paths do not exist. */
@@ -38,13 +41,14 @@ export interface Services extends ConsumersContext {
 
 /** Every route of the service, in the order of the documentation. */
 export function allRoutes(services: Services): Route[] {
-  const { repeatWindowSeconds, records, reservations, audit, cursors, health, version } = services;
+  const { repeatWindowSeconds, records, handoffs, reservations, audit, cursors, health, version } = services;
   const members = recordsContext(member, records);
   const quotes = recordsContext(quote, records);
   const bookings = recordsContext(booking, records, reservations);
   let document: string | undefined;
   const routes: Route[] = [
-    handoffRoute({ records, repeatWindowSeconds }),
+    handoffRoute({ records, handoffs, repeatWindowSeconds }),
+    ...acceptedHandoffRoutes(handoffs, cursors),
     listRoute(members, cursors),
     readRoute({ ...members, records: services.members }, 'externalId'),
     ...recordRoutes(quotes, cursors),

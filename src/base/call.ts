@@ -25,6 +25,11 @@ export interface Call {
   visible: (resource: string) => Visible;
   /** The work changes something, though it may begin with reading: it may use what is reserved for writes. */
   isWrite?: boolean;
+  /**
+   * Work that waits in the database, and comes after all that requests wait for. `probe`: the one call that is to show
+   * whether the CRM is back, made although others are refused, and once.
+   */
+  background?: 'batch' | 'probe' | undefined;
   /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
   crmMs: number;
 }

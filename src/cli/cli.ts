@@ -4,6 +4,7 @@ import { migrate } from '../store/migrate.ts';
 import { version } from '../version.ts';
 import { openConsumers, registerConsumerCommands } from './consumer.ts';
 import { runDoctor } from './doctor.ts';
+import { registerHandoffCommands } from './handoff.ts';
 import { registerMemberCommands } from './member.ts';
 import { registerReservationCommands } from './reservation.ts';
 import { serve } from './serve.ts';
@@ -32,6 +33,7 @@ export function createProgram(): Command {
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
   registerConsumerCommands(program, (opened) => openConsumers(configFile(), opened));
+  registerHandoffCommands(program, configFile);
   registerReservationCommands(program, configFile);
   registerWebhookCommands(program, configFile);
   registerMemberCommands(program, configFile);

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { isUuid } from '../base/uuid.ts';
+import { HandoffsTable } from '../handoff/handoffs-table.ts';
 import { ClaimsTable } from '../idempotency/claims-table.ts';
 import { forgetMember } from '../member-cache/member-cache.ts';
 import { type ErasedPlan, PlansTable } from '../reservations/plans-table.ts';
@@ -16,8 +17,12 @@ interface Forgotten {
   webhooks: number | null;
   /** Ids. */
   reservations: string[] | null;
+  /** Ids of accepted hand-offs. */
+  handoffs: string[] | null;
   /** Reservations that are not finished, and so still need their data. */
   not_erased: Pick<ErasedPlan, 'id' | 'status' | 'state'>[];
+  /** Accepted hand-offs that wait to be delivered. */
+  waiting_handoffs: string[];
   /** The parts above that are null because they failed; of each, some may be erased. */
   failed: { part: string; message: string }[];
 }
@@ -42,7 +47,8 @@ export function registerMemberCommands(program: Command, configFile: ConfigFile)
         }
         const forgotten = await forget(configFile, externalId.toLowerCase());
         print(options.json, forgotten, show);
-        if (forgotten.not_erased.length + forgotten.failed.length > 0) process.exitCode = 1;
+        const { not_erased, waiting_handoffs, failed } = forgotten;
+        if (not_erased.length + waiting_handoffs.length + failed.length > 0) process.exitCode = 1;
       }),
     );
 }
@@ -61,7 +67,8 @@ function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
       redisUrl === undefined ? null : forgetMember(await connectRedis(redisUrl, opened), memberId),
     );
     const plans = await attempt('reservations', () => new PlansTable(database).eraseMember(memberId));
-    const isErased = (plan: ErasedPlan) => plan.is_erased;
+    const handoffs = await attempt('handoffs', () => new HandoffsTable(database).eraseMember(memberId));
+    const isErased = (one: { is_erased: boolean }) => one.is_erased;
     return {
       member_id: memberId,
       cached_members: cached,
@@ -70,9 +77,11 @@ function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
       ),
       webhooks: await attempt('webhooks', () => new EventsTable(database).eraseMember(memberId)),
       reservations: plans && plans.filter(isErased).map(({ id }) => id),
+      handoffs: handoffs && handoffs.filter(isErased).map(({ id }) => id),
       not_erased: (plans ?? [])
         .filter((plan) => !isErased(plan))
         .map(({ id, status, state }) => ({ id, status, state })),
+      waiting_handoffs: (handoffs ?? []).filter((one) => !isErased(one)).map(({ id }) => id),
       failed,
     };
   });
@@ -85,7 +94,9 @@ function show(forgotten: Forgotten): string {
     stored_answers,
     webhooks,
     reservations,
+    handoffs,
     not_erased,
+    waiting_handoffs,
     failed,
   } = forgotten;
   const erased = [
@@ -93,6 +104,7 @@ function show(forgotten: Forgotten): string {
     ['stored answers', stored_answers],
     ['reservations', reservations && reservations.length],
     ['webhooks', webhooks],
+    ['hand-offs', handoffs && handoffs.length],
   ] as const;
   const isFound = erased.some(([, count]) => count);
   const counts = erased.map(([what, count]) => `${what.padEnd(16)}${count ?? 0}`);
@@ -103,6 +115,10 @@ function show(forgotten: Forgotten): string {
     ...not_erased.map(
       (plan) =>
         `Not erased: the reservation ${plan.id} is still in progress (${plan.status}, ${plan.state}). Cancel it, or wait, and run this again.`,
+    ),
+    ...waiting_handoffs.map(
+      (waiting) =>
+        `Not erased: the hand-off ${waiting} waits to be delivered. Cancel it, or wait, and run this again.`,
     ),
     ...failed.map(({ part, message }) => `Failed: ${part.replace('_', ' ')}: ${message} Run this again.`),
     'The CRM, the dining partner and the logs are not touched.',

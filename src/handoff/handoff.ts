@@ -1,10 +1,15 @@
 import type { Call } from '../base/call.ts';
+import { Problem } from '../base/problem.ts';
+import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { RecordRef, Records } from '../resources/records.ts';
-import type { Resource } from '../resources/resource.ts';
+
+/** What a result can become. */
+export const targets = { quote, booking };
+export type HandoffType = keyof typeof targets;
 
 /** A search result that an advisor chose, and what it was chosen for. */
 export interface HandoffRequest {
-  resource: Resource;
+  type: HandoffType;
   tripId: string;
   memberId: string;
   result: { name: string; source: string /** JSON text of an object. */; details: string };
@@ -13,7 +18,7 @@ export interface HandoffRequest {
 export interface HandoffConfirmation {
   /** The CRM's own identifier: the advisor's console opens the record with it. */
   id: string;
-  type: string;
+  type: HandoffType;
   status: 'created';
   external_id: string;
 }
@@ -24,19 +29,33 @@ export interface HandoffConfirmation {
  */
 export async function handOff(
   records: Records,
-  { resource, tripId, memberId, result }: HandoffRequest,
+  { type, tripId, memberId, result }: HandoffRequest,
   externalId: string,
   call: Call,
 ): Promise<HandoffConfirmation> {
   const values = { trip_id: tripId, member_id: memberId, ...result, status: 'created' };
-  return confirm(resource, await records.create(resource, externalId, values, call), externalId);
+  try {
+    return confirm(type, await records.create(targets[type], externalId, values, call), externalId);
+  } catch (error) {
+    throw explain(error, externalId);
+  }
 }
 
 /** The confirmation of a record that exists. */
-export function confirm(
-  resource: Resource,
-  { nativeId }: RecordRef,
-  externalId: string,
-): HandoffConfirmation {
-  return { id: nativeId, type: resource.name, status: 'created', external_id: externalId };
+export function confirm(type: HandoffType, { nativeId }: RecordRef, externalId: string): HandoffConfirmation {
+  return { id: nativeId, type, status: 'created', external_id: externalId };
+}
+
+/**
+ * The CRM's refusal in terms of the hand-off: some fields of the record are below `result` in its body. The External ID
+ * lets the caller look the record up where the outcome is unknown.
+ */
+function explain(error: unknown, externalId: string): unknown {
+  if (!(error instanceof Problem)) return error;
+  const { errors, ...facts } = error.facts;
+  const placed = errors?.map((fault) => {
+    if (!('pointer' in fault)) return fault;
+    return { ...fault, pointer: fault.pointer.replace(/^#\/(name|source|details)\b/, '#/result/$1') };
+  });
+  return new Problem(error.code, error.message, { ...facts, externalId, ...(placed && { errors: placed }) });
 }

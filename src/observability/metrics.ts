@@ -40,6 +40,7 @@ export function createMetrics() {
       registers,
     }),
     ...memberMetrics(registers),
+    ...handoffMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by their outcome in the ledger.',
@@ -94,6 +95,33 @@ function accessMetrics(registers: Registry[]) {
     tlsHandshakeFailures: new Counter({
       name: 'handoff_tls_handshake_failures_total',
       help: 'Connections to the API port that never got through the TLS handshake.',
+      registers,
+    }),
+  };
+}
+
+/** Metrics of hand-offs that are accepted and delivered later. */
+function handoffMetrics(registers: Registry[]) {
+  return {
+    acceptedHandoffs: startingAtZero(
+      { result: 'failed' },
+      {
+        name: 'handoff_accepted_total',
+        help: 'Hand-offs that were answered 202 (accepted), and what became of them: created, failed or cancelled.',
+        labelNames: ['result'] as const,
+        registers,
+      },
+    ),
+    acceptedWaiting: new Gauge({
+      name: 'handoff_accepted_waiting',
+      help: 'Accepted hand-offs that wait to be delivered to the CRM, over all replicas.',
+      aggregator: 'max',
+      registers,
+    }),
+    acceptedOldest: new Gauge({
+      name: 'handoff_accepted_oldest_seconds',
+      help: 'How long the first accepted hand-off that is not delivered has waited.',
+      aggregator: 'max',
       registers,
     }),
   };

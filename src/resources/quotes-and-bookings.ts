@@ -57,13 +57,13 @@ const fields = {
 } satisfies Resource['fields'];
 
 export const quote = {
-  name: 'quote',
+  name: 'quote' as const,
   collection: 'quotes' as const,
   crmObject: 'Quote__c',
   fields,
 } satisfies Resource;
 export const booking = {
-  name: 'booking',
+  name: 'booking' as const,
   collection: 'bookings' as const,
   crmObject: 'Booking__c',
   fields,

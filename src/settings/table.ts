@@ -161,6 +161,18 @@ export const settingsTable = {
     ({ environment }) => `dining/${environment}/password`,
     'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
   ),
+  'handoff.whenCrmIsAway': setting(
+    'HANDOFF_WHEN_CRM_IS_AWAY',
+    oneOf('refuse', 'accept'),
+    'refuse',
+    'What becomes of a hand-off that the CRM is not available for, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
+  ),
+  'handoff.queueLimit': setting(
+    'HANDOFF_QUEUE_LIMIT',
+    Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+    100_000,
+    'Accepted hand-offs that may wait for the CRM; further ones are refused with 503.',
+  ),
   'handoff.repeatWindowSeconds': setting(
     'HANDOFF_REPEAT_WINDOW_SECONDS',
     seconds(0, 86_400),

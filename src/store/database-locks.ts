@@ -41,3 +41,21 @@ export function createDatabaseLocks(database: Database): Locks {
     },
   };
 }
+
+/**
+ * Takes a lock for so many seconds, or keeps it where this owner has it; false while another has it. Throws what the
+ * database does.
+ */
+export async function holdTurn(
+  database: Database,
+  name: string,
+  owner: string,
+  seconds: number,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    insert into locks as l (name, owner, fence, held_until)
+    values (${name}, ${owner}, 1, clock_timestamp() + ${interval(seconds)})
+    on conflict (name) do update set owner = excluded.owner, fence = l.fence + 1, held_until = excluded.held_until
+    where l.held_until <= clock_timestamp() or l.owner = excluded.owner`.execute(database.sql);
+  return numAffectedRows === 1n;
+}

@@ -39,17 +39,19 @@ export interface StoreFailure {
   retryAfter?: number;
   /** The statement may have taken effect, and the work may go on later. */
   outcomeUnknown?: boolean;
+  /** The External ID of what it may have stored. */
+  externalId?: string;
 }
 
 /** Does work at the database for a request. Throws `store_unavailable` where it fails. */
 export async function orUnavailable<T>(
   work: () => Promise<T>,
-  { keeps, retryAfter = 1, outcomeUnknown = false }: StoreFailure,
+  { keeps, retryAfter = 1, outcomeUnknown = false, ...facts }: StoreFailure,
 ): Promise<T> {
   try {
     return await work();
   } catch (cause) {
     const detail = `The database that ${keeps} is not available.`;
-    throw new Problem('store_unavailable', detail, { retryAfter, outcomeUnknown, cause });
+    throw new Problem('store_unavailable', detail, { retryAfter, outcomeUnknown, ...facts, cause });
   }
 }

@@ -24,6 +24,7 @@ export const mayImport: Record<string, readonly string[]> = {
     ...allBelowApp(),
   ],
   'src/app.ts': [
+    'src/handoffs.ts',
     'src/partners.ts',
     'src/start-jobs.ts',
     'src/embedded',
@@ -35,6 +36,7 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
   // Parts of the composition root, which has outgrown one file.
   'src/start-jobs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/handoffs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/partners.ts': ['src/embedded', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/version.ts': [],
 
@@ -61,7 +63,14 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
 
   // The domain.
-  'src/handoff': ['src/resources', 'src/observability', 'src/base'],
+  'src/handoff': [
+    'src/resources',
+    'src/changes/event-log.ts',
+    'src/idempotency/batcher.ts',
+    ...storePort,
+    'src/observability',
+    'src/base',
+  ],
   'src/consumers': [
     'src/audit/attempt.ts',
     'src/secrets/secrets-manager.ts',
@@ -140,7 +149,15 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/store'],
   '@electric-sql/pglite': ['src/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/store', 'src/idempotency', 'src/audit', 'src/reservations', 'src/webhooks', 'src/changes'],
+  kysely: [
+    'src/store',
+    'src/idempotency',
+    'src/audit',
+    'src/reservations',
+    'src/handoff',
+    'src/webhooks',
+    'src/changes',
+  ],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
   // One module, loaded only where traces are exported.

@@ -13,6 +13,7 @@ import { migrate } from '../../src/store/migrate.ts';
 import { openPglite } from '../../src/store/pglite.ts';
 import { codeBlocks, readPage } from '../docs/pages.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { accept, untilHandoff } from '../support/handoffs.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
@@ -28,6 +29,7 @@ after(async () => {
   await postgres?.stop();
 });
 
+const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
 const withoutNumbers = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27}|\d+/g, 'N').trim();
 
 /** Runs `handoff member forget`. */
@@ -101,6 +103,17 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     }
   }
 
+  test('names a hand-off that waits, and erases nothing of it', async () => {
+    const memberId = memberIds.at(-1) ?? '';
+    const rule = await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
+    const waiting = await accept(gateway, { member_id: memberId });
+    const { code, handoffs, waiting_handoffs } = await forgetJson(memberId);
+    assert.deepEqual([code, handoffs, waiting_handoffs], [1, [], [waiting]]);
+    assert.equal((await gateway.request(`/v1/handoffs/${waiting}`, { method: 'DELETE' })).status, 204);
+    await rule.remove();
+    assert.deepEqual((await forgetJson(memberId)).waiting_handoffs, []);
+  });
+
   test('erases one member from every table and from Redis, and leaves the others', async () => {
     const [memberId = '', otherId = ''] = memberIds;
     const otherKey = randomUUID();
@@ -114,10 +127,20 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.equal((await tell(memberEvent(memberId, { data }))).status, 202);
     assert.equal((await tell(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
     while ((await placesOf([',received,'])).length > 0) await sleep(20);
+    const rule = await gateway.org.arm({ match: { operation: 'create' }, effect: refusal });
+    const result = { name: 'Casa Olivo', source: 'x', details: { wish: 'wish-7142' } };
+    const failed = await accept(gateway, { member_id: memberId, result });
+    await untilHandoff(gateway, failed, ({ status }) => status === 'failed');
+    await rule.remove();
     const member = (await (await gateway.request(`/v1/members/${memberId}`)).json()) as { email: string };
     await gateway.request(`/v1/members/${otherId}`);
     const found = [...marks, member.email];
-    const tables = ['public.idempotency_claims', 'public.reservations', 'public.webhook_events'];
+    const tables = [
+      'public.handoffs',
+      'public.idempotency_claims',
+      'public.reservations',
+      'public.webhook_events',
+    ];
     assert.deepEqual(await placesOf(found), [...tables, 'redis']);
 
     const { stdout, code } = await forget(env, memberId.toUpperCase(), '--json');
@@ -125,6 +148,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.deepEqual(JSON.parse(stdout), {
       ...{ member_id: memberId, cached_members: 1, stored_answers: 2, webhooks: 2 },
       ...{ reservations: [reservation.id], not_erased: [], failed: [] },
+      ...{ handoffs: [failed], waiting_handoffs: [] },
     });
     assert.deepEqual(await placesOf(found), []);
 
@@ -161,7 +185,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     const [, , , memberId = ''] = memberIds;
     const rule = await gateway.org.arm({
       match: { object: 'Booking__c', operation: 'update' },
-      effect: { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' },
+      effect: refusal,
     });
     const { id } = await make('/v1/reservations', newReservation(memberId));
     await rule.remove();

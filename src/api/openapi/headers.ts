@@ -35,6 +35,12 @@ const headers = {
     always: true,
     example: '/v1/quotes/0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
   },
+  'Preference-Applied': {
+    description: 'The preference of the request that was honoured (RFC 7240).',
+    schema: { type: 'string', enum: ['respond-async'] },
+    always: false,
+    example: 'respond-async',
+  },
   'Idempotent-Replayed': {
     description:
       '`true` when this is the stored answer of an earlier request with the same key; else absent.',
@@ -170,6 +176,16 @@ const requestHeaders = {
       'audit events.',
     schema: { type: 'string', pattern: '^[\\x20-\\x7e]+$', minLength: 1, maxLength: 3060 },
     example: 'marta.ruiz@example.com',
+  },
+  Prefer: {
+    name: 'Prefer',
+    in: 'header',
+    required: false,
+    description:
+      '`respond-async` (RFC 7240): 202 once the hand-off is stored. With `wait=N` as well the CRM is given N seconds first, ' +
+      '20 at most. Other preferences are ignored.',
+    schema: { type: 'string', maxLength: 1000 },
+    example: 'respond-async, wait=5',
   },
   'If-Match': {
     name: 'If-Match',

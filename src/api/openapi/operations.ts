@@ -74,13 +74,15 @@ function parameters(
   }));
 }
 
-function headerParameters({ method, permission, idempotencyKey, conditional, signature }: Route) {
+function headerParameters({ method, permission, preferable, ...route }: Route) {
+  const { idempotencyKey, conditional, signature } = route;
   const isWrite = method !== 'GET' && !isPublic(permission);
   return [
     'X-Request-Id' as const,
     ...(isWrite ? (['X-Actor'] as const) : []),
     ...(idempotencyKey === 'required' ? (['Idempotency-Key'] as const) : []),
     ...(idempotencyKey === 'optional' ? (['Optional-Idempotency-Key'] as const) : []),
+    ...(preferable ? (['Prefer'] as const) : []),
     ...(conditional ? [conditional] : []),
     ...(signature ? (['webhook-id', 'webhook-timestamp'] as const) : []),
   ];

@@ -49,6 +49,7 @@ export function authenticationSteps(
   { authenticate, certificates, limits }: Gatekeepers,
 ): AuthenticationSteps {
   if (isPublic(permission)) return {};
+  const byBody = 'anyOf' in permission ? permission.byBody : undefined;
   const firstOf = wantedFirst(permission);
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const { result, consumerId } = authentication;
@@ -67,7 +68,7 @@ export function authenticationSteps(
       refuse(request, reply, limits, addressNotAllowed);
     }
     requireOneOf(request, firstOf);
-    if (!('byBody' in permission)) countRequest(limits, authentication.consumerId, reply);
+    if (byBody === undefined) countRequest(limits, authentication.consumerId, reply);
   };
   return {
     onRequest: (request, reply) => {
@@ -75,9 +76,9 @@ export function authenticationSteps(
       if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
       return authentication.then((found) => admit(request, reply, found));
     },
-    ...('byBody' in permission && {
+    ...(byBody !== undefined && {
       preValidation: (request: FastifyRequest, reply: FastifyReply) => {
-        requireOneOf(request, [permission.byBody(request.body)]);
+        requireOneOf(request, [byBody(request.body)]);
         countRequest(limits, (request.consumer as Consumer).id, reply);
       },
     }),

@@ -65,7 +65,7 @@ function answerOf(route: Route, ledger: Ledger) {
         call,
         claim,
       });
-    const admit = route.admit && (() => route.admit?.(call));
+    const admit = route.admit && (() => route.admit?.(call, request.headers));
     const claimed = requestToClaim(route, request);
     if (claimed === undefined) {
       admit?.();

@@ -51,6 +51,26 @@ const report = Type.Object(
     secretsManager: connection('Where consumers and keys come from.'),
     database: connection('Where idempotency keys are remembered.'),
     cache: connection('What all replicas share for speed.'),
+    handoffs: Type.Object(
+      {
+        connected: Type.Boolean({ description: 'False where the database cannot be asked.' }),
+        waiting: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: manyCalls,
+            description: 'Accepted hand-offs that wait for the CRM.',
+          }),
+        ),
+        oldest_seconds: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: manyCalls,
+            description: 'How long the first of them has waited.',
+          }),
+        ),
+      },
+      { description: 'Hand-offs that were answered 202 and are not delivered yet.' },
+    ),
   },
   {
     additionalProperties: connection('A further system that reservations span, such as `dining`.'),
@@ -68,6 +88,7 @@ const example = {
   secretsManager: { connected: true },
   database: { connected: true },
   cache: { connected: true },
+  handoffs: { connected: true, waiting: 0, oldest_seconds: 0 },
   dining: { connected: true },
 };
 

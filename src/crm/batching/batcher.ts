@@ -62,6 +62,8 @@ export interface BatcherOptions<Item, Result> {
 export class Batcher<Item, Result> {
   readonly #options: BatcherOptions<Item, Result>;
   readonly #waiting = new FairQueue<Pending<Item, Result>>();
+  /** Background work: it fills up the batches of requests, and has batches of its own while nothing is in flight. */
+  readonly #background = new FairQueue<Pending<Item, Result>>();
   #isAcquiring = false;
   /** Batches that are drawn and not answered. */
   #inFlight = 0;
@@ -78,21 +80,27 @@ export class Batcher<Item, Result> {
   submit(item: Item, call: Call): Promise<Result> {
     const { client, operation } = this.#options;
     const leaveQueue = client.admission.enter(operation.effect, call);
-    const tenant = call.consumerId ?? '';
+    // Background work goes in its order, whoever it is for.
+    const tenant = call.background === undefined ? (call.consumerId ?? '') : '';
     return new Promise((resolve, reject) => {
       this.#add({ item, call, tenant, tries: 0, leaveQueue, resolve, reject });
     });
   }
 
   #add(pending: Pending<Item, Result>): void {
-    this.#waiting.add(pending.tenant, pending);
+    this.#queueOf(pending).add(pending.tenant, pending);
     pending.expiry = setTimeout(() => this.#expire(pending), remainingMs(pending.call));
     this.#consider();
   }
 
+  #queueOf({ call }: Pending<Item, Result>): FairQueue<Pending<Item, Result>> {
+    return call.background === undefined ? this.#waiting : this.#background;
+  }
+
   /** Decides whether a batch is sent now. */
   #consider(): void {
-    if (this.#isAcquiring || this.#waiting.size === 0) return;
+    if (this.#isAcquiring) return;
+    if (this.#waiting.size === 0 && (this.#inFlight > 0 || this.#background.size === 0)) return;
     if (this.#inFlight === 0 || this.#waiting.size >= Math.min(batchSize, this.#largestBatch)) {
       void this.#send();
       return;
@@ -126,6 +134,7 @@ export class Batcher<Item, Result> {
     const call: BatchCall = {
       ...acquiring,
       deadline: Math.min(...batch.map((pending) => pending.call.deadline)),
+      background: batch.every((pending) => pending.call.background === 'probe') ? 'probe' : undefined,
       // One trace can show the call as its own; the others know its time only.
       span: batch[0]?.call.span ?? acquiring.span,
     };
@@ -146,7 +155,7 @@ export class Batcher<Item, Result> {
     }
   }
 
-  /** Takes a batch out of what waits: consumers in turn, as many requests as one call holds. */
+  /** Takes a batch out of what waits: consumers in turn, then background work, as many requests as one call holds. */
   #draw(): Pending<Item, Result>[] {
     const { operation, client, timeoutMs } = this.#options;
     const batch: Pending<Item, Result>[] = [];
@@ -158,7 +167,8 @@ export class Batcher<Item, Result> {
       if (remainingMs(first.call) >= timeoutMs !== remainingMs(call) >= timeoutMs) return false;
       return batch.length < this.#largestBatch && bytes + operation.size(item) <= mostBytes;
     };
-    for (let next = this.#waiting.next(fits); next; next = this.#waiting.next(fits)) {
+    const take = () => this.#waiting.next(fits) ?? this.#background.next(fits);
+    for (let next = take(); next; next = take()) {
       clearTimeout(next.expiry);
       next.leaveQueue();
       if (remainingMs(next.call) < client.shortestCallMs) {
@@ -206,7 +216,7 @@ export class Batcher<Item, Result> {
   }
 
   #expire(pending: Pending<Item, Result>): void {
-    this.#waiting.delete(pending.tenant, pending);
+    this.#queueOf(pending).delete(pending.tenant, pending);
     pending.leaveQueue();
     pending.reject(crowded());
   }

@@ -40,10 +40,14 @@ export class Admission {
   }
 
   /** Admits a request, which counts as waiting until the returned function is called. Throws as `check`. */
-  enter(effect: CrmRequest['effect'], { consumerId = '', isWrite }: Call, weight = 1): () => void {
+  enter(effect: CrmRequest['effect'], call: Call, weight = 1): () => void {
+    const { consumerId = '', isWrite, background } = call;
+    if (background === 'probe') return () => {};
     this.#options.breaker.check();
     // A write begins with looking the record up, and is a write all the same.
     this.#options.quota.admit(isWrite === true && effect === 'read' ? 'change' : effect);
+    // Its queue is in the database; in this one it takes no request's place.
+    if (background !== undefined) return () => {};
     this.#checkQueue(consumerId);
     this.#count(consumerId, weight);
     let isWaiting = true;

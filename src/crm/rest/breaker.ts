@@ -44,9 +44,9 @@ export class Breaker {
     throw new CrmFailure('open', 'the CRM failed call after call', { retryAfter });
   }
 
-  /** Runs one call and notes how it ends. Throws as `check`. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    this.check();
+  /** Runs one call and notes how it ends. Throws as `check`, unless the call is to be made all the same. */
+  async run<T>(work: () => Promise<T>, isForced = false): Promise<T> {
+    if (!isForced) this.check();
     const isProbe = this.#isOpen;
     if (isProbe) this.#isProbing = true;
     try {

@@ -84,7 +84,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
 
   const transport = createTransport({ http, timeoutMs, quota, time, metrics });
   const guarded: Exchange = (request, call, token) =>
-    quota.run(() => breaker.run(() => transport(request, call, token)));
+    quota.run(() => breaker.run(() => transport(request, call, token), call.background === 'probe'));
   const acquire = async (call: Call) => {
     const token = await getToken(tokens, call);
     return { token, release: await limiter.acquire(call) };

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { remainingMs } from '../../base/call.ts';
+import { type Call, remainingMs } from '../../base/call.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure, type FailureKind, saysNothing, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
@@ -38,12 +38,17 @@ export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOpti
       if (met !== undefined && saysNothing(result)) throw met;
       met = met?.outcomeUnknown ? withUnknownOutcome(result) : result;
       if (!isRepeatable(result, request)) throw met;
-      const pauseMs = pauseBeforeRepeat(result, tried, remainingMs(call) - enoughMs);
+      const pauseMs = pauseBeforeRepeat(result, tried, timeForRepeat(call, enoughMs));
       if (pauseMs === undefined || !budget.spend()) throw met;
       metrics.crmRetries.inc({ reason: met.kind });
       await delay(pauseMs);
     }
   };
+}
+
+/** Milliseconds that a pause before a repeat may take; a probe is not repeated. */
+function timeForRepeat(call: Call, enoughMs: number): number {
+  return call.background === 'probe' ? Number.NEGATIVE_INFINITY : remainingMs(call) - enoughMs;
 }
 
 function asFailure(error: unknown): CrmFailure {
