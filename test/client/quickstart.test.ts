@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { codeBlocks, readPage, root } from '../docs/pages.ts';
+import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
+
+const run = promisify(execFile);
+
+/** Until the service has the feed of events, no program waits for one. */
+const hasEvents = allRoutes({} as Services).some(({ path }) => path === '/v1/events');
+const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const printed = new RegExp(
+  `^handed off ${uuid}\nread Hotel Miramar\nlisted 1\ncreated ${uuid}, replayed true\n` +
+    `${hasEvents ? 'received quote.created\n' : ''}$`,
+);
+
+const programs: [language: string, file: string, command: string, needs: string][] = [
+  ['bash', 'quickstart.sh', 'bash', 'curl'],
+  ['ts', 'quickstart.ts', process.execPath, process.execPath],
+  ['python', 'quickstart.py', 'python3', 'python3'],
+  ['java', 'Quickstart.java', 'java', 'java'],
+];
+
+/** The programs of the page, as a reader saves and runs them. */
+describe('the quickstart runs', () => {
+  let installation: Installation;
+  let gateway: GatewayProcess;
+  let folder: string;
+
+  before(async () => {
+    installation = await createInstallation();
+    folder = installation.dataDir;
+    gateway = await installation.start();
+    const client = join(folder, 'node_modules/@handoff-gateway/client');
+    mkdirSync(client, { recursive: true });
+    cpSync(join(root, 'client/package.json'), join(client, 'package.json'));
+    const build = ['-p', join(root, 'client/tsconfig.build.json'), '--outDir', join(client, 'dist')];
+    await run(join(root, 'node_modules/.bin/tsc'), build);
+  });
+  after(() => installation.remove());
+
+  for (const [language, file, command, needs] of programs) {
+    test(`in ${language}`, async (context) => {
+      if (!(await isThere(needs))) {
+        // A JDK is too much to install for this alone.
+        assert.ok(process.env['CI'] !== 'true' || needs === 'java', `${needs} is not installed`);
+        return context.skip(`there is no ${needs}`);
+      }
+      const [block] = codeBlocks(readPage('docs/quickstart.md')).filter((each) => each.language === language);
+      assert.ok(block);
+      const parts = block.text.split('\n\n').filter((part) => hasEvents || !/^\s*(#|\/\/) 5\. /.test(part));
+      writeFileSync(join(folder, file), parts.join('\n\n'));
+      const { console: credentials } = await installation.credentials();
+      const { stdout } = await run(command, [file], {
+        cwd: folder,
+        env: {
+          ...process.env,
+          HANDOFF_URL: gateway.url,
+          HANDOFF_API_KEY: credentials.apiKey,
+          HANDOFF_API_SECRET: credentials.apiSecret,
+        },
+      });
+      assert.match(stdout, printed);
+    });
+  }
+});
+
+async function isThere(command: string): Promise<boolean> {
+  return run(command, ['--version']).then(
+    () => true,
+    () => false,
+  );
+}
