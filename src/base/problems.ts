@@ -209,8 +209,10 @@ export const problems = {
   details_too_large: {
     status: 422,
     title: 'The details are too large for the CRM',
-    meaning: 'The text of `details` is longer than the field that the CRM has for it. Nothing was changed.',
-    advice: 'Shorten the details to what `detail` says the CRM holds.',
+    meaning:
+      'The text of `details` does not fit the fields that the CRM has for it: it is too long, or has too much white space in a row where it would be cut. Nothing was changed.',
+    advice:
+      'Shorten the details to what `detail` says the CRM holds. Where that is 131072, the operator can deploy the further fields.',
     example: {
       detail:
         'The details take 140312 characters without insignificant white space; the CRM holds at most 131072.',

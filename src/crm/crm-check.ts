@@ -105,6 +105,10 @@ function compare(resource: Resource, description: unknown): ObjectFindings {
     const fault = faultOf(name, field, byName.get(column));
     const list = field.optional === undefined ? found.faults : found.lacks;
     if (fault !== undefined) list.push(`${resource.crmObject}.${column} ${fault}`);
+    for (const more of field.crm.continuations ?? []) {
+      const lack = faultOf(name, field, byName.get(more));
+      if (lack !== undefined) found.lacks.push(`${resource.crmObject}.${more} ${lack}`);
+    }
   }
   return found;
 }

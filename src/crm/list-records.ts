@@ -74,7 +74,8 @@ class PageReading {
       }
       this.#records.push(...records);
       this.#bytes += bytes;
-      const hasMore = end === 'full';
+      // The CRM ends its pages where it likes: at 200 rows, where they have several long texts.
+      const hasMore = end === 'full' || (!isComplete && this.#records.length === this.#query.limit);
       if (hasMore || (isComplete && rows < limit))
         return { records: this.#records, hasMore, release: this.#leave ?? (() => undefined) };
       this.#goOn();

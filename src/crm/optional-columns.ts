@@ -5,17 +5,43 @@ import { CrmFailure } from './rest/failure.ts';
 
 /*
  * Columns that a newer package has and an org may lack. No call is spent to find out: a request names them, and where
- * the CRM says that there is no such column, it is sent again without them; nothing was done. All columns of the same
- * `optional` name are left out then for a minute. After that one request tries them again, and the others do so once it
+ * the CRM says that there is no such column, it is sent again without them; nothing was done. All columns that were added
+ * together are left out then for a minute. After that one request tries them again, and the others do so once it
  * has succeeded. So an org that gets the package later needs no restart, and one that never does costs a call a minute.
  */
 
 /** How long columns are left out before they are tried again. */
 const lackingForMs = 60_000;
 
+/** Columns that were added together: an org has all of them or counts as one that lacks them. */
+interface Part {
+  name: string;
+  columns: readonly string[];
+}
+
+/** What of a field an org may lack: its column, or those in which its text goes on. */
+function partOf({ crm, optional }: Field): Part | undefined {
+  if (optional !== undefined) return { name: optional, columns: [crm.path] };
+  return crm.continuations && { name: 'continuations', columns: crm.continuations };
+}
+
+/** The resource without these parts. */
+function without(resource: Resource, isLeftOut: (part: string) => boolean): Resource {
+  const fields = Object.entries(resource.fields).flatMap(([name, field]) => {
+    const part = partOf(field);
+    if (part === undefined || !isLeftOut(part.name)) return [[name, field] as const];
+    return field.optional === undefined ? [[name, firstColumnOf(field)] as const] : [];
+  });
+  return { ...resource, fields: Object.fromEntries(fields) };
+}
+
+function firstColumnOf({ crm: { path }, columns, ...field }: Field): Field {
+  return { ...field, crm: { path }, ...(columns && { columns: { ...columns, count: 1 } }) };
+}
+
 /** A resource's columns as one request may name them. */
 export interface UsedColumns {
-  /** The resource without the fields whose columns are left out. */
+  /** The resource without what is left out. */
   resource: Resource;
   /** API names of the fields that are left out: their values are not written. */
   leftOut: ReadonlySet<string>;
@@ -45,9 +71,7 @@ export class OptionalColumns {
 
   /** With the columns that every org has. */
   get withoutOptional(): Resource {
-    const { resource } = this.#options;
-    const fields = Object.entries(resource.fields).filter(([, { optional }]) => optional === undefined);
-    return { ...resource, fields: Object.fromEntries(fields) };
+    return without(this.#options.resource, () => true);
   }
 
   /** With all its columns. */
@@ -74,35 +98,28 @@ export class OptionalColumns {
 
   /** What is lacking, as the CRM names it: `Quote__c lacks Consumer_Id__c and Actor__c`; undefined where nothing is. */
   get lack(): string | undefined {
-    const columns = this.#fields().flatMap(([, { crm, optional = '' }]) =>
-      this.#lacking.has(optional) ? [crm.path] : [],
-    );
+    const parts = Object.values(this.#options.resource.fields).map(partOf);
+    const columns = parts.flatMap((part) => (part && this.#lacking.has(part.name) ? part.columns : []));
     return columns.length === 0 ? undefined : describeLack(this.#options.resource, columns);
   }
 
   #use(names: 'all' | readonly string[]): Used {
+    const { resource } = this.#options;
+    if (this.#lacking.size === 0) return { resource, leftOut: new Set(), tried: [] };
     const now = this.#options.now();
     const isNamed = ([name]: [string, Field]) => names === 'all' || names.includes(name);
     const named = new Set(
-      this.#fields()
+      Object.entries(resource.fields)
         .filter(isNamed)
-        .map(([, { optional = '' }]) => optional),
+        .map(([, field]) => partOf(field)?.name),
     );
     const tried = [...this.#lacking].flatMap(([part, again]) =>
       now >= again && named.has(part) ? [part] : [],
     );
     for (const part of tried) this.#lacking.set(part, now + lackingForMs);
-    const isLeftOut = ({ optional }: Field) =>
-      optional !== undefined && this.#lacking.has(optional) && !tried.includes(optional);
-    const { resource } = this.#options;
-    const leftOut = this.#fields().flatMap(([name, field]) => (isLeftOut(field) ? [name] : []));
-    if (leftOut.length === 0) return { resource, leftOut: new Set(), tried };
-    const fields = Object.entries(resource.fields).filter(([, field]) => !isLeftOut(field));
-    return {
-      resource: { ...resource, fields: Object.fromEntries(fields) },
-      leftOut: new Set(leftOut),
-      tried,
-    };
+    const used = without(resource, (part) => this.#lacking.has(part) && !tried.includes(part));
+    const leftOut = Object.keys(resource.fields).filter((name) => used.fields[name] === undefined);
+    return { resource: used, leftOut: new Set(leftOut), tried };
   }
 
   #confirm({ tried }: Used): void {
@@ -126,10 +143,6 @@ export class OptionalColumns {
     this.#lacking.set(part, now() + lackingForMs);
     if (isNew) log.warn({ lack: this.lack }, 'the CRM lacks columns; they are left out');
   }
-
-  #fields(): [string, Field][] {
-    return Object.entries(this.#options.resource.fields).filter(([, { optional }]) => optional !== undefined);
-  }
 }
 
 /** Whether a failure says that the org lacks an optional column which the request named. */
@@ -139,10 +152,12 @@ export function isLacking(error: unknown, used: UsedColumns): boolean {
 
 function lackingParts(error: unknown, { resource }: UsedColumns): string[] {
   const columns = namedBy(error);
-  const parts = Object.values(resource.fields).flatMap(({ crm, optional }) =>
-    optional !== undefined && columns.includes(crm.path.toLowerCase()) ? [optional] : [],
+  if (columns.length === 0) return [];
+  const parts = Object.values(resource.fields).flatMap((field) => partOf(field) ?? []);
+  const lacking = parts.filter((part) =>
+    part.columns.some((column) => columns.includes(column.toLowerCase())),
   );
-  return [...new Set(parts)];
+  return [...new Set(lacking.map(({ name }) => name))];
 }
 
 /** What an org lacks. */

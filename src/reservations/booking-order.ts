@@ -1,6 +1,6 @@
+import { splitsAnywhere } from '../base/split-text.ts';
 import type { BookingOrder, PartStatus } from '../connectors/connector.ts';
 import { booking } from '../resources/quotes-and-bookings.ts';
-import type { Field } from '../resources/resource.ts';
 import type { Plan } from './plan.ts';
 
 /** How long the partner's reference may be in the CRM booking's details, in UTF-16 code units. */
@@ -26,9 +26,10 @@ type PlanFacts = Pick<Plan, 'order' | 'details' | 'partner' | 'table'>;
 
 /** Whether the CRM can hold the booking, whatever the partner calls the table; how long its details are at most. */
 export function longestDetails(order: Plan['order'], details: string | undefined, partner: string) {
-  const length = detailsText({ order, details, partner, table: undefined }).length + longestReference;
-  const { maxLength = Number.POSITIVE_INFINITY }: Field = booking.fields.details;
-  return { length, maxLength, fits: length <= maxLength };
+  const text = detailsText({ order, details, partner, table: undefined });
+  const { columns } = booking.fields.details;
+  const fits = splitsAnywhere(text, longestReference, columns);
+  return { length: text.length + longestReference, columns, fits };
 }
 
 /** JSON text: what the consumer sent as details stands in it digit for digit. */

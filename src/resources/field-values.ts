@@ -1,5 +1,6 @@
 import { compactField } from '../base/json-text.ts';
 import { Problem } from '../base/problem.ts';
+import { splitText, type TextColumns } from '../base/split-text.ts';
 import type { FieldValues } from './records.ts';
 import type { Field, Resource } from './resource.ts';
 
@@ -21,13 +22,19 @@ export function readDetails(bodyText: string, path: readonly string[], field: Fi
       errors: [{ pointer, message }],
     });
   }
-  const { length } = details.text;
-  const maxLength = field.maxLength ?? Number.POSITIVE_INFINITY;
-  if (length > maxLength) {
-    const message = `take ${length} characters without insignificant white space; the CRM holds at most ${maxLength}`;
-    throw new Problem('details_too_large', `The details ${message}.`, { errors: [{ pointer, message }] });
-  }
+  if (field.columns && splitText(details.text, field.columns) === undefined)
+    throw detailsTooLarge(pointer, details.text.length, field.columns);
   return details.text;
+}
+
+/** The refusal of a text of this length, which no cuts fit into the columns. */
+export function detailsTooLarge(pointer: string, length: number, { size, count }: TextColumns): Problem {
+  const most =
+    count === 1 || length > size * count
+      ? `the CRM holds at most ${size * count}`
+      : `the CRM holds parts of at most ${size}, and too much white space in a row is where they would be cut`;
+  const message = `take ${length} characters without insignificant white space; ${most}`;
+  return new Problem('details_too_large', `The details ${message}.`, { errors: [{ pointer, message }] });
 }
 
 /**

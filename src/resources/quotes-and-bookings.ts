@@ -39,6 +39,7 @@ const fields = {
     writable: true,
     required: true,
     maxLength: 131_072,
+    continuations: [2, 3, 4, 5, 6, 7, 8].map((part) => `Details_${part}__c`),
   }),
   status: text('Status__c', {
     description: '`created` at first, then whatever the CRM says.',

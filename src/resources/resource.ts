@@ -1,4 +1,5 @@
 import { type TObject, type TSchema, type TString, Type } from 'typebox';
+import type { TextColumns } from '../base/split-text.ts';
 
 /** Where a field lives in the CRM: a column, or the External ID of the record that a lookup points to. */
 export interface CrmColumn {
@@ -6,6 +7,8 @@ export interface CrmColumn {
   path: string;
   /** For a lookup: the column that holds the CRM's own id, by which errors may name the field. */
   lookupColumn?: string;
+  /** For long text: the columns that it continues in, one after the other. */
+  continuations?: readonly string[];
 }
 
 /** What the content of a field must be, wherever it is read or written. */
@@ -22,8 +25,8 @@ export interface Field<S extends TSchema = TSchema> {
   required: boolean;
   /** A list can be filtered by it. */
   filter: boolean;
-  /** For JSON text: the most UTF-16 code units that the CRM's field holds. */
-  maxLength?: number;
+  /** For JSON text: the columns that hold it. */
+  columns?: TextColumns;
   /**
    * An org may lack the column: then it is left out of what is written and read as null. Columns of the same name here
    * were added together, and count as lacking together.
@@ -92,11 +95,21 @@ export function text(column: string, options: FieldOptions & { maxLength?: numbe
   return field('text', { path: column }, schema, options);
 }
 
-/** Any JSON object, kept digit for digit as text in a long text field of `maxLength` UTF-16 code units. */
-export function json(column: string, options: FieldOptions & { maxLength: number }): Field<TObject> {
-  const { description, example } = options;
+interface JsonOptions extends FieldOptions {
+  /** UTF-16 code units that each column holds. */
+  maxLength: number;
+  /** The columns in which a text goes on that one does not hold. */
+  continuations: readonly string[];
+}
+
+/** Any JSON object, kept digit for digit as text in long text fields. */
+export function json(column: string, options: JsonOptions): Field<TObject> & { columns: TextColumns } {
+  const { description, example, continuations, maxLength } = options;
   const schema = Type.Object({}, { additionalProperties: true, description, examples: [example] });
-  return { ...field('json', { path: column }, schema, options), maxLength: options.maxLength };
+  return {
+    ...field('json', { path: column, continuations }, schema, options),
+    columns: { size: maxLength, count: 1 + continuations.length },
+  };
 }
 
 /** A moment that the CRM sets: RFC 3339 UTC with milliseconds; the CRM's own resolution is one second. */

@@ -118,7 +118,7 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     request('/v1/quotes', { body: newQuote(gateway, { member_id: randomUUID() }), headers: key() }),
   details_too_large: ({ gateway, request }) =>
     request('/v1/quotes', {
-      body: newQuote(gateway, { details: { a: 'x'.repeat(131_072) } }),
+      body: newQuote(gateway, { details: { a: ' '.repeat(131_072) } }),
       headers: key(),
     }),
   crm_rejected: async (harness) => {

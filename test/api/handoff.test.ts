@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { PermissionAction, PermissionResource } from '../../src/consumers/consumer.ts';
+import { detailsIn } from '../support/details.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
 
@@ -58,7 +59,7 @@ describe('POST /api/v1/handoff', () => {
     const answer = (await response.json()) as { external_id: string };
     assert.equal(response.status, 201, JSON.stringify(answer));
     const [record] = await gateway.org.records('Quote__c', { External_Id__c: answer.external_id });
-    return record?.Details__c;
+    return detailsIn(record ?? {});
   }
 
   test('details reach the CRM digit for digit', async () => {
@@ -80,16 +81,24 @@ describe('POST /api/v1/handoff', () => {
     await assertProblem(await handOff(body), 400, 'invalid_request', '#/result/details');
   });
 
-  test('details may fill the field of the CRM, counted in UTF-16 code units, and no more', async () => {
-    const filled = (length: number) => `{"a":"${'😀'.repeat((length - 8) / 2)}"}`;
-    assert.equal(await storedDetails(filled(131_072)), filled(131_072));
+  test('details of any size go on in further fields, without loss at their ends', async () => {
+    const filled = (length: number, character = '😀') =>
+      `{"a":"${character.repeat(Math.floor((length - 8) / character.length))}"}`;
+    const short = filled(131_072);
+    const spaced = `{"a":"${'x'.repeat(131_000)}${' '.repeat(200)}${'y'.repeat(131_000)}"}`;
+    for (const text of [short, filled(131_074), spaced, filled(1_048_000, 'x'), filled(300_000, '\\"')])
+      assert.equal(await storedDetails(text), text);
+  });
+
+  test('details that no cut fits are refused', async () => {
+    const details = { a: ' '.repeat(131_072) };
     const problem = await assertProblem(
-      await handOff(offer({}, { details: JSON.parse(filled(131_074)) })),
+      await handOff(offer({}, { details })),
       422,
       'details_too_large',
       '#/result/details',
     );
-    assert.match(problem.detail, /131074.*131072/);
+    assert.match(problem.detail, /131080.*131072/);
   });
 
   test('ids come in either case and reach the CRM in lower case', async () => {

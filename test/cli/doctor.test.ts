@@ -153,6 +153,7 @@ describe('handoff doctor, with an org', () => {
     const { state, detail } = find('CRM fields');
     assert.equal(state, 'failed');
     assert.match(detail, /^Quote__c\.Details__c is not there/m);
+    assert.match(detail, /^Quote__c\.Details_8__c is not there/m);
     assert.match(detail, /^Quote__c\.Source__c may not be written/m);
     assert.match(detail, /^Quote__c\.External_Id__c is not unique/m);
     assert.match(detail, /^Booking__c: /m);

@@ -86,11 +86,10 @@ describe('from the CRM', () => {
 describe('to the CRM', () => {
   it('puts a lookup under its relationship, by External ID, and empties it by its column', () => {
     const upper = '8F0B2A3C-1111-4222-8333-444455556666';
-    assert.deepEqual(toCrmFields(quote, { id: upper, member_id: upper, name: 'X', details: '{}' }), {
+    assert.deepEqual(toCrmFields(quote, { id: upper, member_id: upper, name: 'X' }), {
       External_Id__c: upper.toLowerCase(),
       Member__r: { External_Id__c: upper.toLowerCase() },
       Name__c: 'X',
-      Details__c: '{}',
     });
     assert.deepEqual(toCrmFields(quote, { member_id: null, status: null }), {
       Member__c: null,
@@ -101,6 +100,46 @@ describe('to the CRM', () => {
   it('takes no field that the CRM sets, or that is not declared', () => {
     assert.throws(() => toCrmFields(quote, { created_at: '2012-07-12T17:49:01.000Z' }), RangeError);
     assert.throws(() => toCrmFields(quote, { colour: 'red' }), RangeError);
+  });
+});
+
+describe('details that one column does not hold', () => {
+  const continuations = [2, 3, 4, 5, 6, 7, 8].map((part) => `Details_${part}__c`);
+  const details = `{"a":"${'x'.repeat(200_000)}"}`;
+
+  it('go on in the next columns, and come back as one text', () => {
+    const fields = toCrmFields(quote, { details });
+    assert.deepEqual(
+      Object.values(fields).map((part) => (part as string | null)?.length ?? 0),
+      [131_072, 200_008 - 131_072, 0, 0, 0, 0, 0, 0],
+    );
+    assert.equal(readQuote({ ...row, ...fields })['details'], details);
+    for (const column of continuations) assert.equal(apiFieldOf(quote, column), 'details');
+  });
+
+  it('are emptied of what a change leaves over', () => {
+    const long = toCrmFields(quote, { details });
+    const short = toCrmFields(quote, { details: '{}' });
+    const none = toCrmFields(quote, { details: null });
+    for (const fields of [long, short, none])
+      assert.deepEqual(Object.keys(fields), ['Details__c', ...continuations]);
+    assert.deepEqual(Object.values(short), ['{}', null, null, null, null, null, null, null]);
+    assert.equal(readQuote({ ...row, ...long, ...short })['details'], '{}');
+    assert.equal(readQuote({ ...row, ...long, ...none })['details'], null);
+  });
+
+  it('are unreadable where a part of them is missing or is no text', async () => {
+    const fields = toCrmFields(quote, { details: `{"a":"${'x'.repeat(300_000)}"}` });
+    for (const gap of [
+      { Details__c: null },
+      { Details_2__c: null },
+      { Details_3__c: null },
+      { Details_2__c: 7 },
+    ]) {
+      const before = await unreadable();
+      assert.equal(readQuote({ ...row, ...fields, ...gap })['details'], null);
+      assert.equal(await unreadable(), before + 1);
+    }
   });
 });
 

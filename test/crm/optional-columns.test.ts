@@ -131,3 +131,52 @@ describe('optional columns', () => {
     assert.equal(known.lack, undefined);
   });
 });
+
+describe('an org that lacks the columns in which details go on', () => {
+  let harness: CrmHarness;
+  before(async () => {
+    harness = await startCrmHarness();
+    await harness.org.configure({
+      missingFields: [2, 3, 4, 5, 6, 7, 8].map((part) => `Quote__c.Details_${part}__c`),
+    });
+  });
+  after(() => harness.stop());
+
+  const short = JSON.stringify({ a: 'x'.repeat(131_064) });
+  const long = JSON.stringify({ a: 'x'.repeat(131_065) });
+  const tooLarge = (error: unknown) => {
+    assert.match((error as Error).message, /131073 .*131072/);
+    return hasCode('details_too_large')(error);
+  };
+
+  it('takes what one column holds, and refuses the rest, whoever shares the call', async () => {
+    const { crm, lines } = harness.addReplica();
+    const create = (details: string) =>
+      crm.records.create(quote, randomUUID(), quoteFor(harness.memberId, { details }), aCall(), {
+        readBack: true,
+      });
+    const made = await Promise.allSettled([short, long, short, long, short].map(create));
+    for (const [index, outcome] of made.entries()) {
+      if (outcome.status === 'fulfilled') assert.equal(outcome.value?.values['details'], short);
+      else assert.ok(index % 2 === 1 && tooLarge(outcome.reason));
+    }
+    assert.equal((await harness.org.records('Quote__c')).length, 3);
+    const [record] = made.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+    assert.ok(record);
+    const update = (details: string) =>
+      crm.records.update(quote, record, { details }, aCall(), { readBack: true });
+    await assert.rejects(update(long), tooLarge);
+    assert.equal((await update('{}'))?.values['details'], '{}');
+    const found = await crm.records.find(quote, record.values['id'] as string, aCall());
+    assert.equal(found?.values['details'], '{}');
+    assert.match(JSON.stringify(lines), /Quote__c lacks Details_2__c, .*Details_8__c/);
+  });
+
+  it('takes long ones as soon as they are deployed', async () => {
+    await harness.org.configure({ missingFields: [] });
+    const { crm } = harness.addReplica();
+    const values = quoteFor(harness.memberId, { details: long });
+    const made = await crm.records.create(quote, randomUUID(), values, aCall(), { readBack: true });
+    assert.equal(made?.values['details'], long);
+  });
+});

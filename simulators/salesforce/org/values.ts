@@ -54,8 +54,10 @@ function limitLength(field: Field, value: string): string {
   return value;
 }
 
-function coerceText(field: Field, raw: unknown): Value | undefined {
-  if (typeof raw !== 'string') throw wrongType(field, raw);
+function coerceText(field: Field, given: unknown): Value | undefined {
+  if (typeof given !== 'string') throw wrongType(field, given);
+  // An org takes white space off the ends of long text.
+  const raw = field.long ? given.trim() : given;
   // An org keeps no empty text: an empty string and null are the same.
   if (raw === '') return undefined;
   if (field.type === 'email' && !EMAIL.test(raw)) {

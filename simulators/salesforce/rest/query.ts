@@ -38,8 +38,12 @@ function presentResult(context: ApiContext, call: ApiCall, result: QueryResult, 
   return shown;
 }
 
-function pageSize(context: ApiContext, call: ApiCall): number {
-  const most = context.pageSize();
+/** Rows of a page at most, where a query selects two or more long custom fields (SOQL Reference, batch size). */
+const LONG_TEXT_PAGE = 200;
+
+function pageSize(context: ApiContext, call: ApiCall, { columns }: QueryResult): number {
+  const longFields = columns.filter(({ path }) => path.field.long && path.field.custom).length;
+  const most = longFields < 2 ? context.pageSize() : Math.min(context.pageSize(), LONG_TEXT_PAGE);
   const wanted = Number(/batchSize\s*=\s*(\d+)/i.exec(call.header('sforce-query-options') ?? '')?.[1]);
   return Number.isInteger(wanted) && wanted > 0 ? Math.min(wanted, most) : most;
 }
@@ -52,7 +56,7 @@ function page(
   start: number,
   known?: string,
 ): ApiAnswer {
-  const end = Math.min(start + pageSize(context, call), result.rows.length);
+  const end = Math.min(start + pageSize(context, call, result), result.rows.length);
   const records = result.rows.slice(start, end).map((row) => presentResult(context, call, result, row));
   const totalSize = result.rows.length;
   if (end >= totalSize) return { status: 200, body: { totalSize, done: true, records } };

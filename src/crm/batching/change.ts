@@ -1,12 +1,17 @@
 import { hasValues } from '../../resources/field-values.ts';
 import type { FieldValues, RecordRef, StoredRecord } from '../../resources/records.ts';
 import { type CrmRow, toCrmFields } from '../mapping/records.ts';
+import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { CrmRequest } from '../rest/request.ts';
 import { byIdsQuery } from '../soql/query.ts';
-import type { Operation, Reconciled } from './execute.ts';
+import { isTooMuch, type Operation, type Reconciled } from './execute.ts';
 import { type OperationOptions, queryRows } from './find.ts';
+import { whereTextsFit } from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
+
+/** What comes back is counted as this part of what is sent: the records may be long though the changes are short. */
+const answerPart = 4;
 
 export interface Update {
   /** With its values as the caller read them, where it did: they tell whether an interrupted change was done. */
@@ -27,17 +32,19 @@ export function createUpdate(options: OperationOptions): Operation<Update, Updat
   return {
     name: 'update',
     effect: 'change',
-    size: sizeOf,
-    async execute(items, call, permit) {
-      const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, items), call, permit);
-      const found = byId(rows);
-      return items.map(({ ref, readBack }, index) => {
-        const outcome = outcomes[index] as Written['outcomes'][number];
-        if ('failure' in outcome) return outcome;
-        const row = readBack ? found.get(ref.nativeId) : undefined;
-        return { result: { record: row && toRecord(row) } };
-      });
-    },
+    size: ({ values, ref, readBack }) =>
+      sizeOf({ values }) + (readBack && 'values' in ref ? sizeOf(ref) / answerPart : 0),
+    execute: (all, call, permit) =>
+      whereTextsFit(options.resource, all, async (items) => {
+        const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, items), call, permit);
+        const found = byId(rows);
+        return items.map(({ ref, readBack }, index) => {
+          const outcome = outcomes[index] as Written['outcomes'][number];
+          if ('failure' in outcome) return outcome;
+          const row = readBack ? found.get(ref.nativeId) : undefined;
+          return { result: { record: row && toRecord(row) } };
+        });
+      }),
     async reconcile(items, call) {
       const found = await findByIds(options, items, call);
       return items.map((item) => {
@@ -124,11 +131,19 @@ function byId(rows: readonly CrmRow[]): Map<string, CrmRow> {
   return new Map(rows.map((row) => [String(row['Id']), row]));
 }
 
+/** In halves where the records are too much for one answer. */
 async function findByIds(
   options: OperationOptions,
   items: readonly Deletion[],
   call: BatchCall,
 ): Promise<Map<string, CrmRow>> {
   const soql = byIdsQuery(options.resource, nativeIdsOf(items));
-  return byId(await queryRows(options, soql, 1, call));
+  try {
+    return byId(await queryRows(options, soql, 1, call));
+  } catch (error) {
+    if (items.length < 2 || !(error instanceof CrmFailure) || !isTooMuch(error)) throw error;
+    const middle = Math.ceil(items.length / 2);
+    const found = await findByIds(options, items.slice(0, middle), call);
+    return new Map([...found, ...(await findByIds(options, items.slice(middle), call))]);
+  }
 }

@@ -5,7 +5,7 @@ import type { CrmRequest } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
 import type { ItemOutcome, Operation } from './execute.ts';
 import { byKey, keysQuery, type OperationOptions } from './find.ts';
-import { unlessOwnerIsNeeded } from './optional.ts';
+import { unlessOwnerIsNeeded, whereTextsFit } from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 export interface Creation {
@@ -32,14 +32,16 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
     effect: 'create',
     size: sizeOf,
     execute: (all, call, permit) =>
-      unlessOwnerIsNeeded(resource, all, async (items) => {
-        const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
-        const found = byKey(resource, rows);
-        return items.map(({ readBack, externalId }, index) => {
-          const row = readBack ? found.get(externalId) : undefined;
-          return toCreated(outcomes[index] as Written['outcomes'][number], row && toRecord(row));
-        });
-      }),
+      unlessOwnerIsNeeded(resource, all, (most) =>
+        whereTextsFit(resource, most, async (items) => {
+          const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
+          const found = byKey(resource, rows);
+          return items.map(({ readBack, externalId }, index) => {
+            const row = readBack ? found.get(externalId) : undefined;
+            return toCreated(outcomes[index] as Written['outcomes'][number], row && toRecord(row));
+          });
+        }),
+      ),
   };
 }
 

@@ -87,12 +87,18 @@ async function resolveAmbiguous<Item, Result>(
 /** Kinds of refusal that a single record may have brought on all. */
 const spoiled: readonly FailureKind[] = ['rejected', 'reference', 'duplicate', 'conflict', 'gone', 'broken'];
 
-function isHalved({ kind, facts }: CrmFailure, { effect }: Operation<never, unknown>): boolean {
+function isHalved(failure: CrmFailure, { effect }: Operation<never, unknown>): boolean {
+  const { kind, facts } = failure;
   if (kind === 'timeout' || (kind === 'failed' && effect !== 'read')) return true;
   const { status } = facts;
   // A query has nothing that one key could spoil; but its answer may be too much at once.
-  if (effect === 'read') return kind === 'broken' && status === undefined;
+  if (effect === 'read') return isTooMuch(failure);
   return spoiled.includes(kind) && status !== undefined && status >= 400 && status < 500;
+}
+
+/** The answer could not be read, whatever its status was. */
+export function isTooMuch({ kind, facts }: CrmFailure): boolean {
+  return kind === 'broken' && facts.status === undefined;
 }
 
 async function inHalves<Item, Result>(

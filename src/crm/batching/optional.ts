@@ -1,5 +1,7 @@
 import type { Visible } from '../../base/call.ts';
+import { splitText } from '../../base/split-text.ts';
 import { ownerField } from '../../resources/created-by.ts';
+import { detailsTooLarge } from '../../resources/field-values.ts';
 import type { FieldValues } from '../../resources/records.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { isLacking, lacksOwner, type OptionalColumns, type UsedColumns } from '../optional-columns.ts';
@@ -26,12 +28,41 @@ export async function unlessOwnerIsNeeded<Item extends { visible: Visible }, Res
   executeOthers: (others: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
 ): Promise<ItemOutcome<Result>[]> {
   if (resource.fields[ownerField] !== undefined) return executeOthers(items);
-  const others = items.filter(({ visible }) => visible === 'all');
+  const refusalOf = ({ visible }: Item) => (visible === 'all' ? undefined : lacksOwner(resource));
+  return unlessRefused(items, refusalOf, executeOthers);
+}
+
+/** Executes for those items whose texts the org's columns hold; the others fail, and disturb nobody. */
+export async function whereTextsFit<Item extends { values: FieldValues }, Result>(
+  resource: Resource,
+  items: readonly Item[],
+  executeOthers: (others: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  return unlessRefused(items, ({ values }) => tooLong(resource, values), executeOthers);
+}
+
+async function unlessRefused<Item, Result>(
+  items: readonly Item[],
+  refusalOf: (item: Item) => CrmFailure | undefined,
+  executeOthers: (others: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  const refusals = items.map(refusalOf);
+  const others = items.filter((_, index) => refusals[index] === undefined);
+  if (others.length === items.length) return executeOthers(items);
   const outcomes = (others.length === 0 ? [] : await executeOthers(others)).values();
-  return items.map(({ visible }) => {
-    const outcome = visible === 'all' ? outcomes.next().value : undefined;
-    return outcome ?? { failure: lacksOwner(resource), ofItem: true };
-  });
+  return refusals.map((failure) =>
+    failure ? { failure, ofItem: true } : (outcomes.next().value as ItemOutcome<Result>),
+  );
+}
+
+function tooLong({ fields }: Resource, values: FieldValues): CrmFailure | undefined {
+  for (const [name, value] of Object.entries(values)) {
+    const columns = fields[name]?.columns;
+    if (!columns || !value || splitText(value, columns) !== undefined) continue;
+    const problem = detailsTooLarge(`#/${name}`, value.length, columns);
+    return new CrmFailure('rejected', problem.message, { problem });
+  }
+  return undefined;
 }
 
 /** A query names every column. */

@@ -7,7 +7,7 @@ const longestMessage = 300;
 export function apiFieldOf(resource: Resource, column: string): string | undefined {
   const wanted = column.toLowerCase();
   return Object.entries(resource.fields).find(([, { crm }]) =>
-    [crm.path, crm.lookupColumn].some((name) => name?.toLowerCase() === wanted),
+    [crm.path, crm.lookupColumn, ...(crm.continuations ?? [])].some((name) => name?.toLowerCase() === wanted),
   )?.[0];
 }
 

@@ -1,3 +1,4 @@
+import { joinText, splitText } from '../../base/split-text.ts';
 import { isUuid } from '../../base/uuid.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { FieldValues } from '../../resources/records.ts';
@@ -20,9 +21,18 @@ export function toCrmFields(resource: Resource, values: FieldValues): Record<str
     if (field === undefined || field.kind === 'timestamp') {
       throw new RangeError(`${resource.name} has no writable field ${name}`);
     }
-    setColumn(fields, field.crm, field.kind === 'uuid' ? (value?.toLowerCase() ?? null) : value);
+    if (field.columns !== undefined) setLongText(fields, field, value);
+    else setColumn(fields, field.crm, field.kind === 'uuid' ? (value?.toLowerCase() ?? null) : value);
   }
   return fields;
+}
+
+/** The columns that the text does not need are emptied. */
+function setLongText(fields: Record<string, unknown>, { crm, columns }: Field, value: string | null): void {
+  const parts = value === null ? [] : columns && splitText(value, columns);
+  if (parts === undefined) throw new RangeError(`a text that ${crm.path} can't hold`);
+  const names = [crm.path, ...(crm.continuations ?? [])];
+  for (const [index, name] of names.entries()) fields[name] = parts[index] ?? null;
 }
 
 function setColumn(fields: Record<string, unknown>, crm: CrmColumn, value: string | null): void {
@@ -42,6 +52,7 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
   const columns = Object.entries(resource.fields).map(([name, { kind, crm }]) => ({
     name,
     path: crm.path.split('.'),
+    continuations: crm.continuations,
     read: readers[kind],
   }));
   // From 0, so that an alert sees the first.
@@ -49,14 +60,23 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
     metrics.crmUnreadableFields.inc({ resource: resource.name, field: name }, 0);
   return (row) => {
     const values: Record<string, string | null> = {};
-    for (const { name, path, read } of columns) {
-      const content = follow(row, path);
+    for (const { name, path, continuations, read } of columns) {
+      const first = follow(row, path);
+      const content = continuations === undefined ? first : joinColumns(first, row, continuations);
       const value = content === null || content === '' ? null : read(content);
       if (value === undefined) metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
       values[name] = value ?? null;
     }
     return values;
   };
+}
+
+/** The text that such columns hold together; undefined where they hold none. */
+function joinColumns(first: unknown, row: CrmRow, continuations: readonly string[]): unknown {
+  const rest = continuations.map((column) => row[column] ?? '');
+  if (rest.every((part) => part === '')) return first;
+  const parts = [first ?? '', ...rest];
+  return parts.every((part) => typeof part === 'string') ? joinText(parts) : undefined;
 }
 
 /** The content of a field, as the CRM has it; null where it, or the record that it leads through, is not there. */

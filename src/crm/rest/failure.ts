@@ -1,3 +1,5 @@
+import type { Problem } from '../../base/problem.ts';
+
 /** What an error of the CRM means for the service. */
 export type FailureKind =
   /** The token is not, or no longer, valid. */
@@ -57,6 +59,8 @@ export interface FailureFacts {
   retryAfter?: number | undefined;
   /** The request was a write and may have taken effect. */
   outcomeUnknown?: boolean;
+  /** What callers get, where that is known already. */
+  problem?: Problem;
   /** What the operator has to do, in words that callers may read. */
   advice?: string;
 }

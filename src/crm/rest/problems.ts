@@ -50,6 +50,7 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
 /** A failure as the `Problem` that callers get: the API's names, no native id, nothing of the CRM's credentials. */
 export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resource'>): Problem {
   const { kind, facts } = failure;
+  if (facts.problem !== undefined) return facts.problem;
   const common: ProblemFacts = {
     cause: failure,
     ...(failure.outcomeUnknown ? { outcomeUnknown: true } : {}),

@@ -80,7 +80,7 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
 }
 
 function select(resource: Resource): string {
-  const paths = Object.values(resource.fields).map(({ crm }) => crm.path);
+  const paths = Object.values(resource.fields).flatMap(({ crm }) => [crm.path, ...(crm.continuations ?? [])]);
   return `SELECT Id, ${paths.join(', ')} FROM ${resource.crmObject}`;
 }
 

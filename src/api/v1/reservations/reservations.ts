@@ -4,7 +4,7 @@ import { Problem } from '../../../base/problem.ts';
 import type { ProblemCode } from '../../../base/problems.ts';
 import { longestDetails } from '../../../reservations/booking-order.ts';
 import type { NewReservation, Reservations } from '../../../reservations/reservations.ts';
-import { readDetails } from '../../../resources/field-values.ts';
+import { detailsTooLarge, readDetails } from '../../../resources/field-values.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
 import type { Records } from '../../../resources/records.ts';
 import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
@@ -200,10 +200,7 @@ function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: 
     },
   };
   const details = body.details && readDetails(bodyText, ['details'], fields.details);
-  const { length, maxLength, fits } = longestDetails(order, details, partner);
+  const { length, columns, fits } = longestDetails(order, details, partner);
   if (fits) return { order, details };
-  const message = `take up to ${length} characters together with the table; the CRM holds at most ${maxLength}`;
-  throw new Problem('details_too_large', `The details ${message}.`, {
-    errors: [{ pointer: '#/details', message }],
-  });
+  throw detailsTooLarge('#/details', length, columns);
 }

@@ -1,0 +1,54 @@
+/** Columns that hold one text together. */
+export interface TextColumns {
+  /** UTF-16 code units that one column holds. */
+  size: number;
+  count: number;
+}
+
+/** What a system may take off the ends of a text: white space, controls, characters without a shape. */
+const fragile = /[\s\p{Cc}\p{Cf}]/u;
+
+/**
+ * Cuts a text into as few parts as hold it, each as long as it can be, so that no part begins or ends with white space or
+ * with half a character. Undefined where no such cuts fit the columns.
+ */
+export function splitText(text: string, { size, count }: TextColumns): string[] | undefined {
+  const parts: string[] = [];
+  let start = 0;
+  while (text.length - start > size) {
+    let end = start + size;
+    while (end > start && !canCut(text, end)) end -= 1;
+    if (end === start || parts.length === count) return undefined;
+    parts.push(text.slice(start, end));
+    start = end;
+  }
+  parts.push(text.slice(start));
+  return parts.length <= count ? parts : undefined;
+}
+
+/** The text of such columns; undefined where a part is missing before another one. */
+export function joinText(parts: readonly string[]): string | undefined {
+  const end = parts.findLastIndex((part) => part !== '') + 1;
+  const used = parts.slice(0, end);
+  return used.includes('') ? undefined : used.join('');
+}
+
+/** Whether the text fits the columns wherever it lies in a longer one, with so many code units around it. */
+export function splitsAnywhere(text: string, around: number, { size, count }: TextColumns): boolean {
+  const length = text.length + around;
+  if (length <= size) return true;
+  // Nothing is known of what is around it: at worst it can't be cut, and a part is shorter by that and by one piece.
+  const longestPiece = size - around - Math.ceil(length / count);
+  return longestPiece > 0 && splitText(text, { size: longestPiece, count: length }) !== undefined;
+}
+
+function canCut(text: string, at: number): boolean {
+  const before = text.charCodeAt(at - 1);
+  const after = text.charCodeAt(at);
+  const splitsCharacter = before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
+  return !splitsCharacter && isSolid(before) && isSolid(after);
+}
+
+function isSolid(code: number): boolean {
+  return code < 0x7f ? code > 0x20 : !fragile.test(String.fromCharCode(code));
+}
