@@ -55,6 +55,7 @@ function valuesOf(schema: TSchema): string {
   if (choices !== undefined) return choices.map((choice) => code(String(choice))).join(', ');
   if (type === 'integer') return `whole number${rangeOf(schema)}`;
   if (type === 'number') return `number${rangeOf(schema)}`;
+  if (type === 'boolean') return '`true` or `false`';
   if (type === 'array') return 'list of texts; in the variable with commas between them';
   return description ?? 'text';
 }

@@ -27,6 +27,7 @@ import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { createOperationsServer } from './observability/operations-server.ts';
 import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
+import { openConsole } from './open-console.ts';
 import { connectPartners } from './partners.ts';
 import { createRateLimits } from './rate-limits/rate-limits.ts';
 import type { Reservations } from './reservations/reservations.ts';
@@ -117,7 +118,8 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const handoffs = startHandoffs({ ...context, database, crm });
     const webhooks = await openWebhooks(context, { secrets, database, members });
     const found = { secrets, cache, database, consumers, audit, crm };
-    const parts = { ...found, connectors, reservations, members, webhooks, handoffs };
+    const consoleParts = openConsole({ ...context, cache, crm });
+    const parts = { ...found, connectors, reservations, members, webhooks, handoffs, ...consoleParts };
     const routes = buildRoutes(parts, settings);
     startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
@@ -281,7 +283,7 @@ async function openWebhooks(
   return webhooks;
 }
 
-interface Parts {
+interface Parts extends ReturnType<typeof openConsole> {
   secrets: SecretsManager;
   cache: SharedCache;
   database: Database;
@@ -298,7 +300,7 @@ interface Parts {
 function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
   const { secrets, cache, database, consumers, audit, crm, connectors, reservations, members, webhooks } =
     parts;
-  const { handoffs } = parts;
+  const { handoffs, console, activity } = parts;
   const health = createHealth(
     {
       ...healthOf(connectors),
@@ -318,7 +320,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
   const { records } = crm;
   return allRoutes({
     ...{ records, members: cachedMembers(records, members), webhooks, reservations, handoffs },
-    ...{ administration, directory, audit, cursors, health, version },
+    ...{ administration, directory, audit, cursors, health, version, console, activity },
     repeatWindowSeconds: handoff.repeatWindowSeconds,
   });
 }

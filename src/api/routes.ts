@@ -1,3 +1,4 @@
+import type { Activity } from '../activity/activity.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
 import type { HealthReport } from '../observability/health.ts';
@@ -5,10 +6,12 @@ import type { Reservations } from '../reservations/reservations.ts';
 import { member } from '../resources/members.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
+import { type ConsoleServices, consoleRoutes, rootRoute } from './console.ts';
 import { handoffRoute } from './handoff.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { CursorCodec } from './pipeline/cursor.ts';
 import type { Route } from './route.ts';
+import { activityRoute } from './v1/activity.ts';
 import { listAuthAttemptsRoute } from './v1/consumers/auth-attempts.ts';
 import { type ConsumersContext, consumerRoutes } from './v1/consumers/consumers.ts';
 import { docsRoutes } from './v1/docs.ts';
@@ -33,6 +36,9 @@ export interface Services extends ConsumersContext {
   members: Pick<Records, 'find'>;
   webhooks: MemberWebhook;
   audit: Audit;
+  activity: Activity;
+  /** Null where the console is not enabled: then its paths do not exist. */
+  console: ConsoleServices | null;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
   /** Version of the program, for the documentation. */
@@ -57,8 +63,10 @@ export function allRoutes(services: Services): Route[] {
     memberWebhookRoute(services.webhooks),
     ...consumerRoutes(services, cursors),
     listAuthAttemptsRoute(audit, cursors),
+    activityRoute(services.activity),
     healthRoute({ health }),
     problemRoute,
+    rootRoute(Boolean(services.console)),
     ...docsRoutes({
       document: () => {
         document ??= JSON.stringify(openApiDocument(routes, version));
@@ -66,5 +74,6 @@ export function allRoutes(services: Services): Route[] {
       },
     }),
   ];
-  return routes;
+  // After the document is given its routes: the console is no part of the API.
+  return services.console ? [...routes, ...consoleRoutes(services.console)] : routes;
 }

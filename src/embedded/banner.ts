@@ -42,6 +42,7 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
   // Made at the first start only, when there is no consumer yet.
   const hasCredentials = existsSync(credentials);
   const rows = [
+    ...(settings.console.enabled ? [['Console', `${url}/console/`, signInNote(hasCredentials)]] : []),
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
     ['CRM', ...address(org, settings.crm.loginUrl, 'set crm.* for a real Salesforce org')],
@@ -65,6 +66,10 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
     '',
     ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId, settings)) : []),
   ].join('\n');
+}
+
+function signInNote(hasCredentials: boolean): string {
+  return hasCredentials ? 'open it in a browser; it asks for a key and a secret of the credentials file' : '';
 }
 
 /** Of a real system only the host: its address may hold credentials. */

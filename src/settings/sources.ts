@@ -104,6 +104,7 @@ function suggest(unknown: string): string {
 function parseVariable(text: string, schema: TSchema): unknown {
   const { type } = schema as { type?: string };
   if (type === 'array') return text.split(',').map((item) => item.trim());
+  if (type === 'boolean') return text === 'true' || (text === 'false' ? false : text);
   if (type !== 'number' && type !== 'integer') return text;
   const number = Number(text);
   return text.trim() === '' || Number.isNaN(number) ? text : number;
@@ -126,6 +127,7 @@ function expected(schema: TSchema): string {
   if (type === 'integer') return `is not a whole number${range(bounds)}`;
   if (type === 'number') return `is not a number${range(bounds)}`;
   if (type === 'array') return 'is not a list of texts';
+  if (type === 'boolean') return 'is not true or false';
   return `is not of type ${type}`;
 }
 

@@ -147,6 +147,12 @@ export const settingsTable = {
     0,
     'Remaining daily calls below which only writes pass.',
   ),
+  'crm.recordUrl': setting(
+    'CRM_RECORD_URL',
+    like('^https?://[^\\s{}]+\\{id\\}[^\\s{}]*$', 'an http:// or https:// URL with {id} in it'),
+    undefined,
+    "Address of a record's page in the CRM, with `{id}` in place of its id, for links of the console; `<instance_url>/{id}` when not set.",
+  ),
   'dining.baseUrl': setting(
     'DINING_BASE_URL',
     httpUrl,
@@ -249,6 +255,12 @@ export const settingsTable = {
     undefined,
     'Whether clients are asked for a certificate or need one; they are not asked when not set.',
   ),
+  'console.enabled': setting(
+    'CONSOLE_ENABLED',
+    Type.Boolean(),
+    ({ production }) => !production,
+    'Whether the console is served at `/console/`; true when not set, in production false. See console.md.',
+  ),
   drainSeconds: setting(
     'DRAIN_SECONDS',
     seconds(0, 300),
@@ -295,7 +307,7 @@ type Section<Prefix extends string> = {
 type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
 /** The settings `crm.*` with an org, real or simulated. */
-export type CrmSettings = Complete<Settings['crm']>;
+export type CrmSettings = Complete<Omit<Settings['crm'], 'recordUrl'>>;
 
 /** The settings `dining.*` with a partner, real or simulated. */
 export type DiningSettings = Complete<Settings['dining']>;

@@ -3,7 +3,7 @@ import { mayImport, packageHomes } from './rules.ts';
 
 /** What breaks the rules in the tree, one sentence each. */
 export function findViolations(root: string): string[] {
-  const imports = readImports(root, ['src', 'simulators', 'salesforce']);
+  const imports = readImports(root, ['src', 'simulators', 'salesforce', 'console']);
   return [
     ...imports.flatMap(checkImport),
     ...findRings('folders', imports, siblingFolders),

@@ -26,6 +26,7 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/app.ts': [
     'src/handoffs.ts',
     'src/partners.ts',
+    'src/open-console.ts',
     'src/start-jobs.ts',
     'src/embedded',
     'src/version.ts',
@@ -38,6 +39,7 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/start-jobs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/handoffs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/partners.ts': ['src/embedded', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/open-console.ts': ['src/version.ts', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/version.ts': [],
 
   // What stands in for other people's systems when none is configured; nothing else in src knows the simulators.
@@ -52,6 +54,8 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/resources',
     'src/consumers',
     'src/audit',
+    'src/activity',
+    'src/console',
     'src/rate-limits',
     'src/idempotency',
     'src/webhooks',
@@ -79,6 +83,9 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/base',
   ],
   'src/audit': [...storePort, 'src/observability', 'src/base'],
+  'src/activity': ['src/cache/shared-cache.ts', 'src/observability', 'src/base'],
+  // The files that a browser gets; it imports none of them.
+  'src/console': [],
   'src/rate-limits': ['src/cache/shared-cache.ts', 'src/observability', 'src/base'],
   'src/idempotency': [...storePort, 'src/observability', 'src/base'],
   'src/resources': ['src/base'],
@@ -134,6 +141,9 @@ export const mayImport: Record<string, readonly string[]> = {
   'simulators/salesforce': ['simulators/shared'],
   'simulators/dining': ['simulators/shared'],
   salesforce: [],
+
+  // What runs in a browser: nothing of the server's.
+  console: [],
 };
 
 /** Where each package may be imported in src and simulators; one that is not named here may not be imported there. */
@@ -168,6 +178,9 @@ export const packageHomes: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-trace': ['src/observability/otlp-tracing.ts'],
   typebox: ['src'],
   leven: ['src/settings', 'src/api/pipeline/unknown-path.ts'],
+  // The modules of the browser; the server finds their files.
+  preact: ['console', 'src/console/console-files.ts'],
+  htm: ['console', 'src/console/console-files.ts'],
   'ipaddr.js': ['src/base/networks.ts'],
   '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
   'fast-xml-parser': ['simulators/salesforce'],
@@ -179,6 +192,8 @@ function allBelowApp(): string[] {
     'src/reservations',
     'src/consumers',
     'src/audit',
+    'src/activity',
+    'src/console',
     'src/rate-limits',
     'src/idempotency',
     'src/resources',

@@ -27,6 +27,7 @@ import {
   toApiCall,
 } from './data-endpoint.ts';
 import { dataOperation, type Operation, oauthOperation } from './operation.ts';
+import { isRecordPath, recordPage } from './record-page.ts';
 
 export interface Pipeline {
   /** The answer to a call; undefined where none may be given and the connection must break. */
@@ -61,6 +62,7 @@ const LONG_RUNNING_MS = 20_000;
 
 /** What a call asks for, however badly it is formed. */
 export function operationOf(call: HttpCall): Operation {
+  if (isRecordPath(call.pathname)) return { name: 'recordPage' };
   if (!isDataPath(call.pathname)) return oauthOperation(call.pathname);
   try {
     const [version, ...path] = dataPath(call.pathname);
@@ -195,6 +197,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const kinds = subject.operation === 'token' ? TOKEN_AROUND : AROUND;
       return await runAround(faults.strike(subject, kinds), async () => {
         if (subject.operation === 'versions') return jsonAnswer(200, listVersions());
+        if (subject.operation === 'recordPage') return recordPage(parts.api.org, call);
         return (await handleOAuth(parts.oauth, call)) ?? edgeAnswer(404, 'URL No Longer Exists');
       });
     } catch (error) {

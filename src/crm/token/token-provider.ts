@@ -53,6 +53,8 @@ export interface TokenProvider {
    * pass; one that only an operator can end is no reason to repeat this.
    */
   refreshIfDue(): Promise<void>;
+  /** The org's own address, as the token in use names it; undefined while there is none. Asks the CRM for nothing. */
+  instanceUrl(): Promise<string | undefined>;
   /** What to fix, where that alone gets a token; for operators, without a secret. Never throws. */
   faultToFix(): Promise<string | undefined>;
   /** Ends a back-off where the private key has changed since it began. */
@@ -165,6 +167,12 @@ class Provider implements TokenProvider {
     } catch (error) {
       if ((await this.faultToFix()) === undefined) throw error;
     }
+  }
+
+  async instanceUrl(): Promise<string | undefined> {
+    const lookup = await this.#look();
+    const token = lookup.state === 'found' ? lookup.token : this.#usableHeld();
+    return token?.instanceUrl;
   }
 
   faultToFix(): Promise<string | undefined> {

@@ -1,0 +1,80 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { type Problem, problemFrom, type RequestOptions } from '../shared/api.ts';
+import { html } from '../shared/html.ts';
+import { usePages } from '../shared/load.ts';
+import { Badge, type Column, Id, List, ProblemAlert } from '../shared/parts.ts';
+import { useSession } from '../shared/session.ts';
+import { Ago } from '../shared/time.ts';
+import { type Consumer, inShort, refusedBecause } from './consumer.ts';
+import { ConsumerActions } from './consumer-actions.ts';
+import { ConsumerForm } from './consumer-form.ts';
+
+/** The consumers and their credentials: who may do what, since when, and until when. */
+export function ConsumersPage(): VNode {
+  const session = useSession();
+  const pages = usePages<Consumer>('/v1/admin/consumers');
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const [edited, setEdited] = useState<Consumer | undefined>();
+  const canWrite = session.can('consumers', 'write');
+  /** Sends a change and shows the list as it then is; undefined where it failed. */
+  const change = async (path: string, options: RequestOptions): Promise<string | undefined> => {
+    setProblem(undefined);
+    try {
+      const { text } = await session.send(path, options);
+      await pages.reload();
+      return text;
+    } catch (error) {
+      setProblem(problemFrom(error));
+      return undefined;
+    }
+  };
+  return html`<h1>Consumers</h1>
+    ${problem && html`<${ProblemAlert} problem=${problem} />`}
+    ${canWrite && html`<${ConsumerForm} key=${edited?.id} edited=${edited} change=${change}
+      onClose=${() => setEdited(undefined)} />`}
+    <${List} caption="Consumers" pages=${pages} keyOf=${({ id }: Consumer) => id}
+      columns=${[...columns, ...(canWrite ? [actionsColumn(change, setEdited)] : [])]}
+      empty="There are no consumers." />`;
+}
+
+type Change = (path: string, options: RequestOptions) => Promise<string | undefined>;
+
+function actionsColumn(change: Change, onEdit: (consumer: Consumer) => void): Column<Consumer> {
+  return {
+    title: 'Actions',
+    cell: (consumer) => html`<${ConsumerActions} consumer=${consumer} change=${change} onEdit=${onEdit} />`,
+  };
+}
+
+const columns: Column<Consumer>[] = [
+  { title: 'Name', cell: ({ name, id }) => html`<strong>${name}</strong><br /><code class="quiet">${id}</code>` },
+  { title: 'State', cell: (consumer) => html`<${State} consumer=${consumer} />` },
+  {
+    title: 'May',
+    cell: ({ permissions }) => html`<ul class="bare">${permissions.map((one) => html`<li>${inShort(one)}</li>`)}</ul>`,
+  },
+  { title: 'Keys', cell: ({ credentials }) => html`<${Keys} credentials=${credentials} />` },
+  { title: 'Last used', cell: ({ lastUsedAt }) => html`<${Ago} at=${lastUsedAt} />` },
+  { title: 'Created', cell: ({ createdAt }) => html`<${Ago} at=${createdAt} />` },
+];
+
+function State({ consumer }: { consumer: Consumer }): VNode {
+  const { validUntil, rateLimitPerMinute, allowedAddresses = [] } = consumer;
+  return html`<${Badge}>${refusedBecause(consumer) ?? 'enabled'}</${Badge}>
+    <ul class="bare quiet">
+      ${validUntil && html`<li>valid until <${Ago} at=${validUntil} /></li>`}
+      ${rateLimitPerMinute && html`<li>${rateLimitPerMinute} requests a minute</li>`}
+      ${allowedAddresses.length > 0 && html`<li title=${allowedAddresses.join(', ')}>from ${allowedAddresses.length} addresses only</li>`}
+    </ul>`;
+}
+
+function Keys({ credentials }: Pick<Consumer, 'credentials'>): VNode {
+  return html`<ul class="bare">
+    ${credentials.map(
+      ({ apiKey, state, expiresAt }) => html`<li>
+        <${Id}>${apiKey}</${Id}> <${Badge}>${state}</${Badge}>${expiresAt && html` until <${Ago} at=${expiresAt} />`}
+      </li>`,
+    )}
+  </ul>`;
+}

@@ -1,0 +1,146 @@
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { html } from '../shared/html.ts';
+import { type Loaded, type Page, useLoad } from '../shared/load.ts';
+import { Choice, Field, ProblemAlert } from '../shared/parts.ts';
+import { read, type Session, useSession } from '../shared/session.ts';
+import { makeUuid } from './uuid.ts';
+
+interface Member {
+  id: string;
+  first_name: string | null;
+  last_name: string | null;
+  email: string | null;
+}
+
+interface Chosen {
+  tripId: string;
+  memberId: string;
+}
+
+export interface Trip extends Chosen {
+  setTripId: (id: string) => void;
+  setMemberId: (id: string) => void;
+  /** Undefined where the person may not read members. */
+  members: Loaded<Page<Member>> | undefined;
+  /** The members are asked for, and no answer came yet. */
+  isReading: boolean;
+  /** What is missing, after somebody tried without it. */
+  fault: string | undefined;
+  /** The trip and the member that a result is for; undefined where one is missing, and then says so. */
+  choose(): Chosen | undefined;
+}
+
+const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** Survives a visit to another page. */
+let keptTrip = '';
+let keptMember = '';
+
+export function useTrip(): Trip {
+  const session = useSession();
+  const [tripId, setTripId] = useState(() => keptTrip || makeUuid());
+  const [memberId, setMemberId] = useState(keptMember);
+  const [fault, setFault] = useState<string | undefined>();
+  const canRead = session.can('members', 'read');
+  const members = useLoad('members', (asked) => (canRead ? readMembers(asked) : Promise.resolve(undefined)));
+  [keptTrip, keptMember] = [tripId, memberId];
+  const choose = () => {
+    const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
+    const found = faultOf(chosen);
+    setFault(found);
+    if (found !== undefined) document.getElementById('trip')?.scrollIntoView({ block: 'nearest' });
+    return found === undefined ? chosen : undefined;
+  };
+  return {
+    ...{ tripId, setTripId, memberId, setMemberId, fault, choose },
+    isReading: canRead && members.data === undefined && members.problem === undefined,
+    members: canRead ? (members as Loaded<Page<Member>>) : undefined,
+  };
+}
+
+function faultOf({ tripId, memberId }: Chosen): string | undefined {
+  if (memberId === '') return 'Choose a member first.';
+  if (!uuid.test(memberId)) return "The member's External ID is no UUID.";
+  if (!uuid.test(tripId)) return 'The trip ID is no UUID.';
+  return undefined;
+}
+
+async function readMembers(session: Session): Promise<Page<Member>> {
+  const page = await read<Page<Member>>(session, '/v1/members?limit=200');
+  return { ...page, data: page.data.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b))) };
+}
+
+function nameOf({ first_name, last_name }: Member): string {
+  return [last_name, first_name].filter(Boolean).join(', ') || 'Without a name';
+}
+
+/** Whom the results are for, and on which trip. */
+export function TripForm({ trip }: { trip: Trip }): VNode {
+  const { members, memberId, setMemberId, tripId, setTripId, fault } = trip;
+  return html`<section id="trip" class="trip" aria-label="For whom">
+    ${
+      members === undefined
+        ? html`<${Field} label="Member" value=${memberId} onInput=${setMemberId} placeholder="External ID of the member" />`
+        : html`<${MemberChoice} members=${members} memberId=${memberId} setMemberId=${setMemberId} />`
+    }
+    <div class="with-button">
+      <${Field} label="Trip ID" value=${tripId} onInput=${setTripId} maxLength=${36} />
+      <button type="button" class="plain" onClick=${() => setTripId(makeUuid())}>New trip</button>
+    </div>
+    ${fault !== undefined && html`<p class="problem" role="alert">${fault}</p>`}
+    ${members?.problem && html`<${ProblemAlert} problem=${members.problem} />`}
+  </section>`;
+}
+
+interface MemberChoiceProps {
+  members: Loaded<Page<Member>>;
+  memberId: string;
+  setMemberId: (id: string) => void;
+}
+
+function MemberChoice({ members, memberId, setMemberId }: MemberChoiceProps): VNode {
+  const [found, setFound] = useState<Member[]>([]);
+  const { data } = members;
+  const all = [...found, ...(data?.data ?? [])];
+  // To try the console, any member will do; in production nobody is chosen by accident.
+  const isTrial = document.documentElement.dataset['samples'] !== undefined;
+  const first = isTrial ? data?.data[0]?.id : undefined;
+  useEffect(() => {
+    if (memberId === '' && first !== undefined) setMemberId(first);
+  }, [first]);
+  const options: [string, string][] = all.map((one) => [one.id, [nameOf(one), one.email].filter(Boolean).join(' · ')]);
+  const hint = data === undefined ? 'Reading the members…' : 'Choose a member';
+  return html`<${Choice} label="Member" value=${memberId} onChange=${setMemberId} options=${[['', hint], ...options]} />
+    ${
+      data?.has_more &&
+      html`<${Finder} onFound=${(one: Member) => {
+        setFound([one, ...found.filter(({ id }) => id !== one.id)]);
+        setMemberId(one.id);
+      }} />`
+    }`;
+}
+
+/** Where there are more members than a list can show. */
+function Finder({ onFound }: { onFound: (member: Member) => void }): VNode {
+  const session = useSession();
+  const [text, setText] = useState('');
+  const [answer, setAnswer] = useState('');
+  const find = async (event: Event) => {
+    event.preventDefault();
+    setAnswer('Looking…');
+    const member = await findMember(session, text.trim()).catch(() => undefined);
+    setAnswer(member === undefined ? 'Nobody found.' : '');
+    if (member) onFound(member);
+  };
+  return html`<form class="with-button" onSubmit=${find}>
+    <${Field} label="Find by e-mail or External ID" value=${text} onInput=${setText} required hint=${answer} />
+    <button class="plain">Find</button>
+  </form>`;
+}
+
+async function findMember(session: Session, text: string): Promise<Member | undefined> {
+  if (uuid.test(text)) return read<Member>(session, `/v1/members/${text}`);
+  const page = await read<Page<Member>>(session, `/v1/members?email=${encodeURIComponent(text)}`);
+  return page.data[0];
+}

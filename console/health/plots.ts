@@ -1,0 +1,68 @@
+import type { VNode } from 'preact';
+import { html } from '../shared/html.ts';
+import { useLoad } from '../shared/load.ts';
+import { ProblemAlert } from '../shared/parts.ts';
+import { read } from '../shared/session.ts';
+import { type Line, Plot } from './plot.ts';
+
+interface Activity {
+  interval_seconds: number;
+  series: { name: string; unit: string; points: [time: string, value: number][] }[];
+}
+
+interface PlotPlan {
+  title: string;
+  unit: string;
+  /** Names of series, and how they are called in the plot. */
+  lines: [series: string, name: string][];
+}
+
+const plans: PlotPlan[] = [
+  { title: 'Requests', unit: 'in 10 s', lines: [['requests', 'all'], ['errors', 'errors']] },
+  { title: 'Latency', unit: 'ms', lines: [['latency_p50', 'p50'], ['latency_p99', 'p99']] },
+  { title: 'CRM calls', unit: 'in 10 s', lines: [['crm_calls', 'calls']] },
+  { title: 'CRM quota', unit: 'calls in 24 hours', lines: [['crm_quota_used', 'used'], ['crm_quota_limit', 'limit']] },
+  { title: 'Hand-offs waiting', unit: 'hand-offs', lines: [['handoffs_waiting', 'waiting']] },
+  { title: "Reader's age", unit: 's', lines: [['reader_age', 'behind the CRM']] },
+];
+
+/** The last hour, of all replicas together. */
+export function Plots({ everyMs }: { everyMs: number }): VNode {
+  const { data, problem } = useLoad('activity', (session) => read<Activity>(session, '/v1/admin/activity'), everyMs);
+  if (problem && data === undefined) return html`<${ProblemAlert} problem=${problem} />`;
+  if (data === undefined) return html`<p class="quiet">Reading the last hour…</p>`;
+  const to = Date.now();
+  const known = plans.filter(({ lines }) => lines.some(([series]) => data.series.some(({ name }) => name === series)));
+  const gapMs = data.interval_seconds * 1500;
+  return html`<h2>The last hour</h2>
+    <div class="plots">
+      ${known.map(
+        ({ title, unit, lines }) => html`<${Plot} key=${title} title=${title} unit=${unit}
+          lines=${lines.map((one) => lineOf(data, one))} from=${to - 3_600_000} to=${to} gapMs=${gapMs} />`,
+      )}
+    </div>
+    <details>
+      <summary>The last minutes in numbers</summary>
+      <${Numbers} activity=${data} />
+    </details>`;
+}
+
+function lineOf({ series }: Activity, [wanted, name]: [string, string]): Line {
+  const points = series.find((one) => one.name === wanted)?.points ?? [];
+  return { name, points: points.map(([time, value]) => [Date.parse(time), value]) };
+}
+
+function Numbers({ activity: { series } }: { activity: Activity }): VNode {
+  const times = (series[0]?.points ?? []).slice(-18).map(([time]) => time).toReversed();
+  const valueAt = (points: [string, number][], wanted: string) => points.find(([time]) => time === wanted)?.[1] ?? '–';
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="The last minutes in numbers">
+    <table>
+      <thead>
+        <tr><th scope="col">Time</th>${series.map(({ name, unit }) => html`<th scope="col" class="number">${name.replaceAll('_', ' ')} <span class="quiet">${unit}</span></th>`)}</tr>
+      </thead>
+      <tbody>
+        ${times.map((time) => html`<tr key=${time}><td>${time.slice(11, 19)} UTC</td>${series.map(({ points }) => html`<td class="number">${valueAt(points, time)}</td>`)}</tr>`)}
+      </tbody>
+    </table>
+  </div>`;
+}

@@ -1,0 +1,175 @@
+import type { VNode } from 'preact';
+import { useId, useState } from 'preact/hooks';
+import type { Problem } from './api.ts';
+import { type Child, html } from './html.ts';
+import { pretty } from './json-text.ts';
+import type { Loaded, Pages } from './load.ts';
+import { Ago } from './time.ts';
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  type?: string;
+  name?: string;
+  autocomplete?: string;
+  placeholder?: string;
+  hint?: string;
+  required?: boolean;
+  maxLength?: number;
+  step?: string;
+  min?: string;
+}
+
+/** A text box with its label. */
+export function Field({ label, value, onInput, hint, ...rest }: FieldProps): VNode {
+  const id = useId();
+  const onChange = (event: Event) => onInput((event.currentTarget as HTMLInputElement).value);
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    <input id=${id} value=${value} onInput=${onChange} spellcheck=${false} ...${rest}
+      aria-describedby=${hint ? `${id}-hint` : undefined} />
+    ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
+  </div>`;
+}
+
+interface ChoiceProps {
+  label: string;
+  value: string;
+  options: [value: string, text: string][];
+  onChange: (value: string) => void;
+}
+
+/** A list to choose from, with its label. */
+export function Choice({ label, value, options, onChange }: ChoiceProps): VNode {
+  const id = useId();
+  const choose = (event: Event) => onChange((event.currentTarget as HTMLSelectElement).value);
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    <select id=${id} value=${value} onChange=${choose}>
+      ${options.map(([key, text]) => html`<option key=${key} value=${key} selected=${key === value}>${text}</option>`)}
+    </select>
+  </div>`;
+}
+
+/** What went wrong, what to do, and what to tell those who run the service. */
+export function ProblemAlert({ problem, children }: { problem: Problem; children?: Child }): VNode {
+  const { title, detail, errors = [], retry_after: wait, request_id: id } = problem;
+  return html`<div class="problem" role="alert">
+    <p><strong>${title}</strong></p>
+    <p>${detail}</p>
+    ${
+      errors.length > 0 &&
+      html`<ul>${errors.map((one) => html`<li>${one.pointer ?? one.parameter ?? one.header}: ${one.message}</li>`)}</ul>`
+    }
+    ${wait !== undefined && html`<p>The service asks to wait ${wait} s before the next try.</p>`}
+    ${id && html`<p class="hint">Request id <code>${id}</code></p>`}
+    ${children}
+  </div>`;
+}
+
+export interface Column<T> {
+  title: string;
+  cell: (row: T) => Child;
+  /** Numbers stand at the right. */
+  isNumber?: boolean;
+}
+
+interface TableProps<T> {
+  caption: string;
+  columns: Column<T>[];
+  rows: readonly T[];
+  keyOf: (row: T) => string;
+}
+
+export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNode {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
+    <table>
+      <thead>
+        <tr>${columns.map(({ title, isNumber }) => html`<th scope="col" class=${isNumber ? 'number' : ''}>${title}</th>`)}</tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) => html`<tr key=${keyOf(row)}>
+            ${columns.map(({ cell, isNumber }) => html`<td class=${isNumber ? 'number' : ''}>${cell(row)}</td>`)}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
+  pages: Pages<T>;
+  /** Shown where there is nothing. */
+  empty: Child;
+}
+
+/** A list of the API as a table: with its problem, its emptiness, and a way to go on. */
+export function List<T>({ pages, empty, ...table }: ListProps<T>): VNode {
+  const { data, problem, hasMore, more } = pages;
+  return html`<${Freshness} of=${pages} />
+    ${problem && html`<${ProblemAlert} problem=${problem} />`}
+    ${data?.length === 0 && html`<div class="empty">${empty}</div>`}
+    ${data !== undefined && data.length > 0 && html`<${Table} ...${table} rows=${data} />`}
+    ${hasMore && html`<button type="button" class="plain" onClick=${more}>Show more</button>`}`;
+}
+
+/** When what is shown was read, and a button to read it again. */
+export function Freshness({ of }: { of: Omit<Loaded<unknown>, 'data'> }): VNode {
+  const { loadedAt, isLoading, reload } = of;
+  const at = loadedAt === undefined ? undefined : new Date(loadedAt).toISOString();
+  return html`<p class="freshness">
+    ${at === undefined ? (isLoading ? 'Reading…' : '') : html`Read <${Ago} at=${at} />`}
+    ${' '}<button type="button" class="link" onClick=${reload} aria-busy=${isLoading}>Refresh</button>
+  </p>`;
+}
+
+const tones: Record<string, string> = {
+  created: 'good',
+  confirmed: 'good',
+  accepted: 'good',
+  delivered: 'good',
+  active: 'good',
+  connected: 'good',
+  enabled: 'good',
+  pending: 'waiting',
+  waiting: 'waiting',
+  rotated: 'waiting',
+  failed: 'bad',
+  needs_attention: 'bad',
+  'not connected': 'bad',
+  disabled: 'bad',
+};
+
+/** A state in a word; its colour only repeats the word. */
+export function Badge({ children }: { children: string }): VNode {
+  return html`<span class=${`badge ${tones[children] ?? ''}`}>${children.replaceAll('_', ' ')}</span>`;
+}
+
+/** An id in full for machines, cut short for the eye. */
+export function Id({ children }: { children: string | null | undefined }): VNode {
+  if (!children) return html`<span class="quiet">–</span>`;
+  const isLong = children.length > 14;
+  return html`<code title=${children}>${isLong ? `${children.slice(0, 8)}…` : children}</code>`;
+}
+
+/** JSON text with line breaks, digit for digit. */
+export function Json({ text, label }: { text: string; label: string }): VNode {
+  return html`<pre tabindex="0" role="region" aria-label=${label}>${pretty(text)}</pre>`;
+}
+
+/** Copies a text, and says whether that worked. */
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }): VNode {
+  const [said, say] = useState('');
+  const copy = async () => {
+    // Browsers offer the clipboard on https and on this machine only.
+    const works = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    say(works ? 'Copied' : 'This browser does not allow it here: select the text and copy it');
+  };
+  return html`<button type="button" class="plain" onClick=${copy}>${label}</button>
+    <span class="hint" role="status">${said}</span>`;
+}

@@ -1,0 +1,76 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Credentials, Failure, type Problem, problemFrom, send } from './shared/api.ts';
+import { html } from './shared/html.ts';
+import { Field, ProblemAlert } from './shared/parts.ts';
+import type { Facts, OwnConsumer } from './shared/session.ts';
+
+interface SignInProps {
+  facts: Facts | undefined;
+  /** Why the person is here again. */
+  notice: Problem | undefined;
+  onSignIn: (credentials: Credentials, consumer: OwnConsumer) => void;
+}
+
+/** A form that password managers fill. What is typed goes into this tab's memory and nowhere else. */
+export function SignIn({ facts, notice, onSignIn }: SignInProps) {
+  const [apiKey, setApiKey] = useState('');
+  const [apiSecret, setApiSecret] = useState('');
+  const [problem, setProblem] = useState(notice);
+  const [isBusy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector('input')?.focus(), []);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    const credentials = { apiKey: apiKey.trim(), apiSecret: apiSecret.trim() };
+    try {
+      onSignIn(credentials, await findConsumer(credentials));
+    } catch (error) {
+      setProblem(problemFrom(error));
+      setBusy(false);
+    }
+  };
+  return html`<main class="sign-in">
+    <form ref=${form} onSubmit=${submit} class="panel">
+      <h1>Sign in</h1>
+      <${Field} label="API key" name="username" autocomplete="username" value=${apiKey} onInput=${setApiKey} required />
+      <${Field} label="API secret" name="password" type="password" autocomplete="current-password"
+        value=${apiSecret} onInput=${setApiSecret} required />
+      ${problem && html`<${ProblemAlert} problem=${problem} />`}
+      <button class="primary" aria-busy=${isBusy}>Sign in</button>
+      ${facts?.environment === 'dev' && html`<${WhereToFindThem} />`}
+      <p class="hint">They stay in the memory of this tab: reloading the page signs you out.</p>
+    </form>
+  </main>`;
+}
+
+function WhereToFindThem() {
+  return html`<p class="hint">
+    The first start wrote two pairs to <code>.data/credentials.json</code>: <code>console</code> for advisors, and
+    ${' '}<code>admin</code> for those who run the service.
+  </p>`;
+}
+
+async function findConsumer(credentials: Credentials): Promise<OwnConsumer> {
+  // Other characters cannot stand in a header, so no credentials have them.
+  if (!/^[\x21-\x7e]+$/.test(credentials.apiKey + credentials.apiSecret)) throw new Failure(notValid(null));
+  try {
+    return JSON.parse((await send(credentials, '/v1/consumer')).text) as OwnConsumer;
+  } catch (error) {
+    if (error instanceof Failure && error.problem.status === 401)
+      throw new Failure(notValid(error.problem.request_id));
+    throw error;
+  }
+}
+
+function notValid(requestId: string | null): Problem {
+  const detail = 'No consumer has this key and secret. They may have been mistyped, rotated or disabled.';
+  return {
+    title: 'These credentials are not valid',
+    detail,
+    status: 401,
+    code: 'invalid_credentials',
+    request_id: requestId,
+  };
+}

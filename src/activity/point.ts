@@ -1,0 +1,82 @@
+import type { Metrics } from '../observability/metrics.ts';
+
+/** What happened in one interval, of one replica or of all: counts add up, of levels the highest counts. */
+export interface Point {
+  requests: number;
+  /** Requests that were answered with 5xx. */
+  errors: number;
+  /** Requests by upper bound of their duration in seconds, each bound with all below it, as Prometheus has it. */
+  durations: Record<string, number>;
+  crmCalls: number;
+  quotaUsed: number;
+  quotaLimit: number;
+}
+
+const counts = ['requests', 'errors', 'crmCalls'] as const;
+const levels = ['quotaUsed', 'quotaLimit'] as const;
+
+/** The metrics as they stand; the counts are those since the process began. */
+export async function readTotals(metrics: Metrics): Promise<Point> {
+  const point: Point = {
+    requests: 0,
+    errors: 0,
+    durations: {},
+    crmCalls: 0,
+    quotaUsed: await valueOf(metrics.crmApiUsage),
+    quotaLimit: await valueOf(metrics.crmApiLimit),
+  };
+  for (const { metricName, labels, value } of (await metrics.httpRequestDuration.get()).values) {
+    const { le, http_response_status_code: status } = labels as Record<string, string | number>;
+    if (metricName?.endsWith('_bucket')) point.durations[String(le)] = (point.durations[String(le)] ?? 0) + value;
+    if (!metricName?.endsWith('_count')) continue;
+    point.requests += value;
+    if (Number(status) >= 500) point.errors += value;
+  }
+  for (const { metricName, value } of (await metrics.crmCallDuration.get()).values) {
+    if (metricName?.endsWith('_count')) point.crmCalls += value;
+  }
+  return point;
+}
+
+async function valueOf(gauge: { get(): Promise<{ values: { value: number }[] }> }): Promise<number> {
+  return (await gauge.get()).values[0]?.value ?? 0;
+}
+
+/** What came to the totals between two readings. */
+export function difference(now: Point, before: Point): Point {
+  const change = { ...now, durations: { ...now.durations } };
+  for (const name of counts) change[name] -= before[name];
+  for (const bound of Object.keys(now.durations)) {
+    change.durations[bound] = (now.durations[bound] ?? 0) - (before.durations[bound] ?? 0);
+  }
+  return change;
+}
+
+/** The same interval of two replicas. */
+export function sum(a: Point, b: Point): Point {
+  const both = { ...a, durations: { ...a.durations } };
+  for (const name of counts) both[name] += b[name];
+  for (const name of levels) both[name] = Math.max(a[name], b[name]);
+  for (const [bound, count] of Object.entries(b.durations)) {
+    both.durations[bound] = (both.durations[bound] ?? 0) + count;
+  }
+  return both;
+}
+
+/** The duration in milliseconds that this share of the requests stayed below; undefined where there were none. */
+export function quantile({ durations, requests }: Point, share: number): number | undefined {
+  if (requests === 0) return undefined;
+  const bounds = Object.keys(durations)
+    .map((text) => ({ text, bound: text === '+Inf' ? Number.POSITIVE_INFINITY : Number(text) }))
+    .sort((a, b) => a.bound - b.bound);
+  const wanted = share * requests;
+  let [low, below] = [0, 0];
+  for (const { text, bound } of bounds) {
+    const count = durations[text] ?? 0;
+    // Longer than the last bound: that is all that is known.
+    if (bound === Number.POSITIVE_INFINITY) break;
+    if (count >= wanted && count > below) return 1000 * (low + ((bound - low) * (wanted - below)) / (count - below));
+    [low, below] = [bound, count];
+  }
+  return 1000 * low;
+}
