@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from './shared/html.ts';
 import { usePages } from './shared/load.ts';
-import { type Column, Choice, Field, Id, List } from './shared/parts.ts';
+import { Choice, type Column, Field, Id, List } from './shared/parts.ts';
 import { withQuery } from './shared/session.ts';
 import { Ago } from './shared/time.ts';
 
@@ -31,7 +31,8 @@ const columns: Column<Attempt>[] = [
   { title: 'When', cell: ({ timestamp }) => html`<${Ago} at=${timestamp} />` },
   {
     title: 'Result',
-    cell: ({ result }) => html`<span class=${`badge ${result === 'accepted' ? 'good' : 'bad'}`}>${result.replaceAll('_', ' ')}</span>`,
+    cell: ({ result }) =>
+      html`<span class=${`badge ${result === 'accepted' ? 'good' : 'bad'}`}>${result.replaceAll('_', ' ')}</span>`,
   },
   { title: 'Consumer', cell: ({ consumer_id }) => html`<${Id}>${consumer_id}</${Id}>` },
   { title: 'Endpoint', cell: ({ endpoint }) => html`<code>${endpoint}</code>` },

@@ -18,9 +18,11 @@ export function ConsumerActions({ consumer, change, onEdit }: ActionsProps): VNo
   const [asking, ask] = useState<'rotate' | 'revoke' | undefined>();
   const path = `/v1/admin/consumers/${consumer.id}`;
   const isEnabled = consumer.enabled !== false;
-  const enable = (enabled: boolean) => void change(path, { method: 'PATCH', body: JSON.stringify({ enabled }) });
+  const enable = (enabled: boolean) =>
+    void change(path, { method: 'PATCH', body: JSON.stringify({ enabled }) });
   const close = () => ask(undefined);
-  if (asking === 'rotate') return html`<${RotateForm} consumer=${consumer} change=${change} onClose=${close} />`;
+  if (asking === 'rotate')
+    return html`<${RotateForm} consumer=${consumer} change=${change} onClose=${close} />`;
   if (asking === 'revoke') {
     return html`<div class="ask">
       <p>Revoke it for good? Its keys are refused at once.</p>
@@ -57,7 +59,9 @@ function RotateForm({ consumer, change, onClose }: RotateProps): VNode {
     if (text === undefined) return;
     onClose();
     const { apiKey, apiSecret, previous } = JSON.parse(text) as Rotation;
-    const note = previous ? `The old pair is valid until ${new Date(previous.expiresAt).toLocaleString()}.` : '';
+    const note = previous
+      ? `The old pair is valid until ${new Date(previous.expiresAt).toLocaleString()}.`
+      : '';
     showSecret({ title: `New credentials of ${consumer.name}`, apiKey, secret: apiSecret, note });
   };
   return html`<form class="ask" onSubmit=${rotate}>

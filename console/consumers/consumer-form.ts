@@ -29,7 +29,10 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
     setBusy(false);
     if (text === undefined) return;
     if (edited === undefined) {
-      const { apiKey, apiSecret, name } = JSON.parse(text) as Consumer & { apiKey: string; apiSecret: string };
+      const { apiKey, apiSecret, name } = JSON.parse(text) as Consumer & {
+        apiKey: string;
+        apiSecret: string;
+      };
       showSecret({ title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They are valid now.' });
     }
     setDraft(draftOf(undefined));
@@ -128,10 +131,18 @@ function Limits({ draft, set }: PartProps): VNode {
 }
 
 function draftOf(consumer: Consumer | undefined): Draft {
-  const { name = '', permissions = [], validUntil, rateLimitPerMinute, allowedAddresses = [] } = consumer ?? {};
+  const {
+    name = '',
+    permissions = [],
+    validUntil,
+    rateLimitPerMinute,
+    allowedAddresses = [],
+  } = consumer ?? {};
   return {
     name,
-    allowed: permissions.flatMap(({ resource, actions: list }) => list.map((action) => `${resource} ${action}`)),
+    allowed: permissions.flatMap(({ resource, actions: list }) =>
+      list.map((action) => `${resource} ${action}`),
+    ),
     own: permissions.flatMap(({ resource, records }) => (records === 'own' ? [resource] : [])),
     validUntil: validUntil ? localTime(validUntil) : '',
     rateLimit: rateLimitPerMinute ? String(rateLimitPerMinute) : '',
@@ -153,8 +164,11 @@ function requestOf(draft: Draft, edited: Consumer | undefined): Record<string, u
     rateLimitPerMinute: draft.rateLimit === '' ? null : Number(draft.rateLimit),
     allowedAddresses: addresses,
   };
-  const isGiven = ([, value]: [string, unknown]) => (Array.isArray(value) ? value.length > 0 : value !== null);
-  const sent = Object.fromEntries(Object.entries(limits).filter((entry) => edited !== undefined || isGiven(entry)));
+  const isGiven = ([, value]: [string, unknown]) =>
+    Array.isArray(value) ? value.length > 0 : value !== null;
+  const sent = Object.fromEntries(
+    Object.entries(limits).filter((entry) => edited !== undefined || isGiven(entry)),
+  );
   return { name: draft.name.trim(), permissions: permissionsOf(draft), ...sent };
 }
 

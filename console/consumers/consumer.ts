@@ -13,7 +13,13 @@ export interface Consumer {
   rateLimitPerMinute?: number | null;
   allowedAddresses?: string[];
   lastUsedAt?: string | null;
-  credentials: { apiKey: string; state: string; createdAt: string; expiresAt: string | null; lastUsedAt?: string | null }[];
+  credentials: {
+    apiKey: string;
+    state: string;
+    createdAt: string;
+    expiresAt: string | null;
+    lastUsedAt?: string | null;
+  }[];
 }
 
 export interface Permission {

@@ -31,8 +31,11 @@ export function ConsumersPage(): VNode {
   };
   return html`<h1>Consumers</h1>
     ${problem && html`<${ProblemAlert} problem=${problem} />`}
-    ${canWrite && html`<${ConsumerForm} key=${edited?.id} edited=${edited} change=${change}
-      onClose=${() => setEdited(undefined)} />`}
+    ${
+      canWrite &&
+      html`<${ConsumerForm} key=${edited?.id} edited=${edited} change=${change}
+      onClose=${() => setEdited(undefined)} />`
+    }
     <${List} caption="Consumers" pages=${pages} keyOf=${({ id }: Consumer) => id}
       columns=${[...columns, ...(canWrite ? [actionsColumn(change, setEdited)] : [])]}
       empty="There are no consumers." />`;
@@ -48,11 +51,15 @@ function actionsColumn(change: Change, onEdit: (consumer: Consumer) => void): Co
 }
 
 const columns: Column<Consumer>[] = [
-  { title: 'Name', cell: ({ name, id }) => html`<strong>${name}</strong><br /><code class="quiet">${id}</code>` },
+  {
+    title: 'Name',
+    cell: ({ name, id }) => html`<strong>${name}</strong><br /><code class="quiet">${id}</code>`,
+  },
   { title: 'State', cell: (consumer) => html`<${State} consumer=${consumer} />` },
   {
     title: 'May',
-    cell: ({ permissions }) => html`<ul class="bare">${permissions.map((one) => html`<li>${inShort(one)}</li>`)}</ul>`,
+    cell: ({ permissions }) =>
+      html`<ul class="bare">${permissions.map((one) => html`<li>${inShort(one)}</li>`)}</ul>`,
   },
   { title: 'Keys', cell: ({ credentials }) => html`<${Keys} credentials=${credentials} />` },
   { title: 'Last used', cell: ({ lastUsedAt }) => html`<${Ago} at=${lastUsedAt} />` },

@@ -47,18 +47,24 @@ const isDate = (value: unknown) =>
 /** A price of nothing is a deposit, or not known. */
 const isAmount = (value: unknown) => isText(value) && /^\d[\d.,' ]*$/.test(value) && /[1-9]/.test(value);
 
+const shortText = (value: unknown, standIn: string) => (isText(value) ? value : standIn).slice(0, 255);
+
 export function guessName(value: unknown): string {
   const names = [/^(title|name|display_?name|headline|summary)$/i, /(title|name)$/i, /^(description|id)$/i];
   const found = firstOf(fieldsIn(value), names, isText);
-  return String(found?.value ?? 'Search result').slice(0, 255);
+  return shortText(found?.value, 'Search result');
 }
 
 export function guessSupplier(value: unknown): string {
-  const names = [/^(source|supplier|provider|vendor|partner)$/i, /(source|supplier|provider|vendor|owner)/i, /^(carrier|operator|brand|airline)/i];
+  const names = [
+    /^(source|supplier|provider|vendor|partner)$/i,
+    /(source|supplier|provider|vendor|owner)/i,
+    /^(carrier|operator|brand|airline)/i,
+  ];
   const fields = fieldsIn(value);
   const found = firstOf(fields, names, (one) => isText(one) || (isObject(one) && isText(one['name'])));
   const name = isObject(found?.value) ? found.value['name'] : found?.value;
-  return String(name ?? 'unknown').slice(0, 255);
+  return shortText(name, 'unknown');
 }
 
 /** What a person wants to know before the click. */
@@ -78,12 +84,18 @@ export function glance(details: unknown): AtAGlance {
   const fields = fieldsIn(details);
   const expiry = firstOf(
     fields,
-    [/^(expires?(_?at|_?on)?|expiration(_?time|_?date)?|expiry(_?time|_?date)?)$/i, /(valid_?until|hold_?until|time_?limit|last_?ticketing|expir)/i],
+    [
+      /^(expires?(_?at|_?on)?|expiration(_?time|_?date)?|expiry(_?time|_?date)?)$/i,
+      /(valid_?until|hold_?until|time_?limit|last_?ticketing|expir)/i,
+    ],
     isDate,
   );
   const when = firstOf(
     fields,
-    [/^(check_?in(_?date)?|arrival_date)$/i, /^(depart(ing|ure|s)?(_?(at|time|date|datetime))?|start(s)?(_?(at|time|date|datetime))?|pick_?up(_?(at|time|datetime))?|slot|date|travel_?date)$/i],
+    [
+      /^(check_?in(_?date)?|arrival_date)$/i,
+      /^(depart(ing|ure|s)?(_?(at|time|date|datetime))?|start(s)?(_?(at|time|date|datetime))?|pick_?up(_?(at|time|datetime))?|slot|date|travel_?date)$/i,
+    ],
     isDate,
   );
   return {
@@ -138,7 +150,10 @@ const kinds: [kind: string, names: RegExp][] = [
 
 /** The kind that the most fields speak for. */
 function kindOf(fields: Found[]): string | undefined {
-  const scores = kinds.map(([kind, names]) => ({ kind, score: fields.filter(({ name }) => names.test(name)).length }));
+  const scores = kinds.map(([kind, names]) => ({
+    kind,
+    score: fields.filter(({ name }) => names.test(name)).length,
+  }));
   const best = scores.sort((a, b) => b.score - a.score)[0];
   return best !== undefined && best.score > 0 ? best.kind : undefined;
 }

@@ -35,10 +35,13 @@ export function HandOffPage(): VNode {
       <h1>Hand-off</h1>
       <button type="button" class="plain" aria-expanded=${isLoading} onClick=${() => setLoading(!isLoading)}>Load results…</button>
     </div>
-    ${isLoading && html`<${LoadForm} onLoad=${(found: Result[]) => {
-      setResults(found);
-      setLoading(false);
-    }} />`}
+    ${
+      isLoading &&
+      html`<${LoadForm} onLoad=${(found: Result[]) => {
+        setResults(found);
+        setLoading(false);
+      }} />`
+    }
     <${TripForm} trip=${trip} />
     ${
       early.length > 0 &&

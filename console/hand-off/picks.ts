@@ -46,7 +46,12 @@ export class Picks {
     this.#consumerId = consumerId;
     this.#picks = stored()
       .filter((pick) => pick.consumerId === consumerId)
-      .map((pick) => ({ ...pick, resultId: undefined, state: 'failed', problem: pick.problem ?? interrupted }));
+      .map((pick) => ({
+        ...pick,
+        resultId: undefined,
+        state: 'failed',
+        problem: pick.problem ?? interrupted,
+      }));
   }
 
   /** From now on requests go out this way, and changes are told to the page that is shown. */
@@ -62,7 +67,9 @@ export class Picks {
   /** Hands the result off. While that runs, or where it failed and nothing has changed, it is the same pick. */
   handOff(result: Result, type: RecordType, tripId: string, memberId: string): Promise<void> {
     const body = bodyOf(result, type, tripId, memberId);
-    const open = this.#picks.find((pick) => pick.resultId === result.id && pick.type === type && pick.state !== 'done');
+    const open = this.#picks.find(
+      (pick) => pick.resultId === result.id && pick.type === type && pick.state !== 'done',
+    );
     if (open?.state === 'sending') return Promise.resolve();
     if (open?.body === body && !isFinal(open.problem)) return this.tryAgain(open);
     const pick: Pick = {
@@ -77,7 +84,10 @@ export class Picks {
       confirmation: undefined,
     };
     // One that was refused for good is over.
-    this.#picks = [pick, ...this.#picks.filter((one) => one !== open || !isFinal(one.problem))].slice(0, mostPicks);
+    this.#picks = [pick, ...this.#picks.filter((one) => one !== open || !isFinal(one.problem))].slice(
+      0,
+      mostPicks,
+    );
     return this.#run(pick);
   }
 
@@ -138,7 +148,12 @@ function isFinal(problem: Problem | undefined): boolean {
   return problem !== undefined && [400, 404, 412, 413, 415, 422].includes(problem.status);
 }
 
-function bodyOf({ name, source, details }: Result, type: RecordType, tripId: string, memberId: string): string {
+function bodyOf(
+  { name, source, details }: Result,
+  type: RecordType,
+  tripId: string,
+  memberId: string,
+): string {
   const head = JSON.stringify({ type, trip_id: tripId, member_id: memberId, result: { name, source } });
   return `${head.slice(0, -2)},"details":${details}}}`;
 }

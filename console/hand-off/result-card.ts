@@ -92,7 +92,13 @@ function Expiry({ at }: { at: number }): VNode {
 function dayOf(moment: string): string {
   const day = new Date(`${moment.slice(0, 10)}T12:00:00Z`);
   const time = /T(\d\d:\d\d)/.exec(moment)?.[1];
-  const text = day.toLocaleDateString(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' });
+  const text = day.toLocaleDateString(undefined, {
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    timeZone: 'UTC',
+  });
   return time === undefined ? text : `${text}, ${time}`;
 }
 

@@ -22,7 +22,8 @@ export function readResults(json: string): Result[] {
   const value = parse(json);
   const items = Array.isArray(value) ? partsOf(json) : [json];
   if (items.length === 0) throw new Error('The array is empty.');
-  if (items.length > most) throw new Error(`These are ${items.length} results; load at most ${most} at once.`);
+  if (items.length > most)
+    throw new Error(`These are ${items.length} results; load at most ${most} at once.`);
   return items.map((text, i) => readResult(text, i));
 }
 
@@ -30,7 +31,7 @@ function parse(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    throw new Error(`This is not JSON: ${(error as Error).message}`);
+    throw new Error(`This is not JSON: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -40,7 +41,11 @@ function readResult(text: string, position: number): Result {
   if (!isObject(value)) throw new Error(`Result ${position + 1} is no object.`);
   const id = `result-${++loaded}`;
   const details = fieldOf(text, 'details');
-  if (typeof value['name'] === 'string' && typeof value['source'] === 'string' && isObject(value['details'])) {
+  if (
+    typeof value['name'] === 'string' &&
+    typeof value['source'] === 'string' &&
+    isObject(value['details'])
+  ) {
     const given = { name: value['name'].slice(0, 255), source: value['source'].slice(0, 255) };
     return { id, ...given, details: details ?? '{}', isGuessed: false };
   }

@@ -109,7 +109,10 @@ function MemberChoice({ members, memberId, setMemberId }: MemberChoiceProps): VN
   useEffect(() => {
     if (memberId === '' && first !== undefined) setMemberId(first);
   }, [first]);
-  const options: [string, string][] = all.map((one) => [one.id, [nameOf(one), one.email].filter(Boolean).join(' · ')]);
+  const options: [string, string][] = all.map((one) => [
+    one.id,
+    [nameOf(one), one.email].filter(Boolean).join(' · '),
+  ]);
   const hint = data === undefined ? 'Reading the members…' : 'Choose a member';
   return html`<${Choice} label="Member" value=${memberId} onChange=${setMemberId} options=${[['', hint], ...options]} />
     ${

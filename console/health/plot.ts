@@ -67,7 +67,12 @@ function useWidth() {
   return { box, width };
 }
 
-function path(points: Line['points'], x: (at: number) => number, y: (value: number) => number, gapMs: number) {
+function path(
+  points: Line['points'],
+  x: (at: number) => number,
+  y: (value: number) => number,
+  gapMs: number,
+) {
   return points
     .map(([at, value], i) => {
       const before = points[i - 1];

@@ -18,21 +18,48 @@ interface PlotPlan {
 }
 
 const plans: PlotPlan[] = [
-  { title: 'Requests', unit: 'in 10 s', lines: [['requests', 'all'], ['errors', 'errors']] },
-  { title: 'Latency', unit: 'ms', lines: [['latency_p50', 'p50'], ['latency_p99', 'p99']] },
+  {
+    title: 'Requests',
+    unit: 'in 10 s',
+    lines: [
+      ['requests', 'all'],
+      ['errors', 'errors'],
+    ],
+  },
+  {
+    title: 'Latency',
+    unit: 'ms',
+    lines: [
+      ['latency_p50', 'p50'],
+      ['latency_p99', 'p99'],
+    ],
+  },
   { title: 'CRM calls', unit: 'in 10 s', lines: [['crm_calls', 'calls']] },
-  { title: 'CRM quota', unit: 'calls in 24 hours', lines: [['crm_quota_used', 'used'], ['crm_quota_limit', 'limit']] },
+  {
+    title: 'CRM quota',
+    unit: 'calls in 24 hours',
+    lines: [
+      ['crm_quota_used', 'used'],
+      ['crm_quota_limit', 'limit'],
+    ],
+  },
   { title: 'Hand-offs waiting', unit: 'hand-offs', lines: [['handoffs_waiting', 'waiting']] },
   { title: "Reader's age", unit: 's', lines: [['reader_age', 'behind the CRM']] },
 ];
 
 /** The last hour, of all replicas together. */
 export function Plots({ everyMs }: { everyMs: number }): VNode {
-  const { data, problem } = useLoad('activity', (session) => read<Activity>(session, '/v1/admin/activity'), everyMs);
+  const { data, problem } = useLoad(
+    'activity',
+    (session) => read<Activity>(session, '/v1/admin/activity'),
+    everyMs,
+  );
   if (problem && data === undefined) return html`<${ProblemAlert} problem=${problem} />`;
   if (data === undefined) return html`<p class="quiet">Reading the last hour…</p>`;
   const to = Date.now();
-  const known = plans.filter(({ lines }) => lines.some(([series]) => data.series.some(({ name }) => name === series)));
+  const known = plans.filter(({ lines }) =>
+    lines.some(([series]) => data.series.some(({ name }) => name === series)),
+  );
   const gapMs = data.interval_seconds * 1500;
   return html`<h2>The last hour</h2>
     <div class="plots">
@@ -53,8 +80,12 @@ function lineOf({ series }: Activity, [wanted, name]: [string, string]): Line {
 }
 
 function Numbers({ activity: { series } }: { activity: Activity }): VNode {
-  const times = (series[0]?.points ?? []).slice(-18).map(([time]) => time).toReversed();
-  const valueAt = (points: [string, number][], wanted: string) => points.find(([time]) => time === wanted)?.[1] ?? '–';
+  const times = (series[0]?.points ?? [])
+    .slice(-18)
+    .map(([time]) => time)
+    .toReversed();
+  const valueAt = (points: [string, number][], wanted: string) =>
+    points.find(([time]) => time === wanted)?.[1] ?? '–';
   return html`<div class="scroll" tabindex="0" role="region" aria-label="The last minutes in numbers">
     <table>
       <thead>

@@ -58,14 +58,19 @@ function Records({ collection }: { collection: 'quotes' | 'bookings' }): VNode {
   const [filters, setFilters] = useState({ trip_id: '', member_id: '', status: '' });
   const [asked, ask] = useState(filters);
   const pages = usePages<RecordRow>(withQuery(`/v1/${collection}`, asked));
-  const set = (name: keyof typeof filters) => (value: string) => setFilters({ ...filters, [name]: value.trim() });
+  const set = (name: keyof typeof filters) => (value: string) =>
+    setFilters({ ...filters, [name]: value.trim() });
   const submit = (event: Event) => {
     event.preventDefault();
     ask(filters);
   };
   const isFiltered = Object.values(asked).some(Boolean);
   const columns: Column<RecordRow>[] = [
-    { title: 'Name', cell: ({ id, name }) => html`<a href=${`#/records/${collection}/${id}`}>${name || 'Without a name'}</a>` },
+    {
+      title: 'Name',
+      cell: ({ id, name }) =>
+        html`<a href=${`#/records/${collection}/${id}`}>${name || 'Without a name'}</a>`,
+    },
     { title: 'Supplier', cell: ({ source }) => source },
     { title: 'Status', cell: ({ status }) => html`<${Badge}>${status ?? ''}</${Badge}>` },
     { title: 'Member', cell: ({ member_id }) => html`<${Id}>${member_id}</${Id}>` },

@@ -26,22 +26,25 @@ export function fieldOf(json: string, name: string): string | undefined {
 /** The items of an array, or the fields of an object, each as text. */
 export function partsOf(json: string): string[] {
   const text = json.trim();
-  const parts: string[] = [];
+  const inner = text.slice(1, -1);
+  const ends = [...commasOf(inner), inner.length];
+  return ends.map((end, i) => inner.slice((ends[i - 1] ?? -1) + 1, end).trim()).filter((part) => part !== '');
+}
+
+/** Where the commas stand that are in no text and in nothing deeper. */
+function commasOf(text: string): number[] {
+  const commas: number[] = [];
   let depth = 0;
-  let start = 1;
   for (let at = 0; at < text.length; at++) {
     const char = text.charAt(at);
+    depth += depthChanges[char] ?? 0;
     if (char === '"') at = endOfString(text, at) - 1;
-    else if (char === '{' || char === '[') depth += 1;
-    else if (char === '}' || char === ']') depth -= 1;
-    const ends = (char === ',' && depth === 1) || (depth === 0 && at > 0);
-    if (!ends) continue;
-    const part = text.slice(start, at).trim();
-    if (part !== '') parts.push(part);
-    start = at + 1;
+    else if (char === ',' && depth === 0) commas.push(at);
   }
-  return parts;
+  return commas;
 }
+
+const depthChanges: Record<string, number> = { '{': 1, '[': 1, '}': -1, ']': -1 };
 
 function endOfString(text: string, start: number): number {
   let at = start + 1;
@@ -58,7 +61,9 @@ export function pretty(json: string, indent = ''): string {
   const show =
     open === '['
       ? partsOf(text).map((part) => deeper + pretty(part, deeper))
-      : fieldsOf(text).map(({ name, text: value }) => `${deeper}${JSON.stringify(name)}: ${pretty(value, deeper)}`);
+      : fieldsOf(text).map(
+          ({ name, text: value }) => `${deeper}${JSON.stringify(name)}: ${pretty(value, deeper)}`,
+        );
   const close = open === '{' ? '}' : ']';
   return show.length === 0 ? open + close : `${open}\n${show.join(',\n')}\n${indent}${close}`;
 }

@@ -17,25 +17,35 @@ const levels = ['quotaUsed', 'quotaLimit'] as const;
 
 /** The metrics as they stand; the counts are those since the process began. */
 export async function readTotals(metrics: Metrics): Promise<Point> {
-  const point: Point = {
-    requests: 0,
-    errors: 0,
-    durations: {},
-    crmCalls: 0,
+  const crmCalls = (await metrics.crmCallDuration.get()).values
+    .filter(({ metricName }) => isCount(metricName))
+    .reduce((total, { value }) => total + value, 0);
+  return {
+    ...countRequests((await metrics.httpRequestDuration.get()).values),
+    crmCalls,
     quotaUsed: await valueOf(metrics.crmApiUsage),
     quotaLimit: await valueOf(metrics.crmApiLimit),
   };
-  for (const { metricName, labels, value } of (await metrics.httpRequestDuration.get()).values) {
-    const { le, http_response_status_code: status } = labels as Record<string, string | number>;
-    if (metricName?.endsWith('_bucket')) point.durations[String(le)] = (point.durations[String(le)] ?? 0) + value;
-    if (!metricName?.endsWith('_count')) continue;
-    point.requests += value;
-    if (Number(status) >= 500) point.errors += value;
+}
+
+interface HistogramValue {
+  metricName?: string;
+  labels: { le?: string | number; http_response_status_code?: string | number };
+  value: number;
+}
+
+const isCount = (name: string | undefined) => name?.endsWith('_count') ?? false;
+
+function countRequests(values: readonly HistogramValue[]): Pick<Point, 'requests' | 'errors' | 'durations'> {
+  const found = { requests: 0, errors: 0, durations: {} as Record<string, number> };
+  for (const { metricName, labels, value } of values) {
+    const { le, http_response_status_code: status } = labels;
+    if (le !== undefined) found.durations[le] = (found.durations[le] ?? 0) + value;
+    if (!isCount(metricName)) continue;
+    found.requests += value;
+    if (Number(status) >= 500) found.errors += value;
   }
-  for (const { metricName, value } of (await metrics.crmCallDuration.get()).values) {
-    if (metricName?.endsWith('_count')) point.crmCalls += value;
-  }
-  return point;
+  return found;
 }
 
 async function valueOf(gauge: { get(): Promise<{ values: { value: number }[] }> }): Promise<number> {
@@ -75,7 +85,8 @@ export function quantile({ durations, requests }: Point, share: number): number 
     const count = durations[text] ?? 0;
     // Longer than the last bound: that is all that is known.
     if (bound === Number.POSITIVE_INFINITY) break;
-    if (count >= wanted && count > below) return 1000 * (low + ((bound - low) * (wanted - below)) / (count - below));
+    if (count >= wanted && count > below)
+      return 1000 * (low + ((bound - low) * (wanted - below)) / (count - below));
     [low, below] = [bound, count];
   }
   return 1000 * low;

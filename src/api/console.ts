@@ -112,7 +112,8 @@ function fileRoute(files: () => Promise<ConsoleFiles>): Route {
     async handle({ params: { version, '*': name }, headers }) {
       const found = await files();
       const file = version === found.version ? found.files.get(name) : undefined;
-      if (file === undefined) throw new Problem('not_found', 'The console has no such file. Load its page again.');
+      if (file === undefined)
+        throw new Problem('not_found', 'The console has no such file. Load its page again.');
       const body = bodies.get(name) ?? bodyOf(file);
       bodies.set(name, body);
       return answerWith(await body, headers, { 'cache-control': 'public, max-age=31536000, immutable' });

@@ -49,7 +49,10 @@ export async function readConsoleFiles(hasSamples: boolean): Promise<ConsoleFile
   }
   for (const [name, url] of Object.entries(libraries)) {
     const text = await readFile(fileURLToPath(url), 'utf8');
-    files.set(libraryPath(name), { contentType: 'text/javascript; charset=utf-8', text: withoutSourceMap(text) });
+    files.set(libraryPath(name), {
+      contentType: 'text/javascript; charset=utf-8',
+      text: withoutSourceMap(text),
+    });
   }
   const version = hashOf([...files].flatMap(([path, { text }]) => [path, text])).slice(0, 16);
   return { version, page: makePage(version, [...files.keys()], hasSamples), files };

@@ -1,7 +1,10 @@
 import { type Static, type TSchema, Type } from 'typebox';
 
 /** One row of the table: everything that is known of a setting stands here and nowhere else. */
-export interface Setting<S extends TSchema = TSchema, D = string | number | boolean | readonly string[] | undefined> {
+export interface Setting<
+  S extends TSchema = TSchema,
+  D = string | number | boolean | readonly string[] | undefined,
+> {
   /** Environment variable that overrides the configuration file. */
   env: string;
   /** Its `description` says what is allowed, where type and bounds do not. */

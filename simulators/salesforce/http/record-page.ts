@@ -26,7 +26,9 @@ function page(type: ObjectType, row: Row): HttpAnswer {
     const value = row[name];
     return value === undefined
       ? []
-      : [`<tr><th scope="row">${escape(label)}<br><code>${escape(name)}</code></th><td>${show(value)}</td></tr>`];
+      : [
+          `<tr><th scope="row">${escape(label)}<br><code>${escape(name)}</code></th><td>${show(value)}</td></tr>`,
+        ];
   });
   const body = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -47,7 +47,6 @@ export function activityRoute(activity: Activity): Route {
       },
     },
     problems: [],
-    handle: async () =>
-      json(200, { interval_seconds: intervalSeconds, series: await activity.series() }),
+    handle: async () => json(200, { interval_seconds: intervalSeconds, series: await activity.series() }),
   });
 }

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+/** Where the pictures of pages are left for people to look at. */
+const pictures = join(import.meta.dirname, '../../test-output/console');
+
+/** The machine may be busy: nothing here is about how fast it is. */
+const patienceMs = 60_000;
+
+const usualPlaces = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  'C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe',
+];
+
+/** A browser of the tests' own. */
+export interface TestBrowser {
+  /** A page in a profile of its own. */
+  open(url: string, options?: { colorScheme?: 'light' | 'dark'; width?: number }): Promise<TestPage>;
+  close(): Promise<void>;
+}
+
+export interface TestPage {
+  page: Page;
+  /** Fails if anything on the page broke a rule of axe, and leaves a picture of it. */
+  check(name: string): Promise<void>;
+  /** Fails if the page has met an error, a violation of its policy, or asked another host for anything. */
+  close(): Promise<void>;
+}
+
+/** The program named by CHROMIUM, or one in a usual place; undefined where there is none, which with CI=true is an error. */
+export function findChromium(): string | undefined {
+  const named = process.env['CHROMIUM'];
+  const found = named ?? usualPlaces.find((path) => existsSync(path));
+  if (found === undefined && process.env['CI'] === 'true')
+    throw new Error(
+      'There is no Chromium: install the Debian package chromium, or name the program in CHROMIUM.',
+    );
+  return found;
+}
+
+export async function startBrowser(program: string): Promise<TestBrowser> {
+  mkdirSync(pictures, { recursive: true });
+  // Root has no sandbox of its own, and containers have little shared memory.
+  const isRoot = process.getuid?.() === 0;
+  const browser = await chromium.launch({
+    executablePath: program,
+    args: [
+      ...(isRoot ? ['--no-sandbox'] : []),
+      '--disable-dev-shm-usage',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--no-first-run',
+    ],
+    timeout: patienceMs,
+  });
+  return { open: (url, options) => openPage(browser, url, options), close: () => browser.close() };
+}
+
+async function openPage(
+  browser: Browser,
+  url: string,
+  { colorScheme = 'light', width = 1440 }: { colorScheme?: 'light' | 'dark'; width?: number } = {},
+): Promise<TestPage> {
+  const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
+  context.setDefaultTimeout(patienceMs);
+  const page = await context.newPage();
+  const faults = await watchFaults(page, new URL(url).origin);
+  await page.goto(url);
+  return {
+    page,
+    async check(name) {
+      await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage: true });
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`);
+      assert.deepEqual(found, [], `${name}, ${colorScheme}, ${width} wide`);
+    },
+    async close() {
+      await context.close();
+      assert.deepEqual(faults, []);
+    },
+  };
+}
+
+/** What no page may do, as it happens. */
+async function watchFaults(page: Page, origin: string): Promise<string[]> {
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+  page.on('console', (message) => {
+    // The browser says so of every answer that is no success; what the page makes of it is tested.
+    const isAnswer = message
+      .text()
+      .startsWith('Failed to load resource: the server responded with a status of');
+    if (['error', 'warning'].includes(message.type()) && !isAnswer) faults.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== origin) faults.push(`another host: ${request.url()}`);
+  });
+  await page.exposeFunction('reportViolation', (what: string) => faults.push(`policy: ${what}`));
+  await page.addInitScript(`addEventListener('securitypolicyviolation', (event) => {
+    reportViolation(event.violatedDirective + ' ' + event.blockedURI);
+  })`);
+  return faults;
+}
