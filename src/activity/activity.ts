@@ -1,7 +1,7 @@
 import { formatTimestamp } from '../base/clock.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { difference, type Point, quantile, readTotals, sum } from './point.ts';
+import { difference, nothing, type Point, quantile, readTotals, sum } from './point.ts';
 
 /** Length of an interval. */
 export const intervalSeconds = 10;
@@ -52,13 +52,13 @@ class Recorder implements Activity {
   readonly #own = new Map<number, { point: Point; isShared: boolean }>();
   /** What all did in intervals that nobody adds to any more. */
   readonly #final = new Map<number, Point | undefined>();
-  #before: Promise<Point>;
+  /** The last reading. The metrics begin with this process: what came before the first is nothing. */
+  #before: Promise<Point> = Promise.resolve(nothing);
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ActivityOptions) {
     this.#options = options;
     this.#clock = options.clock ?? Date.now;
-    this.#before = readTotals(options.metrics);
   }
 
   start(): void {

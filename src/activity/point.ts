@@ -12,6 +12,15 @@ export interface Point {
   quotaLimit: number;
 }
 
+export const nothing: Point = {
+  requests: 0,
+  errors: 0,
+  durations: {},
+  crmCalls: 0,
+  quotaUsed: 0,
+  quotaLimit: 0,
+};
+
 const counts = ['requests', 'errors', 'crmCalls'] as const;
 const levels = ['quotaUsed', 'quotaLimit'] as const;
 
