@@ -94,7 +94,7 @@ for (const kind of ['memory', 'redis'] as const) {
         assert.ok(median > 10 && median < 25, String(median));
         assert.ok(high > 500 && high <= 750, String(high));
       }
-      moveOn(3590);
+      moveOn(3600);
       assert.deepEqual((await valuesOf(activity))['requests'], []);
       stop();
     });
