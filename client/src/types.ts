@@ -1,5 +1,10 @@
 // Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
-import type { JsonObject } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+
+export interface Activity {
+  interval_seconds: number;
+  series: Series[];
+}
 
 /** A hand-off that was answered 202. */
 export interface AcceptedHandoff {
@@ -559,6 +564,15 @@ export interface Rotation {
     apiKey: string;
     expiresAt: string;
   } | null;
+}
+
+export interface Series {
+  /** What was counted. */
+  name: string;
+  /** What a value of 1 means. */
+  unit: string;
+  /** Oldest first. An interval of which nothing is known is left out. */
+  points: (JsonValue[])[];
 }
 
 /** Whether a table is free. */

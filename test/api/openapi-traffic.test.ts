@@ -182,6 +182,7 @@ describe('what the service answers fits its document', () => {
     await send(path, { as, method: 'DELETE' });
     await send('/v1/quotes', { as: null });
     await pages('/v1/admin/auth-attempts?limit=1', { as });
+    await send('/v1/admin/activity', { as });
     await send('/v1/admin/auth-attempts?result=missing&since=2026-01-01T00:00:00Z', { as });
   });
 
@@ -201,6 +202,11 @@ describe('what the service answers fits its document', () => {
       const again = await send(path, { as: null, headers: { accept, 'if-none-match': etag } });
       assert.equal(again.status, 304);
     }
+    const asPage = { as: null, method: 'GET', headers: { accept: 'text/html' } };
+    const root = await fetch(`${gateway.url}/`, { headers: asPage.headers, redirect: 'manual' });
+    await assertFitsDocument('/', asPage, root);
+    seen.add(`GET / ${root.status}`);
+    await send('/', { as: null });
     await send('/v1/problems/not_found', { as: null });
     await send('/v1/problems/not_found', { as: null, headers: { accept: 'text/html' } });
     await send('/v1/problems/other', { as: null });

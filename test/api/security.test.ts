@@ -67,6 +67,7 @@ describe('every route', () => {
         'POST /v1/webhooks/crm/members',
         'GET /v1/healthz',
         'GET /v1/problems/:code',
+        'GET /',
         'GET /v1/docs',
         'GET /v1/docs/scalar.js',
       ],

@@ -77,6 +77,8 @@ async function openPage(
     page,
     async check(name) {
       await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage: true });
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the window`);
       const { violations } = await new AxeBuilder({ page }).analyze();
       const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`);
       assert.deepEqual(found, [], `${name}, ${colorScheme}, ${width} wide`);
