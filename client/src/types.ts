@@ -1,5 +1,5 @@
 // Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
-import type { JsonObject, JsonValue } from './json.ts';
+import type { JsonObject } from './json.ts';
 
 export interface Activity {
   interval_seconds: number;
@@ -572,7 +572,7 @@ export interface Series {
   /** What a value of 1 means. */
   unit: string;
   /** Oldest first. An interval of which nothing is known is left out. */
-  points: (JsonValue[])[];
+  points: ((string | number)[])[];
 }
 
 /** Whether a table is free. */

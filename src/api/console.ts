@@ -23,6 +23,7 @@ const shared = {
   method: 'GET',
   tag: 'Operations',
   permission: { none: 'the console signs in to the API, like any consumer' },
+  isForBrowsers: true,
   idempotencyKey: 'ignored',
   problems: [],
 } as const;
@@ -35,12 +36,9 @@ export function rootRoute(hasConsole: boolean): Route {
     path: '/',
     operationId: 'getRoot',
     summary: 'Where to begin',
-    description: 'A browser, which accepts `text/html`, is sent to a page for people.',
     permission: { none: 'it only names the documentation' },
     request: {},
-    answers: {
-      303: { description: 'A page for people.', headers: { Location: 'The page.', Vary: 'Accept.' } },
-    },
+    answers: { 303: { description: 'A page for people.' } },
     problems: ['not_found'],
     async handle({ headers: { accept } }) {
       if (!prefersHtml(accept))

@@ -116,6 +116,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
+  /** It is for people with a browser: the document of the API leaves it out. */
+  isForBrowsers?: true;
   /** Checked before the body is parsed. */
   signature?: SignatureCheck;
   /** Bytes of the body at most, where it is less than usual. */

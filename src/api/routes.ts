@@ -67,6 +67,7 @@ export function allRoutes(services: Services): Route[] {
     healthRoute({ health }),
     problemRoute,
     rootRoute(Boolean(services.console)),
+    ...(services.console ? consoleRoutes(services.console) : []),
     ...docsRoutes({
       document: () => {
         document ??= JSON.stringify(openApiDocument(routes, version));
@@ -74,6 +75,5 @@ export function allRoutes(services: Services): Route[] {
       },
     }),
   ];
-  // After the document is given its routes: the console is no part of the API.
-  return services.console ? [...routes, ...consoleRoutes(services.console)] : routes;
+  return routes;
 }

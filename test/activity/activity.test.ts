@@ -89,8 +89,8 @@ for (const kind of ['memory', 'redis'] as const) {
           [later, 0],
         ]);
         assert.deepEqual(seen['crm_quota_used'], [[time, 17]]);
-        const [[, median = 0] = []] = seen['latency_p50'] ?? [];
-        const [[, high = 0] = []] = seen['latency_p99'] ?? [];
+        const [[, median] = ['', 0]] = seen['latency_p50'] ?? [];
+        const [[, high] = ['', 0]] = seen['latency_p99'] ?? [];
         assert.ok(median > 10 && median < 25, String(median));
         assert.ok(high > 500 && high <= 750, String(high));
       }

@@ -82,7 +82,7 @@ describe('the console', () => {
     const browser = await root('text/html,application/xhtml+xml,*/*;q=0.8');
     assert.deepEqual([browser.status, browser.headers.get('location')], [303, '/console/']);
     const problem = await assertProblem(await root('*/*'), 404, 'not_found');
-    assert.match(String(problem['detail']), /\/v1\/docs/);
+    assert.match(problem.detail, /\/v1\/docs/);
   });
 });
 

@@ -5,7 +5,8 @@ import { createProblemResponses } from './problem-responses.ts';
 import { createSchemaWriter, type JsonObject } from './schemas.ts';
 
 /** The OpenAPI 3.1 document of all routes, made from the routes themselves. */
-export function openApiDocument(routes: readonly Route[], version: string): JsonObject {
+export function openApiDocument(all: readonly Route[], version: string): JsonObject {
+  const routes = all.filter(({ isForBrowsers }) => !isForBrowsers);
   const schemas = createSchemaWriter();
   const problemResponses = createProblemResponses();
   const paths: Record<string, JsonObject> = {};

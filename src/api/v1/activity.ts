@@ -2,10 +2,19 @@ import { Type } from 'typebox';
 import { type Activity, intervalSeconds } from '../../activity/activity.ts';
 import { defineRoute, json, type Route } from '../route.ts';
 
-const point = Type.Tuple([
-  Type.String({ format: 'date-time', maxLength: 40, description: 'When the interval began.' }),
-  Type.Number({ minimum: 0, maximum: 1e15, description: 'What was counted in it.' }),
-]);
+/** A pair: a text, then a number. */
+const timeOrValue = Type.Unsafe<string | number>({
+  type: ['string', 'number'],
+  maxLength: 40,
+  minimum: 0,
+  maximum: 1e15,
+});
+
+const point = Type.Array(timeOrValue, {
+  minItems: 2,
+  maxItems: 2,
+  description: 'When the interval began, and what was counted in it.',
+});
 
 const series = Type.Object(
   {
