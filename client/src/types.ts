@@ -1,11 +1,6 @@
 // Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
 import type { JsonObject } from './json.ts';
 
-export interface Activity {
-  interval_seconds: number;
-  series: Series[];
-}
-
 /** A hand-off that was answered 202. */
 export interface AcceptedHandoff {
   /** External ID of the hand-off, and of its record in the CRM. */
@@ -37,6 +32,11 @@ export interface AcceptedHandoff {
   accepted_at: string;
   /** When it was created, failed or cancelled. */
   completed_at: string | null;
+}
+
+export interface Activity {
+  interval_seconds: number;
+  series: Series[];
 }
 
 /** An attempt to authenticate, accepted or not. */
