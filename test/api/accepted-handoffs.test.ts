@@ -260,3 +260,117 @@ describe('hand-offs that are accepted and delivered later', () => {
     assert.ok(report.handoffs.oldest_seconds >= 0);
   });
 });
+
+describe('a backlog of accepted hand-offs', () => {
+  const count = Number(process.env['BACKLOG'] ?? 450);
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0' });
+  });
+  after(() => gateway.stop());
+
+  const createCalls = () => metric(gateway, 'handoff_crm_batch_size_count{operation="create"}');
+
+  test('is delivered in few calls, in its order, and requests need not wait for it', async (context) => {
+    const fault = await gateway.org.arm(down);
+    let left = count;
+    const client = async () => {
+      while (left-- > 0) await accept(gateway);
+    };
+    await Promise.all(Array.from({ length: 20 }, client));
+    const ids = await inOrder(gateway);
+    await fault.remove();
+    await gateway.org.change({ latencyMs: 150 });
+    const callsBefore = await createCalls();
+    const startedAt = performance.now();
+    let requests = 0;
+    while ((await readWaiting(gateway)) > 0) {
+      const body = offerFor(gateway.org.memberId);
+      const live = await gateway.request('/api/v1/handoff', { body });
+      if (live.status === 201) requests += 1;
+    }
+    const seconds = Math.round(performance.now() - startedAt) / 1000;
+    const calls = (await createCalls()) - callsBefore;
+    context.diagnostic(
+      `${count} delivered in ${seconds} s; ${calls} calls, ${requests} of them for requests`,
+    );
+    assert.ok(calls - requests <= Math.max(12, count / 50), `${calls} calls, ${requests} requests`);
+    assert.ok(requests > 0);
+
+    const made = new Map<string, string>();
+    for (const record of await gateway.org.records('Quote__c'))
+      made.set(String(record['External_Id__c']), String(record['Id']));
+    const order = ids.map((id) => made.get(id) ?? '');
+    assert.deepEqual(order, order.toSorted());
+    assert.equal(new Set(order).size, count);
+  });
+});
+
+describe('the settings of accepted hand-offs', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept', HANDOFF_QUEUE_LIMIT: '2' });
+  });
+  after(() => gateway.stop());
+  afterEach(() => gateway.org.disarm());
+
+  test('accept: a hand-off that the CRM fails over is stored, and a refusal is a refusal', async () => {
+    const lost = await gateway.org.arm({
+      match: { operation: 'create' },
+      effect: { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'x' },
+    });
+    const headers = { 'idempotency-key': randomUUID() };
+    const response = await gateway.request('/api/v1/handoff', {
+      body: offerFor(gateway.org.memberId),
+      headers,
+    });
+    assert.equal(response.status, 202);
+    assert.equal(response.headers.get('preference-applied'), null);
+    const { external_id } = (await response.json()) as { external_id: string };
+    await lost.remove();
+    await untilHandoff(gateway, external_id);
+    const made = await gateway.request('/api/v1/handoff', { body: offerFor(gateway.org.memberId) });
+    assert.equal(made.status, 201);
+    const refusal = await gateway.request('/api/v1/handoff', { body: offerFor(randomUUID()) });
+    await assertProblem(refusal, 422, 'member_not_found', '#/member_id');
+  });
+
+  test('beyond the queue limit a hand-off is refused', async () => {
+    await gateway.org.arm(down);
+    const waiting = [await accept(gateway), await accept(gateway)];
+    const response = await gateway.request('/api/v1/handoff', {
+      body: offerFor(gateway.org.memberId),
+      headers: respondAsync,
+    });
+    assert.ok(Number(response.headers.get('retry-after')) > 0);
+    await assertProblem(response, 503, 'crm_unavailable');
+    await gateway.org.disarm();
+    for (const id of waiting) await untilHandoff(gateway, id);
+  });
+});
+
+async function readWaiting(gateway: TestGateway): Promise<number> {
+  const page = await gateway.request('/v1/handoffs?status=accepted&limit=1');
+  return ((await page.json()) as { data: unknown[] }).data.length;
+}
+
+async function metric(gateway: TestGateway, series: string): Promise<number> {
+  const text = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith(series));
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
+
+/** The External IDs of all accepted hand-offs, the first one first. */
+async function inOrder(gateway: TestGateway): Promise<string[]> {
+  const ids: string[] = [];
+  for (let cursor = ''; ; ) {
+    const page = await gateway.request(`/v1/handoffs?limit=200${cursor}`);
+    const { data, next_cursor } = (await page.json()) as {
+      data: AcceptedHandoff[];
+      next_cursor: string | null;
+    };
+    ids.push(...data.map(({ external_id }) => external_id));
+    if (next_cursor === null) return ids.toReversed();
+    cursor = `&cursor=${next_cursor}`;
+  }
+}
