@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Cluster, startCluster } from '../support/cluster.ts';
-import { offerFor } from '../support/handoffs.ts';
+import { type AcceptedHandoff, offerFor } from '../support/handoffs.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -167,17 +167,16 @@ describe('accepted hand-offs, with every kind of trouble and kills', {
     assert.equal(records.length, one.isPoisoned ? 0 : 1, one.externalId);
     if (one.status === 422) return 'refused';
     if (!one.isPoisoned) assert.equal(records[0]?.['External_Id__c'], one.externalId);
-    if (one.status === 201) return 'created at once';
-    const response = await fetch(`${anyUrl()}/v1/handoffs/${one.externalId}`, { headers });
-    const seen = (await response.json()) as {
-      status: string;
-      id: string | null;
-      problem: { code: string } | null;
-    };
-    assert.equal(seen.status, one.isPoisoned ? 'failed' : 'created');
-    assert.equal(seen.id, records[0]?.['Id'] ?? null);
-    if (one.isPoisoned) assert.equal(seen.problem?.code, 'member_not_found');
-    return seen.status;
+    return one.status === 201 ? 'created at once' : checkAccepted(one, records[0]?.['Id'] ?? null);
+  };
+
+  const checkAccepted = async ({ externalId, isPoisoned }: Sent, nativeId: unknown): Promise<string> => {
+    const response = await fetch(`${anyUrl()}/v1/handoffs/${externalId}`, { headers });
+    const { status, id, problem } = (await response.json()) as AcceptedHandoff;
+    const expected = isPoisoned ? ['failed', 'member_not_found'] : ['created', undefined];
+    assert.deepEqual([status, problem?.code], expected);
+    assert.equal(id, nativeId);
+    return status;
   };
 
   test(`${handoffs} hand-offs and ${kills} kills: each is made once, or has failed with its problem`, async (context) => {
