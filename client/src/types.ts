@@ -534,6 +534,15 @@ export interface Reservation {
     /** How many guests. */
     party_size: number;
   };
+  /** Who made it through the API; null where it was made in another way. */
+  created_by: {
+    /** Id of the consumer that made the record. */
+    consumer_id: string;
+    /** Name of that consumer when it made the record. */
+    consumer_name: string | null;
+    /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
+    actor: string | null;
+  } | null;
   /** When it was ordered. */
   created_at: string;
   /** When the service last changed it. */
@@ -656,6 +665,8 @@ export interface ListReservationsQuery {
   member_id?: string | undefined;
   /** The trip it belongs to. */
   trip_id?: string | undefined;
+  /** Id of the consumer that made the record. */
+  consumer_id?: string | undefined;
 }
 
 /** Ask whether a table is free: what can be asked for. */

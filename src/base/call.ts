@@ -37,7 +37,8 @@ export interface Call {
 /** All the time that a request has, queue, token and retries included. */
 const requestBudgetMs = 25_000;
 
-const everything = (): Visible => 'all';
+/** What the service's own work sees. */
+export const everything = (): Visible => 'all';
 
 /**
  * A call that starts now, has `budgetMs` milliseconds and sees every record; without a span it is a trace of its own, not
@@ -50,6 +51,20 @@ export function startCall(
   span: Span = startPlainSpan(),
 ): Call {
   return { requestId, span, consumerId, visible: everything, deadline: now() + budgetMs, crmMs: 0 };
+}
+
+/** Does a part of the work with a context that differs in some ways; the time that it waits for the CRM counts. */
+export async function withChanges<T>(
+  call: Call,
+  changes: Partial<Omit<Call, 'crmMs'>>,
+  work: (changed: Call) => Promise<T>,
+): Promise<T> {
+  const changed = { ...call, ...changes };
+  try {
+    return await work(changed);
+  } finally {
+    call.crmMs = changed.crmMs;
+  }
 }
 
 /** Milliseconds left until the deadline; 0 when it has passed. */

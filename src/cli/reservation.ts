@@ -43,7 +43,7 @@ async function list(
   status: ReservationStatus | undefined,
 ): Promise<ListedReservation[]> {
   const plans = await withDatabase(configFile, 'handoff reservation', (database) =>
-    new PlansTable(database).list({ status, limit: listedAtOnce }),
+    new PlansTable(database).list({ status, limit: listedAtOnce }, 'all'),
   ).catch((error: unknown) => {
     // The API hides the cause; the caller of a command needs it.
     throw error instanceof Error && error.cause !== undefined ? error.cause : error;

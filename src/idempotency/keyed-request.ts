@@ -32,12 +32,16 @@ export interface RequestIdentity {
   method: string;
   path: string;
   ifMatch: string | undefined;
+  /** What bounds the caller to some records, where that can change the answer. */
+  scope?: string | undefined;
   body: Uint8Array;
 }
 
 /** SHA-256 of the request; the separator can't occur in what it separates. */
-export function fingerprint({ method, path, ifMatch, body }: RequestIdentity): Buffer {
-  const head = Buffer.from(`${method}\0${path}\0${ifMatch ?? ''}\0`);
+export function fingerprint({ method, path, ifMatch, scope, body }: RequestIdentity): Buffer {
+  const head = Buffer.from(
+    `${method}\0${path}\0${ifMatch ?? ''}\0${scope === undefined ? '' : `${scope}\0`}`,
+  );
   return hash('sha256', Buffer.concat([head, body]), 'buffer');
 }
 

@@ -1,6 +1,7 @@
 import type { ProblemCode } from '../base/problems.ts';
 import type { PartStatus, TableOrder } from '../connectors/connector.ts';
 import type { KeyedRequest } from '../idempotency/keyed-request.ts';
+import type { Creator } from '../resources/created-by.ts';
 
 export interface ReservationOrder {
   tripId: string;
@@ -61,6 +62,8 @@ export interface Plan {
   table: { reference: string; status: PartStatus } | undefined;
   refusal: Refusal | undefined;
   owed: Owed | undefined;
+  /** Undefined where an older program has stored it. Its booking in the CRM has the same. */
+  creator: (Creator & { consumerId: string }) | undefined;
   fence: string;
   attempts: number;
   createdAt: Date;

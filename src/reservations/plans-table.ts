@@ -1,7 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { Visible } from '../base/call.ts';
 import { addEvents, type NewEvent } from '../changes/event-log.ts';
 import { completeForPlan } from '../idempotency/claims-table.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
+import type { Creator } from '../resources/created-by.ts';
 import type { Database } from '../store/database.ts';
 import { orUnavailable } from '../store/failures.ts';
 import { changeInPieces, firstFence, interval, leaseSeconds } from '../store/statements.ts';
@@ -15,6 +17,7 @@ export interface NewPlan {
   partner: string;
   tableToken: string;
   owed: Owed;
+  creator: Creator;
 }
 
 /** Which reservations are wanted. */
@@ -22,6 +25,8 @@ export interface PlanQuery {
   status?: ReservationStatus | undefined;
   tripId?: string | undefined;
   memberId?: string | undefined;
+  /** The consumer that made them. */
+  consumerId?: string | undefined;
   /** Those after this one, which was the last of the page before. */
   after?: { createdAt: string; id: string } | undefined;
   limit: number;
@@ -69,6 +74,9 @@ interface Row {
   created_at: Date;
   updated_at: Date;
   erased_at: Date | null;
+  consumer_id: string | null;
+  consumer_name: string | null;
+  actor: string | null;
 }
 
 /** What `erase` did with a reservation of the member: false where it is not finished. */
@@ -88,7 +96,7 @@ const now = sql.raw("date_trunc('milliseconds', now())");
 const columns = sql.raw(
   `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
    p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at,
-   p.erased_at`,
+   p.erased_at, p.consumer_id, p.consumer_name, p.actor`,
 );
 /** A new owner: the fence tells this driver from all before. */
 const taken = sql`fence = p.fence + 1, lease_until = now() + ${lease}`;
@@ -100,7 +108,7 @@ const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
  * Clients rely on a name being there.
  */
 const erasure = sql.raw(`
-  erased_at = date_trunc('milliseconds', now()), details = null, refusal = null,
+  erased_at = date_trunc('milliseconds', now()), details = null, refusal = null, actor = null,
   ordered = jsonb_build_object('tripId', p.ordered -> 'tripId', 'name', '(erased)', 'table', jsonb_build_object(
     'memberId', p.ordered #> '{table,memberId}', 'startAt', p.ordered #> '{table,startAt}',
     'partySize', p.ordered #> '{table,partySize}', 'durationMinutes', p.ordered #> '{table,durationMinutes}',
@@ -119,12 +127,21 @@ export class PlansTable {
    * Stores a new plan and takes it; or takes the unfinished one that an earlier owner of the same key left. Undefined
    * where another driver has it, or where it is done.
    */
-  async begin({ id, order, details, partner, tableToken, owed }: NewPlan): Promise<Begun | undefined> {
+  async begin({
+    id,
+    order,
+    details,
+    partner,
+    tableToken,
+    owed,
+    creator,
+  }: NewPlan): Promise<Begun | undefined> {
     const query = sql<Row & { fresh: boolean }>`
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
-        next_attempt_at, created_at, updated_at)
+        next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor)
       values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details ?? null}, ${partner}, ${tableToken},
-        ${JSON.stringify(owed)}::jsonb, ${firstFence}, now() + ${lease}, now(), ${now}, ${now})
+        ${JSON.stringify(owed)}::jsonb, ${firstFence}, now() + ${lease}, now(), ${now}, ${now},
+        ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null})
       on conflict (id) do update set ${taken}
       where p.owed is not null and p.state in ${creating} and p.lease_until <= now()
       returning ${columns}, xmax = 0 as fresh`;
@@ -137,12 +154,12 @@ export class PlansTable {
    * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
    * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
    */
-  async beginCancel(id: string, owed: Owed): Promise<Plan | undefined> {
+  async beginCancel(id: string, owed: Owed, visible: Visible): Promise<Plan | undefined> {
     const query = sql`
       update reservations p set ${taken}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
         state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end
-      where p.id = ${id} and (p.state in ('pending', 'confirmed')
+      where p.id = ${id} and ${isVisible(visible)} and (p.state in ('pending', 'confirmed')
         or (p.attention is not null and p.lease_until <= now())
         or (p.state in ${cancelling} and p.lease_until <= now() and p.owed ->> 'consumerId' = ${owed.consumerId}
           and p.owed ->> 'key' = ${owed.key}))
@@ -206,13 +223,19 @@ export class PlansTable {
     return (await query.execute(this.#database.sql)).numAffectedRows === 1n;
   }
 
-  async find(id: string): Promise<Plan | undefined> {
-    return (await this.#rows(sql`select ${columns} from reservations p where p.id = ${id}`))[0];
+  async find(id: string, visible: Visible): Promise<Plan | undefined> {
+    const query = sql`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
+    return (await this.#rows(query))[0];
   }
 
   /** Newest first; refused ones never came to be. */
-  async list({ status, tripId, memberId, after, limit }: PlanQuery): Promise<Plan[]> {
+  async list(
+    { status, tripId, memberId, consumerId, after, limit }: PlanQuery,
+    visible: Visible,
+  ): Promise<Plan[]> {
     const conditions = [
+      isVisible(visible),
+      ...(consumerId === undefined ? [] : [sql`p.consumer_id = ${consumerId}`]),
       sql`p.state <> 'refused'`,
       ...(status === undefined ? [] : [sql`p.status = ${status}`]),
       ...(tripId === undefined ? [] : [sql`p.ordered ->> 'tripId' = ${tripId}`]),
@@ -227,9 +250,10 @@ export class PlansTable {
     );
   }
 
-  /** Whether a reservation needs the CRM booking that has its id. */
-  async holds(id: string): Promise<boolean> {
-    const query = sql`select 1 from reservations where id = ${id} and state not in ('cancelled', 'refused', 'failed')`;
+  /** Whether a reservation that is visible needs the CRM booking that has its id. */
+  async holds(id: string, visible: Visible): Promise<boolean> {
+    const query = sql`select 1 from reservations p where p.id = ${id} and ${isVisible(visible)}
+      and p.state not in ('cancelled', 'refused', 'failed')`;
     const { rows } = await atStore(() => query.execute(this.#database.sql));
     return rows.length > 0;
   }
@@ -304,6 +328,16 @@ function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome
     returning ${columns}`;
 }
 
+/** Those that a consumer may not see do not exist for it. */
+function isVisible(visible: Visible) {
+  return visible === 'all' ? sql`true` : sql`p.consumer_id = ${visible.consumerId}`;
+}
+
+function toCreator({ consumer_id: consumerId, consumer_name: consumerName, actor }: Row): Plan['creator'] {
+  if (consumerId === null) return undefined;
+  return { consumerId, consumerName: consumerName ?? undefined, actor: actor ?? undefined };
+}
+
 function toPlan(row: Row): Plan {
   const { table_reference: reference, table_status: status } = row;
   return {
@@ -324,6 +358,7 @@ function toPlan(row: Row): Plan {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     erasedAt: row.erased_at ?? undefined,
+    creator: toCreator(row),
   };
 }
 

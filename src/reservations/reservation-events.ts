@@ -22,6 +22,7 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
     occurredAt: updatedAt.toISOString(),
     data: JSON.stringify(viewOf(moved, knownParts(moved))),
     permission: 'bookings',
+    consumerId: moved.creator?.consumerId,
   };
 }
 

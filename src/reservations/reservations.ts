@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Call, startCall } from '../base/call.ts';
+import { type Call, everything, startCall, type Visible, withChanges } from '../base/call.ts';
 import { startPolling } from '../base/poll.ts';
 import { Problem } from '../base/problem.ts';
 import type { TableConnector } from '../connectors/connector.ts';
@@ -7,6 +7,7 @@ import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { type Claim, type ExecutedAnswer, inProgress } from '../idempotency/ledger.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { booking } from '../resources/quotes-and-bookings.ts';
 import type { Database } from '../store/database.ts';
 import { type Availability, createAvailability } from './availability.ts';
 import { createDriver } from './driver.ts';
@@ -30,11 +31,11 @@ export interface Reservations {
   /** The reservation, joined with how its parts stand now; undefined where there is none. Throws `store_unavailable`. */
   read(id: string, call: Call): Promise<ReservationView | undefined>;
   /** Newest first, with their parts as they were known last. Throws `store_unavailable`. */
-  list(query: PlanQuery): Promise<ReservationView[]>;
+  list(query: PlanQuery, call: Call): Promise<ReservationView[]>;
   /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
   availability: Availability;
   /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
-  holds(bookingId: string): Promise<boolean>;
+  holds(bookingId: string, call: Call): Promise<boolean>;
   /**
    * Takes one plan that nobody drives and that is due; what is returned drives it on, and never throws. Undefined where
    * there is none.
@@ -73,9 +74,18 @@ export function createReservations(options: ReservationsOptions): Reservations {
     answer: (plan, outcome) => answerTo(answers, plan, outcome),
   });
 
+  /**
+   * A plan was judged when it was found: from then on the service itself works on it, in the name of the consumer that
+   * made it.
+   */
+  const drive = (plan: Plan, call: Call, started: { fresh?: boolean } = {}) =>
+    withChanges(call, { visible: everything, ...nobody, ...plan.creator }, (own) =>
+      driver.drive(plan, own, started),
+    );
+
   async function driveOn(plan: Plan): Promise<void> {
     try {
-      await driver.drive(plan, startCall(randomUUID()));
+      await drive(plan, startCall(randomUUID()));
     } catch (error) {
       if (error instanceof StillPending) return;
       const facts = { err: error, reservation_id: plan.id, state: plan.state };
@@ -93,28 +103,38 @@ export function createReservations(options: ReservationsOptions): Reservations {
         partner: dining.name,
         tableToken: randomUUID(),
         owed: owedTo(claim, call),
+        creator: call,
       });
       if (!begun) throw inProgress();
-      return stored(await driver.drive(begun.plan, call, { fresh: begun.fresh }));
+      return stored(await drive(begun.plan, call, { fresh: begun.fresh }));
     },
     async cancel(id, claim, call) {
-      const plan = await plans.beginCancel(id, owedTo(claim, call));
-      if (plan) return stored(await driver.drive(plan, call));
-      return whyNotCancelled(await plans.find(id), claim, answers);
+      const plan = await plans.beginCancel(id, owedTo(claim, call), visibleTo(call));
+      if (plan) return stored(await drive(plan, call));
+      return whyNotCancelled(await plans.find(id, visibleTo(call)), claim, answers);
     },
     async read(id, call) {
-      const plan = await plans.find(id);
+      const plan = await plans.find(id, visibleTo(call));
       if (!plan || plan.state === 'refused') return undefined;
       return viewOf(plan, await readParts(options, plan, call));
     },
-    list: async (query) => (await plans.list(query)).map((plan) => viewOf(plan, knownParts(plan))),
+    list: async (query, call) =>
+      (await plans.list(query, visibleTo(call))).map((plan) => viewOf(plan, knownParts(plan))),
     availability: createAvailability(dining),
-    holds: (bookingId) => plans.holds(bookingId),
+    holds: (bookingId, call) => plans.holds(bookingId, visibleTo(call)),
     async takeDue() {
       const plan = await plans.takeDue();
       return plan && (() => driveOn(plan));
     },
   };
+}
+
+/** For a plan of an older program, which did not note who made it. */
+const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined };
+
+/** Whoever may see only its own bookings sees only its own reservations. */
+function visibleTo(call: Call): Visible {
+  return call.visible(booking.collection);
 }
 
 /** The claim is completed already; undefined: another driver has taken the plan. */

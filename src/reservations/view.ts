@@ -1,4 +1,4 @@
-import type { Call } from '../base/call.ts';
+import { type Call, everything, withChanges } from '../base/call.ts';
 import { now } from '../base/clock.ts';
 import { Problem } from '../base/problem.ts';
 import type { PartStatus } from '../connectors/connector.ts';
@@ -23,6 +23,8 @@ export interface ReservationView {
     start_at: string;
     party_size: number;
   };
+  /** Null where an older program has stored it. */
+  created_by: { consumer_id: string; consumer_name: string | null; actor: string | null } | null;
   created_at: string;
   updated_at: string;
   /** When its personal data was erased, if it was. The name is `(erased)` then. */
@@ -52,10 +54,17 @@ export function viewOf(plan: Plan, parts: PartStates): ReservationView {
       start_at: order.table.startAt,
       party_size: order.table.partySize,
     },
+    created_by: createdBy(plan),
     created_at: plan.createdAt.toISOString(),
     updated_at: plan.updatedAt.toISOString(),
     ...(plan.erasedAt && { erased_at: plan.erasedAt.toISOString() }),
   };
+}
+
+function createdBy({ creator }: Plan): ReservationView['created_by'] {
+  if (creator === undefined) return null;
+  const { consumerId, consumerName = null, actor = null } = creator;
+  return { consumer_id: consumerId, consumer_name: consumerName, actor };
 }
 
 /** Confirmed means that both parts are there: where one is known to be gone, a person has to check it. */
@@ -75,12 +84,14 @@ export async function readParts(
   call: Call,
 ): Promise<PartStates> {
   const { order, table } = plan;
-  const bounded = { ...call, deadline: Math.min(call.deadline, now() + readMs) };
-  const [bookingPart, tablePart] = await Promise.all([
-    crm.retrieve(plan.id, bookingOrder(plan, 'confirmed'), bounded).catch(unknownPart),
-    table && dining.retrieve(table.reference, order.table, bounded).catch(unknownPart),
-  ]);
-  call.crmMs = bounded.crmMs;
+  // Whoever may see the reservation may see its parts.
+  const changes = { deadline: Math.min(call.deadline, now() + readMs), visible: everything };
+  const [bookingPart, tablePart] = await withChanges(call, changes, (bounded) =>
+    Promise.all([
+      crm.retrieve(plan.id, bookingOrder(plan, 'confirmed'), bounded).catch(unknownPart),
+      table && dining.retrieve(table.reference, order.table, bounded).catch(unknownPart),
+    ]),
+  );
   return {
     booking: bookingPart === 'unknown' ? bookingPart : bookingPart?.crmStatus,
     table: tablePart === 'unknown' ? tablePart : tablePart?.status,

@@ -77,7 +77,7 @@ export function representationSchema(resource: Resource): TSchema {
 }
 
 /** Schema of fields that stand in an object of their own. Only the first of them is never null in it. */
-function partSchema(fields: Resource['fields']): TSchema {
+export function partSchema(fields: Resource['fields']): TSchema {
   const [first] = Object.values(fields);
   const properties = Object.entries(fields).map(([name, field]) => [
     name,

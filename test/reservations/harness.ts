@@ -134,7 +134,7 @@ export class Harness {
   }
 
   plan(id: string): Promise<Plan | undefined> {
-    return new PlansTable(this.database).find(id);
+    return new PlansTable(this.database).find(id, 'all');
   }
 
   async plans(): Promise<Plan[]> {

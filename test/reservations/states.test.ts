@@ -96,7 +96,7 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual(parse(await harness.create(key, order)), { status, body });
       const plan = await only();
       assert.equal(plan.state, 'refused');
-      assert.equal(await harness.reservations.holds(plan.id), false);
+      assert.equal(await harness.reservations.holds(plan.id, startCall('request-4')), false);
       assert.deepEqual(await harness.events(), []);
     });
 

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Call, startCall } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Span } from '../../base/span.ts';
+import type { Consumer } from '../../consumers/consumer.ts';
 import { visibleRecords } from '../../consumers/visible-records.ts';
 import type { Reconcile } from '../../idempotency/housekeeping.ts';
 import { fingerprint, type KeyedRequest, parseIdempotencyKey } from '../../idempotency/keyed-request.ts';
@@ -103,9 +104,18 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
   return {
     ...common,
     key: idempotencyKey,
-    fingerprint: fingerprint({ method, path: url, ifMatch, body }),
+    fingerprint: fingerprint({ method, path: url, ifMatch, scope: scopeOf(route, consumer), body }),
     overwrites: isConditional(ifMatch) ? undefined : route.overwrites?.(request.params as never),
   };
+}
+
+/**
+ * A stored answer to a change of a record must not outlive the right to see that record. Creations are always the caller's
+ * own.
+ */
+function scopeOf({ method, permission }: Route, consumer: Consumer): string | undefined {
+  if (method === 'POST' || !('resource' in permission)) return undefined;
+  return visibleRecords(consumer, permission.resource) === 'all' ? undefined : 'own';
 }
 
 /** Runs the handler and gives its outcome as the ledger stores it. Rethrows problems that may pass. */

@@ -1,4 +1,5 @@
 import { type TSchema, Type } from 'typebox';
+import type { Visible } from '../../base/call.ts';
 import { maxCursorLength } from '../pipeline/cursor.ts';
 import type { RouteAnswer } from '../route.ts';
 
@@ -30,6 +31,11 @@ export const pageParameters = {
     }),
   ),
 };
+
+/** What a cursor is bound to: the list with its filters, and what of it the caller sees. */
+export function listName(filters: readonly unknown[], visible: Visible): string {
+  return JSON.stringify(visible === 'all' ? filters : [...filters, visible]);
+}
 
 /** The envelope of a list. */
 export function pageSchema(item: TSchema, title: string, description: string) {

@@ -45,8 +45,8 @@ export function changeRoute(context: shared.RecordsContext): Route {
       const id = shared.idOf(params);
       const ifMatch = headers['if-match'];
       const conditional = isConditional(ifMatch);
-      await requireFree(id);
-      if (conditional) await claim.leaseRecord(shared.recordName(resource, id));
+      await requireFree(id, call);
+      if (conditional) await shared.leaseVisible(context, id, claim, call);
       const find = () => records.find(resource, id, call);
       for (const pauseMs of pausesMs) {
         const record = await (conditional ? findAfterLastSecond(find, records) : find());

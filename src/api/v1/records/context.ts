@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
+import type { Call } from '../../../base/call.ts';
 import { Problem } from '../../../base/problem.ts';
 import type { ProblemCode } from '../../../base/problems.ts';
 import type { PermissionResource } from '../../../consumers/consumer.ts';
+import type { Claim } from '../../../idempotency/ledger.ts';
 import type { Reservations } from '../../../reservations/reservations.ts';
 import type { Records, StoredRecord } from '../../../resources/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../resources/representation.ts';
@@ -13,7 +15,7 @@ export interface RecordsContext {
   records: Records;
   represent: Represent;
   /** Throws `conflict` for a record that something else needs as it is. */
-  requireFree(id: string): Promise<void>;
+  requireFree(id: string, call: Call): Promise<void>;
 }
 
 export function recordsContext(
@@ -25,8 +27,8 @@ export function recordsContext(
     resource,
     records,
     represent: createRepresentation(resource),
-    async requireFree(id) {
-      if (await reservations?.holds(id)) throw heldByReservation(id);
+    async requireFree(id, call) {
+      if (await reservations?.holds(id, call)) throw heldByReservation(id);
     },
   };
 }
@@ -63,6 +65,22 @@ export function idParams(name: string, { name: resource, fields }: Resource) {
     { [name]: uuidSchema(`External ID of the ${resource}.`, examples[0]) },
     { additionalProperties: false },
   );
+}
+
+/**
+ * Leases a record for a conditional write. Whoever sees only some records must not learn from a lease what others do with
+ * the rest, nor hold them up with one: the record is looked up first. Throws `not_found`, and what the lease does.
+ */
+export async function leaseVisible(
+  { resource, records }: Pick<RecordsContext, 'resource' | 'records'>,
+  id: string,
+  claim: Pick<Claim, 'before' | 'leaseRecord'>,
+  call: Call,
+): Promise<void> {
+  const isNew = claim.before === undefined;
+  const isBound = isNew && call.visible(resource.collection) !== 'all';
+  if (isBound && !(await records.find(resource, id, call))) throw recordNotFound(resource);
+  await claim.leaseRecord(recordName(resource, id));
 }
 
 /** A record as an answer, with its entity tag. Readers may keep it, but must revalidate it before each use. */

@@ -4,7 +4,7 @@ import { representationSchema, schemaName } from '../../../resources/representat
 import type { Resource } from '../../../resources/resource.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../route.ts';
-import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../page.ts';
+import { defaultLimit, listName, maxPageBytes, pageParameters, pageSchema } from '../page.ts';
 import * as shared from './context.ts';
 
 const comma = Buffer.from(',');
@@ -37,10 +37,8 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     async handle({ query, call }) {
       const { limit = defaultLimit, cursor, ...given } = query as ListParameters;
       const filters = normalise(resource, given);
-      const list = JSON.stringify([
-        resource.collection,
-        Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1)),
-      ]);
+      const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
+      const list = listName([resource.collection, sorted], call.visible(resource.collection));
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
       const page = await records.list(
         resource,

@@ -119,7 +119,8 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
 const gone = { status: 204 };
 
 /** Deletes a record. A repeat of an interrupted deletion that finds the record gone has succeeded. */
-export function removeRoute({ resource, records, represent, requireFree }: shared.RecordsContext): Route {
+export function removeRoute(context: shared.RecordsContext): Route {
+  const { resource, records, represent, requireFree } = context;
   return defineRoute({
     method: 'DELETE',
     path: `/v1/${resource.collection}/:id`,
@@ -138,8 +139,8 @@ export function removeRoute({ resource, records, represent, requireFree }: share
       const id = shared.idOf(params);
       const ifMatch = headers['if-match'];
       const conditional = isConditional(ifMatch);
-      await requireFree(id);
-      if (conditional) await claim.leaseRecord(shared.recordName(resource, id));
+      await requireFree(id, call);
+      if (conditional) await shared.leaseVisible(context, id, claim, call);
       // An earlier run under this claim may have deleted it; a conditional one only after its check.
       const isOurs = conditional ? claim.before !== undefined : claim.continued;
       const record = await records.find(resource, id, call);

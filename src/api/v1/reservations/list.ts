@@ -5,7 +5,7 @@ import { booking } from '../../../resources/quotes-and-bookings.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { readTimeParameter } from '../../pipeline/read-time.ts';
 import { defineRoute, type Route } from '../../route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
+import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '../page.ts';
 import { defaultMinutes, reservationSchema, tableFields } from './schemas.ts';
 
 const { fields } = booking;
@@ -20,6 +20,7 @@ const filters = Type.Object(
     ),
     member_id: Type.Optional(fields.member_id.schema),
     trip_id: Type.Optional(fields.trip_id.schema),
+    consumer_id: Type.Optional(fields.consumer_id.schema),
   },
   { additionalProperties: false },
 );
@@ -45,15 +46,19 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, status, member_id, trip_id } }) {
+    async handle({ query: { limit = defaultLimit, cursor, status, member_id, trip_id, consumer_id }, call }) {
       const memberId = member_id?.toLowerCase();
       const tripId = trip_id?.toLowerCase();
-      const list = JSON.stringify(['reservations', status, memberId, tripId]);
+      const list = listName(
+        ['reservations', status, memberId, tripId, consumer_id],
+        call.visible('bookings'),
+      );
       const after =
         cursor === undefined
           ? undefined
           : (cursors.decode(cursor, list) as { createdAt: string; id: string });
-      const found = await reservations.list({ status, memberId, tripId, after, limit: limit + 1 });
+      const wanted = { status, memberId, tripId, consumerId: consumer_id, after, limit: limit + 1 };
+      const found = await reservations.list(wanted, call);
       return pageAnswer(
         found,
         limit,

@@ -2,8 +2,9 @@ import { Type } from 'typebox';
 import { reservationStatuses } from '../../../reservations/plan.ts';
 import type { Answers } from '../../../reservations/reservations.ts';
 import type { ReservationView } from '../../../reservations/view.ts';
+import { createdByFields } from '../../../resources/created-by.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
-import { entityTag } from '../../../resources/representation.ts';
+import { entityTag, partSchema } from '../../../resources/representation.ts';
 import { uuidSchema } from '../../../resources/resource.ts';
 import { patterns } from '../../pipeline/formats.ts';
 import { problemAnswer } from '../../pipeline/problem-answer.ts';
@@ -94,6 +95,7 @@ export const reservationSchema = Type.Object(
       },
       { additionalProperties: false, description: 'The table.' },
     ),
+    created_by: partSchema(createdByFields),
     created_at: timestamp('When it was ordered.'),
     updated_at: timestamp('When the service last changed it.'),
     erased_at: Type.Optional(
