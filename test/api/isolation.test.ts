@@ -18,6 +18,7 @@ const covered = new Set([
   ...['listQuotes', 'getQuote', 'changeQuote', 'deleteQuote'],
   ...['listBookings', 'getBooking', 'changeBooking', 'deleteBooking'],
   ...['listReservations', 'getReservation', 'cancelReservation'],
+  ...['listHandoffs', 'getHandoff', 'retryHandoff', 'cancelHandoff'],
 ]);
 
 interface Made {
@@ -158,6 +159,31 @@ describe('consumers that see only their own records', () => {
         }),
       ),
     );
+  });
+
+  test('accepted hand-offs of others do not exist', async () => {
+    const { trip_id, member_id } = newReservation(gateway.org.memberId);
+    const body = { type: 'quote', trip_id, member_id, result: { name: 'x', source: 'x', details: {} } };
+    const accepted = await send(consumers.second, '/api/v1/handoff', {
+      body,
+      headers: { prefer: 'respond-async' },
+    });
+    const location = accepted.headers.get('location') ?? '';
+    assert.equal(accepted.status, 202, await accepted.text());
+    assert.equal((await send(consumers.second, location)).status, 200);
+    const none = `/v1/handoffs/${randomUUID()}`;
+    for (const [path, method] of [
+      ['', 'GET'],
+      ['', 'DELETE'],
+      ['/retry', 'POST'],
+    ] as const) {
+      const foreign = await send(consumers.first, location + path, { method });
+      const missing = await send(consumers.first, none + path, { method });
+      assert.equal(foreign.status, 404);
+      assert.deepEqual(await tellTale(foreign, location), await tellTale(missing, none));
+    }
+    const list = await send(consumers.first, `/v1/handoffs?trip_id=${String(trip_id)}`);
+    assert.deepEqual(((await list.json()) as { data: unknown[] }).data, []);
   });
 
   test('an answer that was stored for a wider view is not replayed', async () => {
