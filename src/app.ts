@@ -9,6 +9,8 @@ import { type Audit, createAudit } from './audit/audit.ts';
 import { lockDataDir } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
+import type { Changes } from './changes/changes.ts';
+import { EventFeed } from './changes/event-feed.ts';
 import { type Connectors, healthOf } from './connectors/connectors.ts';
 import { type Consumers, createConsumers } from './consumers/consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
@@ -40,6 +42,7 @@ import { createDatabaseLocks } from './store/database-locks.ts';
 import { isUnavailable } from './store/failures.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
+import { watchChanges } from './watch-changes.ts';
 import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
@@ -116,10 +119,20 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const { connectors, reservations, diningPartner } = partners;
     const members = createMembers(context, cache, org);
     const handoffs = startHandoffs({ ...context, database, crm });
-    const webhooks = await openWebhooks(context, { secrets, database, members });
+    const changes = await watchChanges({ ...context, database, crm, members });
+    const webhooks = await openWebhooks(context, { secrets, database, members, changes });
     const found = { secrets, cache, database, consumers, audit, crm };
     const consoleParts = openConsole({ ...context, cache, crm });
-    const parts = { ...found, connectors, reservations, members, webhooks, handoffs, ...consoleParts };
+    const parts = {
+      ...found,
+      connectors,
+      reservations,
+      members,
+      changes,
+      webhooks,
+      handoffs,
+      ...consoleParts,
+    };
     const routes = buildRoutes(parts, settings);
     startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
@@ -265,7 +278,7 @@ function createMembers({ settings, metrics }: Context, cache: SharedCache, org?:
 
 async function openWebhooks(
   { settings, log, metrics, opened }: Context,
-  { secrets, database, members }: Pick<Parts, 'secrets' | 'database' | 'members'>,
+  { secrets, database, members, changes }: Pick<Parts, 'secrets' | 'database' | 'members' | 'changes'>,
 ): Promise<Webhooks> {
   const { secretsRefreshSeconds: refreshSeconds, webhookRetentionDays: retentionDays } = settings;
   if (secrets.kind === 'file' && !settings.production) await makeFirstWebhookSecret(secrets, log);
@@ -277,6 +290,7 @@ async function openWebhooks(
     refreshSeconds,
     retentionDays,
     apply: ({ memberId, receivedAt }) => members.drop(memberId, receivedAt),
+    onReceived: () => changes?.nudge(),
   });
   opened.defer(() => webhooks.stop());
   await webhooks.start();
@@ -293,14 +307,14 @@ interface Parts extends ReturnType<typeof openConsole> {
   connectors: Connectors;
   reservations: Reservations | null;
   members: MemberCache;
+  changes: Changes | null;
   webhooks: Webhooks;
   handoffs: Handoffs;
 }
 
 function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
-  const { secrets, cache, database, consumers, audit, crm, connectors, reservations, members, webhooks } =
-    parts;
-  const { handoffs, console, activity } = parts;
+  const { secrets, cache, database, consumers, audit, crm, connectors, reservations } = parts;
+  const { members, changes, webhooks, handoffs, console, activity } = parts;
   const health = createHealth(
     {
       ...healthOf(connectors),
@@ -312,6 +326,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
       database: shareProbe(connected(() => database.checkHealth())),
       cache: shareProbe(connected(() => cache.checkHealth())),
       handoffs: shareProbe(() => handoffs.checkHealth()),
+      ...(changes && { changes: changes.health }),
     },
     ['crm', 'database'],
   );
@@ -322,6 +337,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
     ...{ records, members: cachedMembers(records, members), webhooks, reservations, handoffs },
     ...{ administration, directory, audit, cursors, health, version, console, activity },
     repeatWindowSeconds: handoff.repeatWindowSeconds,
+    events: changes && new EventFeed(database),
   });
 }
 

@@ -2,6 +2,8 @@ import { createReconcile } from './api/pipeline/run-route.ts';
 import type { Route } from './api/route.ts';
 import type { Audit } from './audit/audit.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
+import { forgetDeletedRecords } from './changes/changes.ts';
+import { EventFeed } from './changes/event-feed.ts';
 import type { Crm } from './crm/crm.ts';
 import type { Handoffs } from './handoff/handoffs.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
@@ -70,6 +72,14 @@ export function startJobs(parts: Parts): void {
         run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
       },
       { name: 'clear-handoffs', cron: '57 * * * *', run: () => handoffs.deleteOld() },
+      {
+        name: 'clear-events',
+        cron: '7 * * * *',
+        run: async () => {
+          await new EventFeed(database).deleteOlderThan(settings.changes.retentionDays);
+          await forgetDeletedRecords(database);
+        },
+      },
       { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
     ],
   });

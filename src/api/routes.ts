@@ -1,5 +1,6 @@
 import type { Activity } from '../activity/activity.ts';
 import type { Audit } from '../audit/audit.ts';
+import type { EventFeed } from '../changes/event-feed.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
 import type { HealthReport } from '../observability/health.ts';
 import type { Reservations } from '../reservations/reservations.ts';
@@ -15,6 +16,7 @@ import { activityRoute } from './v1/activity.ts';
 import { listAuthAttemptsRoute } from './v1/consumers/auth-attempts.ts';
 import { type ConsumersContext, consumerRoutes } from './v1/consumers/consumers.ts';
 import { docsRoutes } from './v1/docs.ts';
+import { listEventsRoute } from './v1/events.ts';
 import { acceptedHandoffRoutes } from './v1/handoffs/handoffs.ts';
 import { healthRoute } from './v1/health.ts';
 import { type MemberWebhook, memberWebhookRoute } from './v1/member-webhook.ts';
@@ -39,6 +41,8 @@ export interface Services extends ConsumersContext {
   activity: Activity;
   /** Null where the console is not enabled: then its paths do not exist. */
   console: ConsoleServices | null;
+  /** Null where changes are not read: then its path does not exist. */
+  events: EventFeed | null;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
   /** Version of the program, for the documentation. */
@@ -60,6 +64,7 @@ export function allRoutes(services: Services): Route[] {
     ...recordRoutes(quotes, cursors),
     ...recordRoutes(bookings, cursors),
     ...(reservations === null ? [] : reservationRoutes(reservations, records, cursors)),
+    ...(services.events === null ? [] : [listEventsRoute(services.events, cursors)]),
     memberWebhookRoute(services.webhooks),
     ...consumerRoutes(services, cursors),
     listAuthAttemptsRoute(audit, cursors),

@@ -26,6 +26,7 @@ import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
 import { readOnlyFields } from './pipeline/read-only-fields.ts';
+import { gatherRepeatable } from './pipeline/repeatable.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute } from './pipeline/run-route.ts';
 import { signatureSteps } from './pipeline/signature.ts';
@@ -198,6 +199,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       ...(onRequest ? [onRequest] : []),
     ]),
     preValidation: inOrder([
+      gatherRepeatable(route.request),
       ...ofSignature.preValidation,
       ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),

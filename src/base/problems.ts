@@ -100,6 +100,15 @@ export const problems = {
       },
     },
   },
+  cursor_expired: {
+    status: 410,
+    title: 'Events behind the cursor were deleted',
+    meaning:
+      'The feed keeps events for a limited time, and some of those behind this cursor are gone. Nothing was changed.',
+    advice:
+      'Read the records again with `updated_since` or as a whole, then the feed without `cursor`. Read it at least once in its retention time.',
+    example: { detail: 'Events behind this cursor were deleted already: they are kept for a limited time.' },
+  },
   invalid_credentials: {
     status: 401,
     title: 'The credentials are missing or not valid',

@@ -4,6 +4,7 @@ import { migrate } from '../store/migrate.ts';
 import { version } from '../version.ts';
 import { openConsumers, registerConsumerCommands } from './consumer.ts';
 import { runDoctor } from './doctor.ts';
+import { registerEventCommands } from './event.ts';
 import { registerHandoffCommands } from './handoff.ts';
 import { registerMemberCommands } from './member.ts';
 import { registerReservationCommands } from './reservation.ts';
@@ -36,6 +37,7 @@ export function createProgram(): Command {
   registerHandoffCommands(program, configFile);
   registerReservationCommands(program, configFile);
   registerWebhookCommands(program, configFile);
+  registerEventCommands(program, configFile);
   registerMemberCommands(program, configFile);
   return program;
 }

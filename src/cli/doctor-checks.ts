@@ -59,6 +59,7 @@ export const checks: readonly Check[] = [
   { name: 'CRM token', needs: ['CRM private key'], run: checkToken },
   { name: 'CRM call', needs: ['CRM token'], run: checkCall },
   { name: 'CRM fields', needs: ['CRM token'], run: checkFields },
+  { name: 'CRM changes', needs: ['CRM fields'], run: checkChanges },
   { name: 'dining partner', needs: ['secrets manager'], run: checkDining },
 ];
 
@@ -200,6 +201,19 @@ async function checkFields(context: DoctorContext): Promise<string> {
   return lacks.length === 0
     ? objects
     : [`${objects}; the service works without:`, ...lacks, advice].join('\n');
+}
+
+/** Whoever may not see deleted records cannot tell of deletions. */
+async function checkChanges(context: DoctorContext): Promise<string> {
+  if (settingsOf(context).changes.pollSeconds === 0) throw new NothingToCheck('changes.pollSeconds is 0');
+  const resources = [member, quote, booking];
+  await crmOf(context)
+    .readChanges(resources, context.token as CrmToken)
+    .catch((error: Error) => {
+      const advice = 'The integration user needs View All Records on Contact, Quote__c and Booking__c.';
+      throw new Error(`Changes and deleted records cannot be read: ${error.message} ${advice}`);
+    });
+  return 'created, changed and deleted records can be read';
 }
 
 async function checkDining(context: DoctorContext): Promise<string> {

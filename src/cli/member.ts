@@ -1,9 +1,12 @@
 import type { Command } from 'commander';
 import { isUuid } from '../base/uuid.ts';
+import { EventFeed } from '../changes/event-feed.ts';
+import { ReaderTable } from '../changes/reader-table.ts';
 import { HandoffsTable } from '../handoff/handoffs-table.ts';
 import { ClaimsTable } from '../idempotency/claims-table.ts';
 import { forgetMember } from '../member-cache/member-cache.ts';
 import { type ErasedPlan, PlansTable } from '../reservations/plans-table.ts';
+import type { Database } from '../store/database.ts';
 import { EventsTable } from '../webhooks/events-table.ts';
 import { CommandFailed, type ConfigFile, exitBadInput, print, runCommand, withDatabase } from './command.ts';
 import { connectRedis } from './stores.ts';
@@ -15,6 +18,7 @@ interface Forgotten {
   cached_members: number | null;
   stored_answers: number | null;
   webhooks: number | null;
+  events: number | null;
   /** Ids. */
   reservations: string[] | null;
   /** Ids of accepted hand-offs. */
@@ -76,6 +80,7 @@ function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
         new ClaimsTable(database, idempotencyRetentionHours).eraseMember(memberId),
       ),
       webhooks: await attempt('webhooks', () => new EventsTable(database).eraseMember(memberId)),
+      events: await attempt('events', () => eraseEvents(database, memberId)),
       reservations: plans && plans.filter(isErased).map(({ id }) => id),
       handoffs: handoffs && handoffs.filter(isErased).map(({ id }) => id),
       not_erased: (plans ?? [])
@@ -87,12 +92,19 @@ function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
   });
 }
 
+/** What the reader knows of the member goes with them. */
+async function eraseEvents(database: Database, memberId: string): Promise<number> {
+  await new ReaderTable(database).eraseMember(memberId);
+  return new EventFeed(database).eraseMember(memberId);
+}
+
 function show(forgotten: Forgotten): string {
   const {
     member_id: id,
     cached_members,
     stored_answers,
     webhooks,
+    events,
     reservations,
     handoffs,
     not_erased,
@@ -105,6 +117,7 @@ function show(forgotten: Forgotten): string {
     ['reservations', reservations && reservations.length],
     ['webhooks', webhooks],
     ['hand-offs', handoffs && handoffs.length],
+    ['events', events],
   ] as const;
   const isFound = erased.some(([, count]) => count);
   const counts = erased.map(([what, count]) => `${what.padEnd(16)}${count ?? 0}`);

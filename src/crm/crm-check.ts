@@ -6,6 +6,8 @@ import type { Field, Resource } from '../resources/resource.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import type { CrmSettings } from '../settings/table.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
+import { createColumns } from './optional-columns.ts';
+import { createChangeSource } from './read-changes.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import type { AccessToken } from './token/access-token.ts';
 import { createAssertionSigner } from './token/jwt.ts';
@@ -24,6 +26,8 @@ export interface CrmCheck {
   whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
   /** What is wrong with the object of a resource. Throws `CrmFailure`. */
   inspect(resource: Resource, token: AccessToken): Promise<ObjectFindings>;
+  /** Reads changes as the service does, and so deleted records too. Throws `Problem`. */
+  readChanges(resources: readonly Resource[], token: AccessToken): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -70,6 +74,12 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
         call(),
       );
       return compare(resource, answer.body);
+    },
+    readChanges: async (resources, token) => {
+      const columnsOf = createColumns(createLog('silent')).of;
+      const source = createChangeSource({ client: clientWith(token), metrics: options.metrics, columnsOf });
+      const stamp = new Date().toISOString();
+      await source.readChanges(new Map(resources.map((resource) => [resource, { stamp }])), call());
     },
     close: () => http.close(),
   };

@@ -3,12 +3,13 @@ import type { SharedCache } from '../cache/shared-cache.ts';
 import { createHttp } from '../http/http.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import type { ChangeSource } from '../resources/changes.ts';
 import type { Records } from '../resources/records.ts';
-import type { Resource } from '../resources/resource.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import type { CrmSettings } from '../settings/table.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
-import { lackAdvice, OptionalColumns } from './optional-columns.ts';
+import { createColumns } from './optional-columns.ts';
+import { createChangeSource } from './read-changes.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
@@ -29,10 +30,13 @@ export interface CrmOptions extends CrmSettings {
 
 export interface Crm {
   records: Records;
+  changes: ChangeSource;
   health: CrmHealth;
   tokens: TokenProvider;
   /** Use of the daily quota of calls, as the CRM last told. */
   readonly usage: CrmClient['usage'];
+  /** The listener is told after each write, whatever came of it. */
+  onWrite(listener: () => void): void;
   /** Reads the private key, so that a missing one is logged at once, and watches it. Never throws. */
   start(): Promise<void>;
   /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
@@ -61,12 +65,20 @@ export function createCrm(options: CrmOptions): Crm {
     lacks: () => columns.lacks(),
   });
   let unwatch: (() => void) | undefined;
+  let tellOfWrite = () => {};
   return {
-    records: createSalesforceRecords({ client, timeoutMs, metrics, columnsOf: columns.of }),
+    records: createSalesforceRecords({
+      ...{ client, timeoutMs, metrics, columnsOf: columns.of },
+      onWrite: () => tellOfWrite(),
+    }),
+    changes: createChangeSource({ client, metrics, columnsOf: columns.of }),
     health,
     tokens,
     get usage() {
       return client.usage;
+    },
+    onWrite(listener) {
+      tellOfWrite = listener;
     },
     async start() {
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());
@@ -78,24 +90,6 @@ export function createCrm(options: CrmOptions): Crm {
       unwatch?.();
       await tokens.close();
       await http.close();
-    },
-  };
-}
-
-/** What is known of the columns of all resources. */
-function createColumns(log: Log) {
-  const all = new Map<string, OptionalColumns>();
-  return {
-    of(resource: Resource): OptionalColumns {
-      const known = all.get(resource.name);
-      const columns = known ?? new OptionalColumns({ resource, log, now: () => performance.now() });
-      all.set(resource.name, columns);
-      return columns;
-    },
-    /** What the org lacks, for people; undefined where nothing is known to lack. */
-    lacks(): string | undefined {
-      const lacks = [...all.values()].flatMap(({ lack }) => lack ?? []);
-      return lacks.length === 0 ? undefined : `${lacks.join('; ')}. ${lackAdvice}`;
     },
   };
 }

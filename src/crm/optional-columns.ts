@@ -185,3 +185,21 @@ function namedBy(error: unknown): string[] {
 }
 
 const noError = { code: '', message: '', fields: [] };
+
+/** What is known of the columns of all resources. */
+export function createColumns(log: Log) {
+  const all = new Map<string, OptionalColumns>();
+  return {
+    of(resource: Resource): OptionalColumns {
+      const known = all.get(resource.name);
+      const columns = known ?? new OptionalColumns({ resource, log, now: () => performance.now() });
+      all.set(resource.name, columns);
+      return columns;
+    },
+    /** What the org lacks, for people; undefined where nothing is known to lack. */
+    lacks(): string | undefined {
+      const lacks = [...all.values()].flatMap(({ lack }) => lack ?? []);
+      return lacks.length === 0 ? undefined : `${lacks.join('; ')}. ${lackAdvice}`;
+    },
+  };
+}

@@ -36,6 +36,8 @@ export interface SalesforceRecordsOptions {
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
+  /** Told after each write, whatever came of it. */
+  onWrite: () => void;
 }
 
 /** A batcher for each operation on the records of one resource, and how their rows are read. */
@@ -103,7 +105,11 @@ class SalesforceRecords implements Records {
       const problem = asProblem(error, resource);
       if (!isDuplicate(problem)) throw problem;
       // An earlier try came through after all, or another unique field has the value already: look which.
-      return (await this.find(resource, key, call).catch(rethrowAsUnknown)) ?? Promise.reject(problem);
+      const found = await this.find(resource, key, call).catch(rethrowAsUnknown);
+      if (found === undefined) throw problem;
+      return found;
+    } finally {
+      this.#options.onWrite();
     }
   }
 
@@ -154,6 +160,8 @@ class SalesforceRecords implements Records {
       if (!readBack || record !== undefined) return record;
     } catch (error) {
       throw asProblem(error, resource);
+    } finally {
+      this.#options.onWrite();
     }
     return this.find(resource, ('values' in ref && ref.values['id']) || '', call).catch(rethrowAsUnknown);
   }
@@ -164,6 +172,8 @@ class SalesforceRecords implements Records {
       await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
     } catch (error) {
       throw asProblem(error, resource);
+    } finally {
+      this.#options.onWrite();
     }
   }
 

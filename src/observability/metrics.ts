@@ -41,6 +41,7 @@ export function createMetrics() {
     }),
     ...memberMetrics(registers),
     ...handoffMetrics(registers),
+    ...changeMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by their outcome in the ledger.',
@@ -147,6 +148,39 @@ function memberMetrics(registers: Registry[]) {
     memberCacheMisses: new Counter({
       name: 'handoff_member_cache_misses_total',
       help: 'Reads of one member that were not in the shared cache.',
+      registers,
+    }),
+  };
+}
+
+/** Metrics of the reader of changes, and of events. */
+function changeMetrics(registers: Registry[]) {
+  return {
+    changesReadAt: new Gauge({
+      name: 'handoff_changes_read_timestamp_seconds',
+      help: 'When the last poll that read all changes of the CRM began.',
+      aggregator: 'max',
+      registers,
+    }),
+    changesMissedDeletions: new Gauge({
+      name: 'handoff_changes_missed_deletions',
+      help: '1 for 30 days after changes were not read for longer than the CRM remembers deletions; else 0.',
+      aggregator: 'max',
+      registers,
+    }),
+    changePolls: startingAtZero(
+      { result: 'failed' },
+      {
+        name: 'handoff_change_polls_total',
+        help: 'Polls for changes of the CRM by result.',
+        labelNames: ['result'] as const,
+        registers,
+      },
+    ),
+    changeEvents: new Counter({
+      name: 'handoff_change_events_total',
+      help: 'Events that were made of changes in the CRM, by type.',
+      labelNames: ['type'] as const,
       registers,
     }),
   };

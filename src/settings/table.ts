@@ -204,6 +204,24 @@ export const settingsTable = {
     90,
     "How long the guest's data in a reservation is kept, from the end of the reservation's time.",
   ),
+  'changes.pollSeconds': setting(
+    'CHANGES_POLL_SECONDS',
+    seconds(0, 3600),
+    (earlier) => (earlier['crm.loginUrl'] === undefined ? 5 : 60),
+    'How often changes of records are read from the CRM, with one call; 60, and 5 with the simulator, when not set. 0 turns events off.',
+  ),
+  'changes.minimumSeconds': setting(
+    'CHANGES_MINIMUM_SECONDS',
+    seconds(0.1, 3600),
+    (earlier) => (earlier['crm.loginUrl'] === undefined ? 2 : 15),
+    'How close two such reads may be when the service knows of a change; 15, and 2 with the simulator, when not set.',
+  ),
+  'changes.retentionDays': setting(
+    'CHANGES_RETENTION_DAYS',
+    Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
+    30,
+    'How long events are kept.',
+  ),
   'changes.privateNetworks': setting(
     'CHANGES_PRIVATE_NETWORKS',
     Type.Array(text, { maxItems: 64 }),

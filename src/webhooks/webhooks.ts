@@ -20,6 +20,8 @@ export interface WebhooksOptions {
   refreshSeconds: number;
   retentionDays: number;
   apply: ProcessorOptions['apply'];
+  /** Told of each webhook, of whatever type: something has changed in the CRM. */
+  onReceived: () => void;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
 }
@@ -58,6 +60,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
     async receive(event) {
       const isNew = await orUnavailable(() => table.add(event), { keeps: 'keeps webhooks', retryAfter: 5 });
       count(isNew ? 'accepted' : 'duplicate');
+      options.onReceived();
       // Later, so that the sender is answered first. A repeat wakes it too: the answer to the first one may have been lost,
       // and with it the wake-up.
       if (isMemberEvent(event.type)) setImmediate(() => processing?.wake());

@@ -12,6 +12,8 @@ export interface Harness {
   gateway: TestGateway;
   /** Sends a request, and fails where the answer does not fit the document. */
   request(path: string, options?: RequestOptions): Promise<Response>;
+  /** Runs a statement in the gateway's database. */
+  sql(statement: string): Promise<void>;
   /** Between the gateway and its database. */
   database: TcpProxy;
 }
@@ -72,6 +74,15 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
   idempotency_key_missing: ({ gateway, request }) => request('/v1/quotes', { body: newQuote(gateway) }),
   idempotency_key_invalid: ({ request }) => request(missing(), change(key('order-1'))),
   invalid_cursor: ({ request }) => request('/v1/quotes?cursor=none'),
+  cursor_expired: async ({ gateway, request, sql }) => {
+    const { next_cursor: cursor } = (await (await gateway.request('/v1/events')).json()) as {
+      next_cursor: string;
+    };
+    await sql(
+      'update event_counter set last_sequence = last_sequence + 2, deleted_through = last_sequence + 1',
+    );
+    return request(`/v1/events?cursor=${cursor}`);
+  },
   invalid_credentials: ({ request }) => request('/v1/quotes', { as: null }),
   permission_denied: ({ request }) => request('/v1/admin/consumers'),
   address_not_allowed: async ({ gateway, request }) => {

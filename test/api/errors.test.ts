@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { Client } from 'pg';
 import { problemCodes } from '../../src/api/openapi/problem-responses.ts';
 import { defineRoute } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
@@ -88,13 +89,20 @@ describe('every code that can be reached is answered as documented', {
       DATABASE_URL: database.url,
       CRM_TIMEOUT_MS: String(crmTimeoutMs),
       RATE_LIMIT_PER_MINUTE: String(requestsPerMinute),
+      CHANGES_POLL_SECONDS: '3600',
     });
     const request: Harness['request'] = async (path, options = {}) => {
       const response = await gateway.request(path, options);
       await assertFitsDocument(path, options, response);
       return response;
     };
-    harness = { gateway, database, request };
+    const sql: Harness['sql'] = async (statement) => {
+      const client = new Client((postgres as PostgresDatabase).url);
+      await client.connect();
+      await client.query(statement);
+      await client.end();
+    };
+    harness = { gateway, database, request, sql };
   });
   after(async () => {
     await gateway.stop();

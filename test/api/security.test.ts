@@ -55,7 +55,7 @@ describe('every route', () => {
   let gateway: TestGateway;
 
   before(async () => {
-    gateway = await startGateway();
+    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
   });
   after(() => gateway.stop());
 
@@ -95,6 +95,7 @@ describe('every route', () => {
       '/v1/quotes': ['quotes'],
       '/v1/bookings': ['bookings'],
       '/v1/reservations': ['bookings'],
+      '/v1/events': [],
       '/v1/admin': ['consumers'],
       '/v1/consumer': [],
     };

@@ -27,6 +27,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/handoffs.ts',
     'src/partners.ts',
     'src/open-console.ts',
+    'src/watch-changes.ts',
     'src/start-jobs.ts',
     'src/embedded',
     'src/version.ts',
@@ -38,6 +39,7 @@ export const mayImport: Record<string, readonly string[]> = {
   // Parts of the composition root, which has outgrown one file.
   'src/start-jobs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/handoffs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/watch-changes.ts': ['src/settings', 'src/crm', ...allBelowApp()],
   'src/partners.ts': ['src/embedded', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/open-console.ts': ['src/version.ts', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/version.ts': [],
@@ -59,6 +61,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/rate-limits',
     'src/idempotency',
     'src/webhooks',
+    'src/changes',
     'src/http/connections.ts',
     'src/observability',
     'src/version.ts',

@@ -135,18 +135,13 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     const member = (await (await gateway.request(`/v1/members/${memberId}`)).json()) as { email: string };
     await gateway.request(`/v1/members/${otherId}`);
     const found = [...marks, member.email];
-    const tables = [
-      'public.handoffs',
-      'public.idempotency_claims',
-      'public.reservations',
-      'public.webhook_events',
-    ];
-    assert.deepEqual(await placesOf(found), [...tables, 'redis']);
+    const names = ['events', 'handoffs', 'idempotency_claims', 'reservations', 'webhook_events'];
+    assert.deepEqual(await placesOf(found), [...names.map((name) => `public.${name}`), 'redis']);
 
     const { stdout, code } = await forget(env, memberId.toUpperCase(), '--json');
     assert.equal(code, 0);
     assert.deepEqual(JSON.parse(stdout), {
-      ...{ member_id: memberId, cached_members: 1, stored_answers: 2, webhooks: 2 },
+      ...{ member_id: memberId, cached_members: 1, stored_answers: 2, webhooks: 2, events: 1 },
       ...{ reservations: [reservation.id], not_erased: [], failed: [] },
       ...{ handoffs: [failed], waiting_handoffs: [] },
     });

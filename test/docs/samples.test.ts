@@ -40,7 +40,7 @@ describe('samples of what the service says', () => {
   let installation: Installation;
   let gateway: GatewayProcess;
   before(async () => {
-    installation = await createInstallation();
+    installation = await createInstallation({ CHANGES_POLL_SECONDS: '3600' });
     gateway = await installation.start();
   });
   after(() => installation.remove());

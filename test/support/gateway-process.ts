@@ -46,7 +46,11 @@ export async function createInstallation(
   if (!common.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
   await writeFile(join(dataDir, 'config.json'), '{}');
   await ownOrg?.trust(common['SECRETS_DIR'] ?? join(dataDir, 'secrets'));
-  const settings = { DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', ...ownOrg?.env, ...common };
+  const settings = {
+    ...{ DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', CHANGES_POLL_SECONDS: '0' },
+    ...ownOrg?.env,
+    ...common,
+  };
   const running = new Set<ChildProcess>();
   return {
     dataDir,

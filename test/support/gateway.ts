@@ -55,7 +55,8 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
   if (!env.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
   await writeFile(join(dataDir, 'config.json'), '{}');
   const settings = loadSettings(
-    { DATA_DIR: dataDir, PORT: '0', METRICS_HOST: '127.0.0.1', ...env },
+    // Reading changes is for the tests about it: others count calls.
+    { DATA_DIR: dataDir, PORT: '0', METRICS_HOST: '127.0.0.1', CHANGES_POLL_SECONDS: '0', ...env },
     join(dataDir, 'config.json'),
   );
   const { log, lines } = recordLog();

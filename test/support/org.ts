@@ -22,7 +22,17 @@ export class Org {
     return ((await this.#control('POST', `records/${object}`, records)) as { ids: string[] }).ids;
   }
 
-  /** Deletes the records with these External IDs. */
+  /** Changes raw records that have these values, system fields included. */
+  async edit(object: string, where: Record<string, string>, change: Record<string, unknown>): Promise<void> {
+    await this.#control('PATCH', `records/${object}?${new URLSearchParams(where).toString()}`, change);
+  }
+
+  /** Puts a record into the recycle bin, or takes it out again. */
+  async bin(object: string, externalId: string, move: 'delete' | 'undelete' = 'delete'): Promise<void> {
+    await this.#control('POST', `records/${object}/${move}?External_Id__c=${externalId}`);
+  }
+
+  /** Deletes the records with these External IDs, past the recycle bin. */
   async remove(object: string, externalIds: string[]): Promise<void> {
     for (const id of externalIds) await this.#control('DELETE', `records/${object}?External_Id__c=${id}`);
   }

@@ -9,7 +9,7 @@ import {
 } from '../../shared/control-api.ts';
 import { ControlError } from '../../shared/control-error.ts';
 import type { Sessions } from '../oauth/sessions.ts';
-import { insertRow, undeleteRow, updateRow } from '../org/dml.ts';
+import { deleteRow, insertRow, undeleteRow, updateRow } from '../org/dml.ts';
 import { isPlainObject } from '../org/interpret.ts';
 import type { Org } from '../org/org.ts';
 import { type ObjectType, type Row, readField } from '../org/schema.ts';
@@ -70,6 +70,16 @@ function updateRecords(parts: ControlParts, call: ControlCall): object {
   return { updated: rows.length };
 }
 
+/** Puts records into the recycle bin, as somebody in the org does. */
+function binRecords(parts: ControlParts, call: ControlCall): object {
+  const type = typeOf(parts, call);
+  const rows = matchingRows(parts, call, type);
+  parts.org.store.transaction(() => {
+    for (const row of rows) deleteRow(parts.org, type, row);
+  });
+  return { deleted: rows.length };
+}
+
 /** Takes records out of the recycle bin, which the REST API of an org cannot do. */
 function undeleteRecords(parts: ControlParts, call: ControlCall): object {
   const type = typeOf(parts, call);
@@ -112,6 +122,7 @@ const HANDLERS: Handlers<ControlParts> = {
   'GET records/*': listRecords,
   'POST records/*': insertRecords,
   'PATCH records/*': updateRecords,
+  'POST records/*/delete': binRecords,
   'POST records/*/undelete': undeleteRecords,
   'DELETE records/*': deleteRecords,
 };

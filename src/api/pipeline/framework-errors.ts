@@ -76,7 +76,8 @@ function describe({ message, ...place }: Fault): string {
 function toFault(path: string, message: string, context: string | undefined): Fault {
   // A name cut in the middle of a character, or sent so, has no form in a URI.
   if (context === 'body') return { pointer: `#${encodeURI(path.toWellFormed())}`, message };
-  return { parameter: path.slice(1), message };
+  // Of one that is repeated, each is the same parameter.
+  return { parameter: path.slice(1).replace(/\/\d+$/, ''), message };
 }
 
 /** JSON Pointer to the faulty field, also where that is missing or not known. */

@@ -6,7 +6,7 @@ import type { TakeRow } from './row-stream.ts';
 /** One call to the CRM's data API. */
 export interface CrmRequest {
   /** Name for metrics; one of few. */
-  operation: 'query' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe';
+  operation: 'query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe';
   /**
    * What a lost answer means. `read`: nothing, ask again. `create`: it carries the unique External ID, so sending it
    * again makes no second record. `change`: its outcome is unknown, and the record may have been changed since; not sent again.
@@ -32,6 +32,8 @@ export interface CrmRequest {
    * of each. Where the taker refuses a row there is no body, and the rest is not read.
    */
   takeRows?: () => TakeRow;
+  /** Objects and arrays around each of these rows, where that is not a query's own answer. */
+  frameDepth?: number;
 }
 
 export interface CrmAnswer {

@@ -16,11 +16,15 @@ const backslash = 92;
 
 /**
  * Reads the answer to a query row by row, so that memory holds one row and what `take` keeps.
- * Returns the answer with a 0 in the place of each row; undefined where `take` refused one, and the rest was not read.
+ * `frameDepth` objects and arrays stand around each row: 2 in a query's own answer. Returns the answer with a 0 in the place of each row; undefined where `take` refused one, and the rest was not read.
  * Throws `SyntaxError` for what is not JSON, `RangeError` for a row that is too long.
  */
-export async function readRowStream(chunks: AsyncIterable<Uint8Array>, take: TakeRow): Promise<unknown> {
-  const cutter = new RowCutter();
+export async function readRowStream(
+  chunks: AsyncIterable<Uint8Array>,
+  take: TakeRow,
+  frameDepth = 2,
+): Promise<unknown> {
+  const cutter = new RowCutter(frameDepth);
   let unyielded = 0;
   for await (const chunk of chunks) {
     unyielded += chunk.length;
@@ -33,15 +37,20 @@ export async function readRowStream(chunks: AsyncIterable<Uint8Array>, take: Tak
   return JSON.parse(cutter.frame);
 }
 
-/** Cuts the text of each row out of JSON that arrives in chunks: objects inside something inside the top-level object. */
+/** Cuts the text of each row out of JSON that arrives in chunks. */
 class RowCutter {
   frame = '';
+  readonly #frameDepth: number;
   #row: Uint8Array[] = [];
   #rowBytes = 0;
   #depth = 0;
   #inString = false;
   /** The chunk before ended with a backslash inside a string. */
   #isEscaped = false;
+
+  constructor(frameDepth: number) {
+    this.#frameDepth = frameDepth;
+  }
 
   *cut(chunk: Uint8Array): Generator<string> {
     let start = 0;
@@ -53,10 +62,10 @@ class RowCutter {
         continue;
       }
       if (opens(code)) {
-        if (this.#depth === 2) start = this.#keep(chunk, start, at);
+        if (this.#depth === this.#frameDepth) start = this.#keep(chunk, start, at);
         this.#depth += 1;
       } else if (closes(code)) {
-        if (this.#depth === 3) {
+        if (this.#depth === this.#frameDepth + 1) {
           start = this.#keep(chunk, start, at + 1);
           yield this.#endRow();
         }
@@ -83,7 +92,7 @@ class RowCutter {
   /** Puts a piece of the chunk to the row or to the frame, whichever is being read. Returns where the next one starts. */
   #keep(chunk: Uint8Array, start: number, end: number): number {
     const piece = chunk.subarray(start, end);
-    if (this.#depth > 2) {
+    if (this.#depth > this.#frameDepth) {
       this.#row.push(piece);
       this.#rowBytes += piece.length;
       if (this.#rowBytes > maxRowBytes) throw new RangeError(`a row has more than ${maxRowBytes} bytes`);

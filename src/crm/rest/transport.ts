@@ -116,7 +116,7 @@ function exchangeRows(
     if (!isSuccess(status))
       return { status, headers, body: parseBody(await readStart(chunks), status, request) };
     try {
-      return { status, headers, body: await readRowStream(chunks, take) };
+      return { status, headers, body: await readRowStream(chunks, take, request.frameDepth) };
     } catch (error) {
       const isUnreadable = error instanceof SyntaxError || error instanceof RangeError;
       throw isUnreadable ? notJson(status, request) : error;

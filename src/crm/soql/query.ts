@@ -1,4 +1,5 @@
 import type { Visible } from '../../base/call.ts';
+import type { ChangePlace } from '../../resources/changes.ts';
 import { ownerField } from '../../resources/created-by.ts';
 import type { Field, Resource } from '../../resources/resource.ts';
 import { formatDateTime, quoteText } from './literal.ts';
@@ -79,9 +80,20 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
   return `${select(resource)} WHERE ${conditions.join(' AND ')} ${order} LIMIT ${wholeNumber(query.limit)}`;
 }
 
-function select(resource: Resource): string {
+/** Changes behind a place, deleted records included where the query may see them; oldest first, ties broken by native id. */
+export function changesQuery(resource: Resource, { stamp, nativeId }: ChangePlace, limit: number): string {
+  const at = formatDateTime(stamp);
+  const behind =
+    nativeId === undefined
+      ? `SystemModstamp >= ${at}`
+      : `(SystemModstamp > ${at} OR (SystemModstamp = ${at} AND Id > ${quoteText(nativeId)}))`;
+  const order = `ORDER BY SystemModstamp, Id LIMIT ${wholeNumber(limit)}`;
+  return `${select(resource, ['IsDeleted', 'SystemModstamp'])} WHERE ${behind} ${order}`;
+}
+
+function select(resource: Resource, further: readonly string[] = []): string {
   const paths = Object.values(resource.fields).flatMap(({ crm }) => [crm.path, ...(crm.continuations ?? [])]);
-  return `SELECT Id, ${paths.join(', ')} FROM ${resource.crmObject}`;
+  return `SELECT ${['Id', ...further, ...paths].join(', ')} FROM ${resource.crmObject}`;
 }
 
 function fieldOf(resource: Resource, name: string): Field {

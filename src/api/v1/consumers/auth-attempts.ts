@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { attemptResults } from '../../../audit/attempt.ts';
 import type { ListedAttempt } from '../../../audit/attempt-table.ts';
 import type { Audit } from '../../../audit/audit.ts';
-import { Problem } from '../../../base/problem.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { readMoment } from '../../pipeline/moment.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
 import { id } from './schemas.ts';
@@ -82,7 +82,7 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
       const list = JSON.stringify(['auth-attempts', filters.consumer_id, filters.result, since]);
       const found = await audit.list({
         ...filters,
-        ...(since !== undefined && { since: momentOf(since) }),
+        ...(since !== undefined && { since: readMoment(since, 'since') }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
         limit: limit + 1,
       });
@@ -93,14 +93,4 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
 
 function show({ consumer_id, endpoint, result, timestamp, request_id, count }: ListedAttempt) {
   return { consumer_id, endpoint, result, timestamp, request_id, count };
-}
-
-/** A leap second fits the format and no clock. */
-function momentOf(text: string): number {
-  const ms = Date.parse(text);
-  if (!Number.isNaN(ms)) return ms;
-  const message = 'must be a moment that exists, as RFC 3339 writes it';
-  throw new Problem('invalid_request', `The query is not valid: since ${message}.`, {
-    errors: [{ parameter: 'since', message }],
-  });
 }

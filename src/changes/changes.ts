@@ -1,0 +1,65 @@
+import { type Polling, startPolling } from '../base/poll.ts';
+import type { ConnectionState } from '../observability/health.ts';
+import type { Database } from '../store/database.ts';
+import { ChangeReader, isRecentAbsence, type ReaderOptions } from './reader.ts';
+import { ReaderTable } from './reader-table.ts';
+
+/** Behind by more than this many polls, and this many seconds, changes count as not read. */
+const mostPolls = 5;
+const mostSeconds = 600;
+/** Records that were deleted so many days ago are gone from the CRM's recycle bin, too. */
+const restorableDays = 40;
+
+/** Changes of records in the CRM, read and turned into events. */
+export interface Changes {
+  /** Something has changed: looks soon, at most every `changes.minimumSeconds`. */
+  nudge(): void;
+  /** How far behind the reader is, for the health report. */
+  health(): Promise<ConnectionState>;
+  /** Begins to read. Throws what the database does. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'wake'> {
+  database: Database;
+}
+
+export function createChanges(options: ChangesOptions): Changes {
+  const { database, log, pollSeconds } = options;
+  const table = new ReaderTable(database);
+  let polling: Polling | undefined;
+  const reader = new ChangeReader({ ...options, table, wake: () => polling?.wake() });
+  return {
+    nudge: () => reader.nudge(),
+    async health() {
+      const { state } = reader;
+      if (state === undefined || state.completedAgo === null)
+        return { connected: false, seconds_behind: null };
+      const behind = Math.round(state.completedAgo + state.checkedAgo);
+      return {
+        connected: behind <= Math.max(mostSeconds, mostPolls * pollSeconds),
+        seconds_behind: behind,
+        ...(isRecentAbsence(state.absentAgo) && { deletions_missed: true }),
+      };
+    },
+    async start() {
+      await table.prepare();
+      polling = startPolling({
+        what: 'changes in the CRM',
+        check: (stopping) => reader.check(stopping),
+        log,
+      });
+      polling.wake();
+    },
+    async stop() {
+      reader.stop();
+      await polling?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Forgets what is known of records that cannot come back. Throws what the database does. */
+export async function forgetDeletedRecords(database: Database): Promise<void> {
+  await new ReaderTable(database).forgetDeleted(restorableDays);
+}

@@ -1,0 +1,75 @@
+import type { ChangedRecord, ChangePlace } from '../resources/changes.ts';
+import type { Resource } from '../resources/resource.ts';
+import type { Piece, Positions } from './reader-table.ts';
+
+/** The CRM's clock and its stamps may differ by so much, in milliseconds. */
+const clockMarginMs = 60_000;
+
+export interface ReadPlanOptions {
+  resources: readonly Resource[];
+  /** By the name of the resource; none for one that was never read. */
+  positions: ReadonlyMap<string, Positions>;
+  /** The poll looks far back. */
+  isLong: boolean;
+  lookBackMs: number;
+  lookFarBackMs: number;
+}
+
+/**
+ * Where one poll reads, and what its positions become. A record that becomes visible behind the place that this poll has
+ * read to is found by later ones: they look back from where this poll began. So no position passes that moment, however
+ * long the poll takes.
+ */
+export class ReadPlan {
+  readonly #isLong: boolean;
+  readonly #places: Map<Resource, ChangePlace>;
+  /** When the poll began, by the CRM's clock. */
+  #beganAt = 0;
+
+  constructor({ resources, positions, isLong, lookBackMs, lookFarBackMs }: ReadPlanOptions) {
+    this.#isLong = isLong;
+    this.#places = new Map(
+      resources.map((resource) => {
+        const position = positions.get(resource.name);
+        const from = isLong
+          ? (position?.readLateTo ?? 0) - lookFarBackMs
+          : (position?.readTo ?? 0) - lookBackMs;
+        return [resource, { stamp: new Date(Math.floor(Math.max(0, from) / 1000) * 1000).toISOString() }];
+      }),
+    );
+  }
+
+  /** What is left to read. */
+  get places(): ReadonlyMap<Resource, ChangePlace> {
+    return this.#places;
+  }
+
+  begin(at: number): void {
+    this.#beganAt = at;
+  }
+
+  /** Goes on behind these records; the positions once they are stored. */
+  advance(records: readonly ChangedRecord[]): Piece['positions'] {
+    const positions: Piece['positions'] = new Map();
+    for (const { resource, stamp, nativeId } of records) {
+      this.#places.set(resource, { stamp, nativeId });
+      positions.set(resource.name, this.#position(Math.min(Date.parse(stamp), this.#beganAt)));
+    }
+    return positions;
+  }
+
+  /** Nothing is left of these resources; their positions. */
+  complete(resources: ReadonlySet<Resource>): Piece['positions'] {
+    const positions: Piece['positions'] = new Map();
+    for (const resource of resources) {
+      this.#places.delete(resource);
+      // Where nothing changes, what changed last must not be read for ever.
+      positions.set(resource.name, this.#position(this.#beganAt - clockMarginMs));
+    }
+    return positions;
+  }
+
+  #position(to: number) {
+    return { readTo: to, readLateTo: this.#isLong ? to : null };
+  }
+}

@@ -1,0 +1,213 @@
+import { sql } from 'kysely';
+import type { Database } from '../store/database.ts';
+import { changeInPieces, interval, leaseSeconds } from '../store/statements.ts';
+import { addEvents, type NewEvent } from './event-log.ts';
+
+/** Known records that one statement deletes. */
+const deletedAtOnce = 5000;
+const lease = interval(leaseSeconds);
+
+/** What a reader knows of a record. */
+export interface Known {
+  externalId: string;
+  /** The consumer that made it. */
+  consumerId: string | null;
+  /** Hash of what the API shows, without the time of its last change. */
+  content: string;
+  isDeleted: boolean;
+}
+
+/** Names a record: the resource and the CRM's own id. */
+export interface RecordKey {
+  resource: string;
+  nativeId: string;
+}
+
+/** The right to read until another reader takes over; all times by the database's clock. */
+export interface Turn {
+  fence: string;
+  /** Seconds since changes are read at all. */
+  startedAgo: number;
+  /** Seconds since the last poll that came to its end began; null: there was none yet. */
+  completedAgo: number | null;
+  failures: number;
+  /** Good polls since the last one that looked far back. */
+  polls: number;
+}
+
+export interface ReaderState extends Omit<Turn, 'fence'> {
+  /** Null where it is not this reader's turn. */
+  fence: string | null;
+  /** Seconds since the last poll began. */
+  polledAgo: number | null;
+  /** Seconds until the next poll is due, and until it may begin for those who know of changes. */
+  dueIn: number;
+  mayIn: number;
+  /** Seconds since the last absence that was too long ended; null: there was none. */
+  absentAgo: number | null;
+}
+
+/** How far the changes of a resource were read, by the CRM's clock; milliseconds since 1970. */
+export interface Positions {
+  readTo: number;
+  readLateTo: number;
+}
+
+/** What a piece of a page comes to; stored whole or not at all. */
+export interface Piece {
+  known: (RecordKey & Known)[];
+  /** By resource; null leaves it as it is. */
+  positions: Map<string, { readTo: number; readLateTo: number | null }>;
+  events: NewEvent[];
+}
+
+/** Another reader has taken over, and what this one has found is for nobody. */
+export class Replaced extends Error {}
+
+/** The tables of the reader: `change_reader`, `change_positions` and `known_records`. */
+export class ReaderTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** From now on changes are events. */
+  async prepare(): Promise<void> {
+    await sql`insert into change_reader default values on conflict do nothing`.execute(this.#database.sql);
+  }
+
+  /** Takes the turn where a poll is due, or may begin and is wanted; and how things are. */
+  async take(isWanted: boolean): Promise<ReaderState> {
+    const seconds = (moment: string) => sql`extract(epoch from ${sql.raw(moment)})::float8`;
+    const { rows } = await sql<ReaderState>`
+      with taken as (
+        update change_reader set fence = fence + 1, lease_until = now() + ${lease}, polled_at = now()
+        where lease_until <= now() and (due_at <= now() or (${isWanted}::boolean and not_before <= now()))
+        returning fence
+      )
+      select (select fence::text from taken) as fence, failures, polls,
+        ${seconds('now() - started_at')} as "startedAgo",
+        ${seconds('now() - polled_at')} as "polledAgo",
+        ${seconds('now() - completed_at')} as "completedAgo",
+        ${seconds('now() - absent_to')} as "absentAgo",
+        ${seconds('greatest(due_at, lease_until) - now()')} as "dueIn",
+        ${seconds('greatest(not_before, lease_until) - now()')} as "mayIn"
+      from change_reader`.execute(this.#database.sql);
+    const [state] = rows;
+    if (state === undefined) throw new Error('the table change_reader is empty');
+    return state;
+  }
+
+  async positions(): Promise<Map<string, Positions>> {
+    const { rows } = await sql<{ resource: string; read_to: Date; read_late_to: Date }>`
+      select resource, read_to, read_late_to from change_positions limit 100`.execute(this.#database.sql);
+    return new Map(
+      rows.map((row) => [
+        row.resource,
+        { readTo: row.read_to.getTime(), readLateTo: row.read_late_to.getTime() },
+      ]),
+    );
+  }
+
+  /** What is known of these records, by `keyOf`. */
+  async known(records: readonly RecordKey[]): Promise<Map<string, Known>> {
+    const { rows } = await sql<RecordKey & Known>`
+      select resource, native_id as "nativeId", external_id as "externalId", consumer_id as "consumerId", content,
+        is_deleted as "isDeleted"
+      from known_records where (resource, native_id) in (
+        select * from unnest(${records.map(({ resource }) => resource)}::text[],
+          ${records.map(({ nativeId }) => nativeId)}::text[]))`.execute(this.#database.bulk);
+    return new Map(rows.map((row) => [keyOf(row), row]));
+  }
+
+  /** Stores a piece, and keeps the turn. Throws `Replaced`, and what the database does. */
+  store(fence: string, { known, positions, events }: Piece): Promise<void> {
+    return this.#database.bulk.transaction().execute(async (transaction) => {
+      const { numAffectedRows } = await sql`
+        update change_reader set lease_until = now() + ${lease} where fence = ${fence}::bigint`.execute(
+        transaction,
+      );
+      if (numAffectedRows !== 1n) throw new Replaced('another reader has taken over');
+      if (known.length > 0) await rememberAll(transaction, known);
+      for (const [resource, position] of positions) await movePosition(transaction, resource, position);
+      await addEvents(transaction, events);
+    });
+  }
+
+  /** Ends a poll: the next one is due after so many seconds from its beginning, and may begin after so many. */
+  async finish(fence: string, end: { isComplete: boolean; isLong: boolean; dueIn: number; mayIn: number }) {
+    const { isComplete, isLong, dueIn, mayIn } = end;
+    // The rest of what has changed is read as soon as it may be.
+    const due = isComplete ? dueIn : mayIn;
+    await sql`
+      update change_reader set lease_until = now(), failures = 0,
+        completed_at = case when ${isComplete} then polled_at else completed_at end,
+        polls = case when not ${isComplete} then polls when ${isLong} then 0 else polls + 1 end,
+        due_at = polled_at + ${interval(due)}, not_before = polled_at + ${interval(mayIn)}
+      where fence = ${fence}::bigint`.execute(this.#database.sql);
+  }
+
+  /** Ends a poll that failed: the next one is tried after so many seconds. */
+  async fail(fence: string, seconds: number): Promise<void> {
+    await sql`
+      update change_reader set lease_until = now(), failures = failures + 1,
+        due_at = now() + ${interval(seconds)}, not_before = now() + ${interval(seconds)}
+      where fence = ${fence}::bigint`.execute(this.#database.sql);
+  }
+
+  /** Notes that the absence up to now was longer than the CRM remembers deletions. */
+  async noteAbsence(fence: string): Promise<void> {
+    await sql`
+      update change_reader set absent_from = completed_at, absent_to = now()
+      where fence = ${fence}::bigint`.execute(this.#database.sql);
+  }
+
+  /** Forgets what a member was like; its ids stay. Returns how many there were. Throws what the database does. */
+  async eraseMember(memberId: string): Promise<number> {
+    const { numAffectedRows = 0n } = await sql`
+      update known_records set content = '' where external_id = ${memberId} and content <> ''`.execute(
+      this.#database.bulk,
+    );
+    return Number(numAffectedRows);
+  }
+
+  /** Forgets records that were seen deleted so many days ago: the CRM cannot restore them any more. */
+  forgetDeleted(days: number): Promise<number> {
+    const statement = sql`
+      delete from known_records where (resource, native_id) in (
+        select resource, native_id from known_records
+        where is_deleted and seen_at < now() - ${interval(days * 86_400)} limit ${deletedAtOnce})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+  }
+}
+
+export function keyOf({ resource, nativeId }: RecordKey): string {
+  return `${resource} ${nativeId}`;
+}
+
+async function rememberAll(transaction: Database['sql'], known: Piece['known']): Promise<void> {
+  const column = (read: (record: RecordKey & Known) => unknown) => sql`${known.map(read)}`;
+  await sql`
+    insert into known_records (resource, native_id, external_id, consumer_id, content, is_deleted)
+    select * from unnest(${column(({ resource }) => resource)}::text[], ${column(({ nativeId }) => nativeId)}::text[],
+      ${column(({ externalId }) => externalId)}::text[], ${column(({ consumerId }) => consumerId)}::text[],
+      ${column(({ content }) => content)}::text[], ${column(({ isDeleted }) => isDeleted)}::boolean[])
+    on conflict (resource, native_id) do update set external_id = excluded.external_id,
+      consumer_id = excluded.consumer_id, content = excluded.content, is_deleted = excluded.is_deleted,
+      seen_at = excluded.seen_at`.execute(transaction);
+}
+
+/** Never back: a poll that looks far back begins where others were before. */
+async function movePosition(
+  transaction: Database['sql'],
+  resource: string,
+  { readTo, readLateTo }: { readTo: number; readLateTo: number | null },
+): Promise<void> {
+  const [to, lateTo] = [new Date(readTo), readLateTo === null ? null : new Date(readLateTo)];
+  await sql`
+    insert into change_positions as p (resource, read_to, read_late_to)
+    values (${resource}, ${to}::timestamptz, coalesce(${lateTo}::timestamptz, to_timestamp(0)))
+    on conflict (resource) do update set read_to = greatest(p.read_to, excluded.read_to),
+      read_late_to = greatest(p.read_late_to, excluded.read_late_to)`.execute(transaction);
+}

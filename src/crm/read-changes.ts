@@ -1,0 +1,161 @@
+import { isUuid } from '../base/uuid.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import type { FieldValues } from '../resources/records.ts';
+import type { Resource } from '../resources/resource.ts';
+import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
+import { type CrmRow, createRowReader, readKey, readTimestamp } from './mapping/records.ts';
+import type { OptionalColumns } from './optional-columns.ts';
+import { CrmFailure } from './rest/failure.ts';
+import type { CrmAnswer, CrmRequest } from './rest/request.ts';
+import type { CrmClient } from './rest/rest-client.ts';
+import { changesQuery } from './soql/query.ts';
+
+/** Rows of one object in a call at most: more do not fit a page of the CRM. */
+const mostRows = 2000;
+const fewestRows = 50;
+/** Characters of all records of a page; a first record may have more. */
+const mostCharacters = 8 * 1024 * 1024;
+/** `{"compositeResponse": [{"body": {"records": [` stand around a row. */
+const frameDepth = 5;
+
+export interface ChangeSourceOptions {
+  client: Pick<CrmClient, 'send' | 'dataPath' | 'time' | 'usage'>;
+  metrics: Metrics;
+  /** What is known of the columns that the org may lack. */
+  columnsOf: (resource: Resource) => OptionalColumns;
+}
+
+/**
+ * Changes as the CRM shows them: one Composite call with a query for each object, which is metered as one. `queryAll`
+ * finds deleted records with their fields. It is one single call at a time, and takes its turn with all others for a slot.
+ */
+export function createChangeSource({ client, metrics, columnsOf }: ChangeSourceOptions): ChangeSource {
+  const readers = new Map<Resource, (row: CrmRow) => FieldValues>();
+  const readRow = (resource: Resource, row: CrmRow): ChangedRecord => {
+    const read = readers.get(resource) ?? createRowReader(resource, metrics);
+    readers.set(resource, read);
+    return toChange(resource, row, read);
+  };
+  /** Halved by a call that took too long, doubled by one that did not. */
+  let limit = mostRows;
+  return {
+    get usage() {
+      return client.usage;
+    },
+    readChanges(places, call) {
+      return withColumns([...places.keys()], columnsOf, async (used) => {
+        const reading = new PageReading(places, readRow);
+        const request = reading.request(client.dataPath, used, limit);
+        const started = performance.now();
+        const answer = await client.send(request, call).catch((error: unknown) => {
+          if (isLate(error)) limit = Math.max(fewestRows, Math.floor(limit / 2));
+          throw error;
+        });
+        const sentAt = client.time.now() - (performance.now() - started);
+        const asked = limit;
+        limit = Math.min(mostRows, limit * 2);
+        return reading.page(answer, request, asked, sentAt);
+      });
+    },
+  };
+}
+
+/** Sends one request that names the columns of several resources: again without those that the org lacks. */
+function withColumns<T>(
+  resources: readonly Resource[],
+  columnsOf: ChangeSourceOptions['columnsOf'],
+  send: (used: ReadonlyMap<Resource, Resource>) => Promise<T>,
+  found: ReadonlyMap<Resource, Resource> = new Map(),
+): Promise<T> {
+  const [first, ...others] = resources;
+  if (first === undefined) return send(found);
+  return columnsOf(first).send('all', ({ resource }) =>
+    withColumns(others, columnsOf, send, new Map([...found, [first, resource]])),
+  );
+}
+
+function isLate(error: unknown): boolean {
+  const failure = error instanceof Error ? error.cause : undefined;
+  return failure instanceof CrmFailure && failure.kind === 'timeout';
+}
+
+class PageReading {
+  readonly #places: ReadonlyMap<Resource, ChangePlace>;
+  readonly #readRow: (resource: Resource, row: CrmRow) => ChangedRecord;
+  #records: ChangedRecord[] = [];
+  #characters = 0;
+
+  constructor(
+    places: ReadonlyMap<Resource, ChangePlace>,
+    readRow: (resource: Resource, row: CrmRow) => ChangedRecord,
+  ) {
+    this.#places = places;
+    this.#readRow = readRow;
+  }
+
+  /** `used`: the resources with the columns that the org has. */
+  request(dataPath: string, used: ReadonlyMap<Resource, Resource>, limit: number): CrmRequest {
+    const parts = [...this.#places].map(([resource, place]) => ({
+      method: 'GET' as const,
+      path: `${dataPath}/queryAll?q=${encodeURIComponent(changesQuery(used.get(resource) ?? resource, place, limit))}`,
+    }));
+    const request: CrmRequest = {
+      ...{ operation: 'changes', effect: 'read' },
+      ...toComposite(dataPath, parts),
+      // So that one that takes too long is asked for again in smaller pages, and not as it is.
+      records: limit,
+      frameDepth,
+      takeRows: () => {
+        this.#records = [];
+        this.#characters = 0;
+        return (row) => this.#take(row);
+      },
+      unwrap: (answer) => {
+        if (answer.body !== undefined)
+          for (const part of readComposite(answer, parts.length, request)) requireSuccess(part, request);
+        return answer;
+      },
+    };
+    return request;
+  }
+
+  #take(row: CrmRow): boolean {
+    const { type } = (row['attributes'] ?? {}) as { type?: unknown };
+    const resource = [...this.#places.keys()].find(({ crmObject }) => crmObject === type);
+    if (resource === undefined) throw unusable({ effect: 'read' });
+    const record = this.#readRow(resource, row);
+    this.#characters += Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    if (this.#records.length > 0 && this.#characters > mostCharacters) return false;
+    this.#records.push(record);
+    return true;
+  }
+
+  page(answer: CrmAnswer, request: CrmRequest, limit: number, sentAt: number): ChangedPage {
+    // Where not all rows were taken, what follows them is not known.
+    if (answer.body === undefined) return { records: this.#records, complete: new Set(), sentAt };
+    const parts = readComposite(answer, this.#places.size, request);
+    const complete = [...this.#places.keys()].filter((_, index) => isWhole(parts[index]?.body, limit));
+    return { records: this.#records, complete: new Set(complete), sentAt };
+  }
+}
+
+function isWhole(body: unknown, limit: number): boolean {
+  const { records, done } = (body ?? {}) as { records?: unknown; done?: unknown };
+  if (!Array.isArray(records)) throw unusable({ effect: 'read' });
+  return done !== false && records.length < limit;
+}
+
+function toChange(resource: Resource, row: CrmRow, read: (row: CrmRow) => FieldValues): ChangedRecord {
+  const stamp = readTimestamp(row['SystemModstamp']);
+  if (stamp === undefined) throw unusable({ effect: 'read' });
+  const key = readKey(resource, row);
+  return {
+    resource,
+    nativeId: nativeIdOf(row['Id'], { effect: 'read' }),
+    stamp,
+    isDeleted: row['IsDeleted'] === true,
+    externalId: isUuid(key) ? key.toLowerCase() : undefined,
+    values: read(row),
+  };
+}

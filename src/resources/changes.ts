@@ -1,0 +1,42 @@
+import type { Call } from '../base/call.ts';
+import type { FieldValues } from './records.ts';
+import type { Resource } from './resource.ts';
+
+/** The port through which changes of records are read, whoever made them. */
+export interface ChangeSource {
+  /**
+   * One call for what has changed in all these resources; of each in the order of stamp and native id, behind its place.
+   * Ends early where it would hold too much at once. Throws `Problem` with a code of the CRM.
+   */
+  readChanges(places: ReadonlyMap<Resource, ChangePlace>, call: Call): Promise<ChangedPage>;
+  /** Use of the CRM's daily quota of calls; undefined before it told. */
+  readonly usage: { used: number; limit: number } | undefined;
+}
+
+/** A place among the changes of a resource: before all with this stamp, or, with an id, right behind that record. */
+export interface ChangePlace {
+  /** RFC 3339; whole seconds count. */
+  stamp: string;
+  nativeId?: string;
+}
+
+export interface ChangedPage {
+  /** Of each resource in its order. */
+  records: ChangedRecord[];
+  /** Resources of which nothing is left behind these records. */
+  complete: ReadonlySet<Resource>;
+  /** When the call was sent, by the CRM's clock, in milliseconds since 1970: up to a second early, never late. */
+  sentAt: number;
+}
+
+/** A record as it is now. Several changes in a row show as the last one. */
+export interface ChangedRecord {
+  resource: Resource;
+  nativeId: string;
+  /** When it last changed, deletion included; RFC 3339, whole seconds. A long transaction becomes visible later. */
+  stamp: string;
+  isDeleted: boolean;
+  /** Undefined where it has none, or no UUID: the API does not know the record. */
+  externalId: string | undefined;
+  values: FieldValues;
+}

@@ -1,0 +1,45 @@
+import { CacheUnavailable } from './cache/shared-cache.ts';
+import { type Changes, createChanges } from './changes/changes.ts';
+import type { Crm } from './crm/crm.ts';
+import type { MemberCache } from './member-cache/member-cache.ts';
+import type { Log } from './observability/log.ts';
+import type { Metrics } from './observability/metrics.ts';
+import { member } from './resources/members.ts';
+import { booking, quote } from './resources/quotes-and-bookings.ts';
+import type { Settings } from './settings/table.ts';
+import type { Database } from './store/database.ts';
+
+/** What the composition root has by then. */
+interface Parts {
+  settings: Settings;
+  log: Log;
+  metrics: Metrics;
+  opened: AsyncDisposableStack;
+  database: Database;
+  crm: Crm;
+  members: MemberCache;
+}
+
+/** Starts the reader of changes in the CRM; null where it is off. */
+export async function watchChanges(parts: Parts): Promise<Changes | null> {
+  const { settings, opened, crm, members } = parts;
+  const { pollSeconds, minimumSeconds } = settings.changes;
+  if (pollSeconds === 0) return null;
+  const changes = createChanges({
+    ...parts,
+    source: crm.changes,
+    // The order in which events of one moment are told: what others refer to comes first.
+    resources: [member, quote, booking],
+    pollSeconds,
+    minimumSeconds,
+    memberChanged: (externalId) =>
+      members.drop(externalId, Date.now()).catch((error: unknown) => {
+        // What is cached ends by itself, within minutes.
+        if (!(error instanceof CacheUnavailable)) throw error;
+      }),
+  });
+  crm.onWrite(changes.nudge);
+  opened.defer(() => changes.stop());
+  await changes.start();
+  return changes;
+}
