@@ -248,7 +248,7 @@ function* inPieces(records: readonly ChangedRecord[]): Generator<ChangedRecord[]
 }
 
 /** By which all waits grow: 1 up to half of the daily calls, 2 at three quarters, 10 at 95 of 100, at most 60. */
-export function stretchFor(usage: ChangeSource['usage']): number {
+function stretchFor(usage: ChangeSource['usage']): number {
   if (usage === undefined || usage.limit <= 0) return 1;
   const left = Math.max(0, 1 - usage.used / usage.limit);
   return Math.min(60, Math.max(1, 0.5 / left));

@@ -17,7 +17,7 @@ describe('what the service answers fits its document', () => {
   const seen = new Set<string>();
 
   before(async () => {
-    gateway = await startGateway();
+    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
   });
   after(async () => {
     await gateway.stop();
@@ -202,6 +202,7 @@ describe('what the service answers fits its document', () => {
       const again = await send(path, { as: null, headers: { accept, 'if-none-match': etag } });
       assert.equal(again.status, 304);
     }
+    await send('/v1/events?type=quote.created&type=quote.updated');
     await send('/v1/problems/not_found', { as: null });
     await send('/v1/problems/not_found', { as: null, headers: { accept: 'text/html' } });
     await send('/v1/problems/other', { as: null });
