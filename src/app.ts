@@ -115,24 +115,9 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
     const { crm, org } = await connectCrm(context, { secrets, cache, database });
-    const partners = await connectPartners({ ...context, secrets, database, crm });
-    const { connectors, reservations, diningPartner } = partners;
-    const members = createMembers(context, cache, org);
-    const handoffs = startHandoffs({ ...context, database, crm });
-    const changes = await watchChanges({ ...context, database, crm, members });
-    const webhooks = await openWebhooks(context, { secrets, database, members, changes });
     const found = { secrets, cache, database, consumers, audit, crm };
-    const consoleParts = openConsole({ ...context, cache, crm });
-    const parts = {
-      ...found,
-      connectors,
-      reservations,
-      members,
-      changes,
-      webhooks,
-      handoffs,
-      ...consoleParts,
-    };
+    const { diningPartner, ...features } = await startFeatures(context, found, org);
+    const parts = { ...found, ...features };
     const routes = buildRoutes(parts, settings);
     startJobs({ ...context, ...parts, routes });
     const server = buildServer(context, { database, cache, consumers, routes, tls });
@@ -159,6 +144,20 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
       clearTimeout(cut);
     },
   };
+}
+
+/** What works with the stores and the CRM once they are open. */
+async function startFeatures(
+  context: Context,
+  found: Pick<Parts, 'secrets' | 'cache' | 'database' | 'crm'>,
+  org: SimulatedOrg | undefined,
+) {
+  const partners = await connectPartners({ ...context, ...found });
+  const members = createMembers(context, found.cache, org);
+  const handoffs = startHandoffs({ ...context, ...found });
+  const changes = await watchChanges({ ...context, ...found, members });
+  const webhooks = await openWebhooks(context, { ...found, members, changes });
+  return { ...partners, members, handoffs, changes, webhooks, ...openConsole({ ...context, ...found }) };
 }
 
 async function lockOwnDataDir({ settings, opened }: Context): Promise<void> {

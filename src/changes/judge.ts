@@ -83,6 +83,6 @@ function compare(
 /** A change of the time of the last change alone is none. */
 function createContentHash({ fields }: Resource): Represent {
   const { updated_at: _time, ...content } = fields;
-  const represent = createRepresentation({ fields: content } as Resource);
+  const represent = createRepresentation({ fields: content });
   return (values: FieldValues) => hash('sha256', represent(values), 'base64url');
 }
