@@ -212,6 +212,36 @@ export interface CreatedConsumer {
   apiSecret: string;
 }
 
+/** Something that happened to a resource. */
+export interface Event {
+  /** The same wherever the event is seen: whoever has seen it leaves a repeat out. */
+  id: string;
+  /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`. Others may be added; treat an unknown one as such. */
+  type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | (string & {});
+  /** When it happened; for records of the CRM a whole second. It gives no order: the feed does. */
+  occurred_at: string;
+  /** What it happened to. */
+  resource: {
+    /** Type of the resource. */
+    type: string;
+    /** Its id. */
+    id: string;
+  };
+  /** The resource as it was then, as GET shows it; only its `id` once it is deleted. */
+  data: JsonObject;
+  /** True where the data is left out, for being too long or erased: read the resource. */
+  data_omitted?: boolean | undefined;
+}
+
+/** A page of events. The last one has a `next_cursor`, too. */
+export interface EventPage {
+  data: Event[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
 /** A place where the request is at fault, named by one of `pointer`, `parameter` and `header`. */
 export interface Fault {
   /** Place in the body: a JSON Pointer as URI fragment (RFC 6901). */
@@ -429,7 +459,7 @@ export interface Problem {
   /** What is wrong this time. */
   detail: string;
   /** The stable name of the problem, for programs. Others may be added; treat an unknown one by its status. */
-  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'invalid_credentials' | 'permission_denied' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
+  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'cursor_expired' | 'invalid_credentials' | 'permission_denied' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
   /** Id of the request, as it stands in the log. */
   request_id: string;
   /** Where the request is at fault. */
@@ -679,6 +709,20 @@ export interface GetTableAvailabilityQuery {
   start_at: string;
   /** How many guests. */
   party_size: number;
+}
+
+/** Read the feed of events: what can be asked for. */
+export interface ListEventsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** Only events of this type; may be repeated. */
+  type?: ('quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled')[] | undefined;
+  /** Only events of the resource with this id. */
+  resource_id?: string | undefined;
+  /** Only events with this `occurred_at` or a later one. */
+  since?: string | undefined;
 }
 
 /** List consumers: what can be asked for. */
