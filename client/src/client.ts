@@ -1,12 +1,9 @@
 import type {
   Delivery,
   GatewayEvent,
-  HandoffAcceptance,
   ListDeliveriesQuery,
   ListEventsQuery,
-  ListHandoffsQuery,
   NewWebhookEndpoint,
-  StoredHandoff,
   WebhookEndpoint,
 } from './contract.ts';
 import { type List, listOf } from './list.ts';
@@ -18,14 +15,17 @@ import {
   type WriteOptions,
 } from './transport.ts';
 import type {
+  AcceptedHandoff,
   Booking,
   BookingChange,
   Consumer,
   GetTableAvailabilityQuery,
   Handoff,
+  HandoffAcceptance,
   HandoffConfirmation,
   Health,
   ListBookingsQuery,
+  ListHandoffsQuery,
   ListMembersQuery,
   ListQuotesQuery,
   ListReservationsQuery,
@@ -106,12 +106,12 @@ export class HandoffClient {
 
   /** Hand-offs that were answered before the CRM had them. */
   readonly handoffs = {
-    retrieve: (externalId: string, options?: ReadOptions): Promise<StoredHandoff> =>
+    retrieve: (externalId: string, options?: ReadOptions): Promise<AcceptedHandoff> =>
       this.#get(`/v1/handoffs/${part(externalId)}`, options),
-    list: (query?: ListHandoffsQuery, options?: ReadOptions): List<StoredHandoff> =>
+    list: (query?: ListHandoffsQuery, options?: ReadOptions): List<AcceptedHandoff> =>
       this.#list('/v1/handoffs', query, options),
     /** Tries one that failed again. */
-    retry: (externalId: string, options?: WriteOptions): Promise<StoredHandoff> =>
+    retry: (externalId: string, options?: WriteOptions): Promise<HandoffAcceptance> =>
       this.#write('POST', `/v1/handoffs/${part(externalId)}/retry`, undefined, options),
     cancel: (externalId: string, options?: WriteOptions): Promise<void> =>
       this.#write('DELETE', `/v1/handoffs/${part(externalId)}`, undefined, options),

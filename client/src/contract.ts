@@ -1,26 +1,5 @@
 import type { JsonObject } from './json.ts';
-import type { Booking, Member, Quote, Reservation } from './types.ts';
-
-/** A hand-off that was answered before the CRM had it. */
-export interface StoredHandoff {
-  external_id: string;
-  type: 'quote' | 'booking';
-  status: 'accepted' | 'created' | 'failed' | 'cancelled' | (string & {});
-  /** The CRM's identifier; null until the record exists. */
-  id: string | null;
-  /** Why it failed: a problem document. */
-  problem: JsonObject | null;
-  attempts: number;
-  accepted_at: string;
-  completed_at: string | null;
-}
-
-/** The answer to a hand-off that is stored, and delivered later. */
-export interface HandoffAcceptance {
-  type: 'quote' | 'booking';
-  status: 'accepted';
-  external_id: string;
-}
+import type { AcceptedHandoff, Booking, Member, Quote, Reservation } from './types.ts';
 
 interface EventOf<Type extends string, ResourceType extends string, Data> {
   id: string;
@@ -42,7 +21,7 @@ export type GatewayEvent =
   | EventOf<'quote.deleted', 'quote', { id: string }>
   | EventOf<'booking.deleted', 'booking', { id: string }>
   | EventOf<'member.deleted', 'member', { id: string }>
-  | EventOf<'handoff.created' | 'handoff.failed', 'handoff', Omit<StoredHandoff, 'id'>>
+  | EventOf<'handoff.created' | 'handoff.failed', 'handoff', Omit<AcceptedHandoff, 'id'>>
   | EventOf<
       `reservation.${'confirmed' | 'cancelled' | 'failed' | 'needs_attention'}`,
       'reservation',
@@ -79,14 +58,6 @@ export interface Delivery {
   status: 'pending' | 'delivered' | 'failed' | (string & {});
   attempts: { at: string; status: number | null; duration_ms: number; error: string | null }[];
   next_attempt_at: string | null;
-}
-
-export interface ListHandoffsQuery {
-  limit?: number | undefined;
-  cursor?: string | undefined;
-  status?: StoredHandoff['status'] | undefined;
-  type?: 'quote' | 'booking' | undefined;
-  trip_id?: string | undefined;
 }
 
 export interface ListEventsQuery {

@@ -5,15 +5,18 @@ export type { List, Page } from './list.ts';
 export { HandoffConnectionError, HandoffProblem } from './problem.ts';
 export type { ClientOptions, ReadOptions, WriteOptions } from './transport.ts';
 export type {
+  AcceptedHandoff,
   Booking,
   BookingChange,
   Consumer,
   Fault,
   GetTableAvailabilityQuery,
   Handoff,
+  HandoffAcceptance,
   HandoffConfirmation,
   Health,
   ListBookingsQuery,
+  ListHandoffsQuery,
   ListMembersQuery,
   ListQuotesQuery,
   ListReservationsQuery,

@@ -176,6 +176,31 @@ describe('the client, against the service', () => {
     assert.equal((await client.reservations.retrieve(id)).status, 'cancelled');
   });
 
+  test('hands off for later, and follows what became of it', async () => {
+    const held = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'down' } });
+    const { external_id, status } = await client.handOff(offer({}), { respondAsync: true });
+    assert.equal(status, 'accepted');
+    const { data } = await client.handoffs.list({ status: 'accepted' }).page();
+    assert.deepEqual(
+      data.map((handoff) => handoff.external_id),
+      [external_id],
+    );
+    // In the moment of a try it can't be cancelled.
+    while ((await client.handoffs.retrieve(external_id)).status !== 'cancelled') {
+      await client.handoffs
+        .cancel(external_id)
+        .catch((error: HandoffProblem) => assert.equal(error.code, 'conflict'));
+    }
+    await assert.rejects(client.handoffs.retry(external_id), { code: 'conflict' });
+    await held.remove();
+    const direct = await client.handOff(offer({}), { respondAsync: true, waitSeconds: 20 });
+    assert.equal(direct.status, 'created');
+  });
+
+  test('knows the consumer that it is', async () => {
+    assert.equal((await client.consumer.retrieve()).id, gateway.console.id);
+  });
+
   test('tells of health, with or without the CRM', async () => {
     assert.equal((await client.health()).status, 'ok');
   });

@@ -115,8 +115,7 @@ test('the unit for systemd has no fault', async (context) => {
 
 /** What the Dockerfile copies, and the packages that `npm ci --omit=dev --omit=optional` leaves. */
 function copyProduction(app: string): void {
-  for (const name of ['package.json', 'src'])
-    cpSync(join(root, name), join(app, name), { recursive: true });
+  for (const name of ['package.json', 'src']) cpSync(join(root, name), join(app, name), { recursive: true });
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> };
   const kept = Object.entries(packages).filter(
     ([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional,
