@@ -82,7 +82,8 @@ function Shell({ signedIn, facts, refreshFacts, signOut }: ShellProps): VNode {
   );
   const allowed = pages.filter(({ isAllowed }) => isAllowed(session));
   const [name, ...rest] = useRoute();
-  const page = allowed.find(({ path }) => path === name) ?? allowed[0];
+  // What waits is rarely what somebody comes for.
+  const page = allowed.find(({ path }) => path === name) ?? allowed.find(({ path }) => path !== 'waiting');
   useTitle(page?.title);
   return html`<${SessionContext.Provider} value=${session}>
     <a class="skip" href="#main" onClick=${focusMain}>Skip to the page</a>

@@ -33,18 +33,50 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
     ${title}
     ${
       confirmation
-        ? html`<${Confirmed} pick=${pick} confirmation=${confirmation} />`
+        ? html`<${Confirmed} pick=${pick} confirmation=${confirmation} picks=${picks} />`
         : html`<p>Handing off as ${type}…</p>`
     }
   </div>`;
 }
 
-function Confirmed({ pick, confirmation }: { pick: Pick; confirmation: Confirmation }): VNode {
+function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
   const { status, external_id: externalId, id } = confirmation;
+  useFate(pick, confirmation, picks);
   const word = pick.type === 'quote' ? 'Quote' : 'Booking';
-  return html`<p><strong>${word} ${status}</strong> <${RecordLink} type=${pick.type} id=${id} externalId=${externalId} /></p>
+  return html`<p>
+      <strong>${word} ${status}</strong> ${status === 'accepted' && 'and waiting for the CRM. '}
+      ${
+        status === 'accepted'
+          ? html`<a href="#/waiting">See what waits</a>`
+          : status === 'created' &&
+            html`<${RecordLink} type=${pick.type} id=${id} externalId=${externalId} />`
+      }
+    </p>
     <p class="hint">External ID <code>${externalId}</code></p>`;
 }
+
+interface ConfirmedProps {
+  pick: Pick;
+  confirmation: Confirmation;
+  picks: Picks;
+}
+
+/** Follows a hand-off that was accepted until it is created, or will never be. */
+function useFate(pick: Pick, { status, external_id: id }: Confirmation, picks: Picks): void {
+  const { send, can } = useSession();
+  useEffect(() => {
+    if (status !== 'accepted' || !can(`${pick.type}s`, 'read')) return undefined;
+    const timer = setInterval(async () => {
+      // Where that fails, the next try may not.
+      const answer = await send(`/v1/handoffs/${id}`).catch(() => undefined);
+      const fate = answer && (JSON.parse(answer.text) as Confirmation);
+      if (fate && fate.status !== 'accepted') picks.settle(pick, fate);
+    }, followMs);
+    return () => clearInterval(timer);
+  }, [status, id]);
+}
+
+const followMs = 2000;
 
 interface LinkProps {
   type: Pick['type'];

@@ -6,7 +6,7 @@ export type RecordType = 'quote' | 'booking';
 
 /** What the service answered. */
 export interface Confirmation {
-  status: 'created' | 'accepted' | 'failed';
+  status: 'created' | 'accepted' | 'failed' | 'cancelled';
   /** The CRM's id; null until the record exists. */
   id: string | null;
   external_id: string;

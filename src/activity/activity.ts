@@ -144,6 +144,7 @@ const kinds: [name: string, unit: string, value: (point: Point) => number | unde
   ['latency_p99', 'ms', (point) => quantile(point, 0.99)],
   ['crm_calls', 'calls', ({ crmCalls }) => crmCalls],
   ['crm_quota_used', 'calls', ({ quotaUsed, quotaLimit }) => (quotaLimit > 0 ? quotaUsed : undefined)],
+  ['handoffs_waiting', 'hand-offs', ({ waiting }) => waiting],
   ['crm_quota_limit', 'calls', ({ quotaLimit }) => (quotaLimit > 0 ? quotaLimit : undefined)],
 ];
 

@@ -10,6 +10,8 @@ export interface Point {
   crmCalls: number;
   quotaUsed: number;
   quotaLimit: number;
+  /** Hand-offs that were accepted and are not delivered yet. */
+  waiting: number;
 }
 
 export const nothing: Point = {
@@ -19,10 +21,11 @@ export const nothing: Point = {
   crmCalls: 0,
   quotaUsed: 0,
   quotaLimit: 0,
+  waiting: 0,
 };
 
 const counts = ['requests', 'errors', 'crmCalls'] as const;
-const levels = ['quotaUsed', 'quotaLimit'] as const;
+const levels = ['quotaUsed', 'quotaLimit', 'waiting'] as const;
 
 /** The metrics as they stand; the counts are those since the process began. */
 export async function readTotals(metrics: Metrics): Promise<Point> {
@@ -34,6 +37,7 @@ export async function readTotals(metrics: Metrics): Promise<Point> {
     crmCalls,
     quotaUsed: await valueOf(metrics.crmApiUsage),
     quotaLimit: await valueOf(metrics.crmApiLimit),
+    waiting: await valueOf(metrics.acceptedWaiting),
   };
 }
 

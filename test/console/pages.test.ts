@@ -12,7 +12,7 @@ describe('the console in a browser', {
   let gateway: TestGateway;
   let browser: TestBrowser;
   before(async () => {
-    gateway = await startGateway();
+    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept' });
     browser = await startBrowser(program as string);
   });
   after(async () => {
@@ -97,6 +97,24 @@ describe('the console in a browser', {
     assert.equal((await gateway.request(path, { method: 'DELETE', as: gateway.admin })).status, 204);
     await page.getByRole('button', { name: 'Refresh' }).click();
     await textOf(page.getByRole('alert'), /You were signed out/);
+    await close();
+  });
+
+  test('follows a hand-off that waits for the CRM until it is created', async () => {
+    const { page, close } = await browser.open(address());
+    await signIn(page, gateway.console);
+    const button = page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' });
+    await button.waitFor();
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    await button.click();
+    await textOf(page.getByRole('status'), /Quote accepted/);
+    await page.getByRole('status').getByRole('link').click();
+    await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor();
+    await page.getByRole('row').filter({ hasText: 'waiting' }).waitFor();
+    await gateway.org.disarm();
+    await page.getByRole('row').filter({ hasText: 'created' }).waitFor();
+    await goTo(page, 'Hand-off');
+    await textOf(page.getByRole('status'), /Quote created.*Open the quote in the CRM/s);
     await close();
   });
 
