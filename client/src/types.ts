@@ -50,6 +50,14 @@ export interface AuthenticationAttempt {
   timestamp: string;
   /** The X-Request-Id of the request. */
   request_id: string;
+  /** Address of the caller; null in a sum of many addresses, and in attempts that earlier versions recorded. */
+  address: string | null;
+  /** The User-Agent header, at most 255 characters; null where none was sent. */
+  user_agent: string | null;
+  /** The API key that was presented, of what is no API key the beginning; null where none was. */
+  api_key: string | null;
+  /** HTTP status of the answer; null in attempts that earlier versions recorded. */
+  status: number | null;
   /** How many attempts this stands for. More than 1 where an address failed more often than the limit: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
   count: number;
 }
@@ -148,6 +156,8 @@ export interface Consumer {
   rateLimitPerMinute: number | null;
   /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
   allowedAddresses: string[];
+  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
@@ -156,6 +166,8 @@ export interface Consumer {
     createdAt: string;
     /** From then on the pair is refused; null while it is active. */
     expiresAt: string | null;
+    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    lastUsedAt: string | null;
   })[];
 }
 
@@ -199,6 +211,8 @@ export interface CreatedConsumer {
   rateLimitPerMinute: number | null;
   /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
   allowedAddresses: string[];
+  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
@@ -207,6 +221,8 @@ export interface CreatedConsumer {
     createdAt: string;
     /** From then on the pair is refused; null while it is active. */
     expiresAt: string | null;
+    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    lastUsedAt: string | null;
   })[];
   /** The API secret. It is shown this one time and not stored. */
   apiSecret: string;
@@ -743,6 +759,10 @@ export interface ListAuthenticationAttemptsQuery {
   consumer_id?: string | undefined;
   /** How the attempt ended. */
   result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | undefined;
+  /** Address of the caller. It also finds the sums of what its network (of IPv6 the first 64 bits) sent beyond the limit. */
+  address?: string | undefined;
+  /** The API key that was presented. */
+  api_key?: string | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
 }

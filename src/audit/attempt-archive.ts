@@ -5,7 +5,7 @@ import type { AttemptTable, StoredAttempt } from './attempt-table.ts';
 import { AttemptTotals } from './attempt-totals.ts';
 
 const batchSize = 500;
-/** Batches that wait at most: 50,000 attempts, some 15 MB; the first and the last of them may be filled in part. */
+/** Batches that wait at most: 50,000 attempts, some 30 MB; the first and the last of them may be filled in part. */
 const maxBatches = 102;
 const flushIntervalMs = 1000;
 

@@ -13,18 +13,21 @@ export interface ListedAttempt extends StoredAttempt {
   count: number;
 }
 
-/** The sum of one writer for one address and minute; the attempt is the first of those counted. */
+/** The sum of one writer for one network and minute; the attempt is the first of those counted. */
 export interface StoredTotal extends StoredAttempt {
   /** The start of the minute, RFC 3339 UTC. */
   minute: string;
-  /** Null: of many addresses. */
-  address: string | null;
+  /** Null: of many networks. */
+  network: string | null;
   count: number;
 }
 
 export interface AttemptQuery {
   consumer_id?: string;
   result?: AttemptResult;
+  /** With the network that it is counted under, once it is over its limit. */
+  address?: { address: string; network: string };
+  api_key?: string;
   /** Milliseconds since 1970; earlier attempts are left out. */
   since?: number;
   /** Id of the last attempt of the page before. */
@@ -35,8 +38,9 @@ export interface AttemptQuery {
 /** Rows that one statement deletes. */
 const deletedAtOnce = 10_000;
 
-interface Row extends Omit<ListedAttempt, 'timestamp'> {
+interface Row extends Omit<ListedAttempt, 'timestamp' | 'address'> {
   attempted_at: Date;
+  client_address: string | null;
 }
 
 /** Attempts to authenticate. */
@@ -50,10 +54,12 @@ export class AttemptTable {
   /** Adds what is not there yet, so that a batch whose outcome is unknown can be sent again. */
   async add(attempts: readonly StoredAttempt[]): Promise<void> {
     await sql`
-      insert into authentication_attempts (id, attempted_at, consumer_id, endpoint, result, request_id)
-      select id, "timestamp", consumer_id, endpoint, result, request_id
+      insert into authentication_attempts
+        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status)
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status
       from json_to_recordset(${JSON.stringify(attempts)}::json) as attempt (
-        id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text)
+        id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
+        address text, user_agent text, api_key text, status smallint)
       on conflict do nothing`.execute(this.#database.sql);
   }
 
@@ -65,12 +71,14 @@ export class AttemptTable {
     // Counts only grow: one that comes late must not set back a greater one.
     await sql`
       insert into authentication_attempts as known
-        (id, attempted_at, consumer_id, endpoint, result, request_id, minute, address, counts)
-      select id, "timestamp", consumer_id, endpoint, result, request_id, minute, address,
-        jsonb_build_object(id, "count")
+        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status,
+          minute, address, counts)
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status,
+        minute, network, jsonb_build_object(id, "count")
       from json_to_recordset(${JSON.stringify(totals)}::json) as total (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
-        minute timestamptz, address text, "count" integer)
+        address text, user_agent text, api_key text, status smallint,
+        minute timestamptz, network text, "count" integer)
       on conflict (minute, result, coalesce(address, '')) where minute is not null do update
       set counts = known.counts || jsonb_build_object(excluded.id, greatest(
         (known.counts ->> excluded.id::text)::integer, (excluded.counts ->> excluded.id::text)::integer))`.execute(
@@ -79,20 +87,39 @@ export class AttemptTable {
   }
 
   /** Newest first. */
-  async list({ consumer_id, result, since, after, limit }: AttemptQuery): Promise<ListedAttempt[]> {
+  async list({
+    consumer_id,
+    result,
+    address,
+    api_key,
+    since,
+    after,
+    limit,
+  }: AttemptQuery): Promise<ListedAttempt[]> {
     const conditions = [
       ...(consumer_id === undefined ? [] : [sql`consumer_id = ${consumer_id}`]),
       ...(result === undefined ? [] : [sql`result = ${result}`]),
+      ...(api_key === undefined ? [] : [sql`api_key = ${api_key}`]),
+      ...(address === undefined
+        ? []
+        : [
+            sql`(client_address = ${address.address} or (minute is not null and address = ${address.network}))`,
+          ]),
       ...(since === undefined ? [] : [sql`id >= ${firstAttemptIdOf(since)}::uuid`]),
       ...(after === undefined ? [] : [sql`id < ${after}::uuid`]),
     ];
     const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
     const { rows } = await sql<Row>`
       select id, attempted_at, consumer_id, endpoint, result, request_id,
+        client_address, user_agent, api_key, status,
         coalesce((select sum(value::integer) from jsonb_each_text(counts)), 1)::integer as count
       from authentication_attempts ${where}
       order by id desc limit ${limit}`.execute(this.#database.sql);
-    return rows.map(({ attempted_at, ...row }) => ({ ...row, timestamp: attempted_at.toISOString() }));
+    return rows.map(({ attempted_at, client_address, ...row }) => ({
+      ...row,
+      timestamp: attempted_at.toISOString(),
+      address: client_address,
+    }));
   }
 
   /** Whether there are attempts of other consumers than these. */

@@ -1,21 +1,21 @@
 import type { Attempt } from './attempt.ts';
 import type { StoredAttempt, StoredTotal } from './attempt-table.ts';
 
-/** Sums that are held by address; beyond that, one sum for each minute and result counts all other addresses. Some 5 MB. */
-const maxByAddress = 10_000;
+/** Sums that are held by network; beyond that, one sum for each minute and result counts all others. Some 8 MB. */
+const maxByNetwork = 10_000;
 /** Sums that are held at all: they accumulate only while the database is unavailable. */
 const maxTotals = 11_000;
 
 interface Total {
   first: StoredAttempt;
   minute: string;
-  address: string | null;
+  network: string | null;
   count: number;
   /** Of `count`, what the database has. */
   stored: number;
 }
 
-/** Adds up attempts by address, minute and result, in bounded memory however many addresses there are. */
+/** Adds up attempts by network, minute and result, in bounded memory however many addresses there are. */
 export class AttemptTotals {
   readonly #newId: (timestamp: string) => string;
   readonly #dropped: (attempts: number) => void;
@@ -37,12 +37,12 @@ export class AttemptTotals {
     return this.#totals.values().reduce((sum, { count, stored }) => sum + count - stored, 0);
   }
 
-  add(attempt: Attempt, address: string): void {
+  add(attempt: Attempt, network: string): void {
     const minute = minuteOf(attempt.timestamp);
     const found =
-      this.#totals.get(keyOf(minute, attempt, address)) ??
-      (this.#totals.size < maxByAddress
-        ? this.#begin(minute, attempt, address)
+      this.#totals.get(keyOf(minute, attempt, network)) ??
+      (this.#totals.size < maxByNetwork
+        ? this.#begin(minute, attempt, network)
         : (this.#totals.get(keyOf(minute, attempt, null)) ?? this.#begin(minute, attempt, null)));
     found.count += 1;
   }
@@ -54,25 +54,26 @@ export class AttemptTotals {
   unstored(): StoredTotal[] {
     const now = minuteOf(new Date().toISOString());
     const unstored: StoredTotal[] = [];
-    for (const [key, { first, minute, address, count, stored }] of this.#totals) {
-      if (count > stored) unstored.push({ ...first, minute, address, count });
+    for (const [key, { first, minute, network, count, stored }] of this.#totals) {
+      if (count > stored) unstored.push({ ...first, minute, network, count });
       else if (minute < now) this.#totals.delete(key);
     }
-    return unstored.sort((a, b) => (keyOf(a.minute, a, a.address) < keyOf(b.minute, b, b.address) ? -1 : 1));
+    return unstored.sort((a, b) => (keyOf(a.minute, a, a.network) < keyOf(b.minute, b, b.network) ? -1 : 1));
   }
 
   /** The database has these. */
   markStored(totals: readonly StoredTotal[]): void {
-    for (const { id, minute, result, address, count } of totals) {
-      const total = this.#totals.get(keyOf(minute, { result }, address));
+    for (const { id, minute, result, network, count } of totals) {
+      const total = this.#totals.get(keyOf(minute, { result }, network));
       if (total?.first.id === id) total.stored = count;
     }
   }
 
-  #begin(minute: string, attempt: Attempt, address: string | null): Total {
+  #begin(minute: string, attempt: Attempt, network: string | null): Total {
     const first = { id: this.#newId(attempt.timestamp), ...attempt };
-    const total = { first, minute, address, count: 0, stored: 0 };
-    this.#totals.set(keyOf(minute, attempt, address), total);
+    if (network === null) first.address = null;
+    const total = { first, minute, network, count: 0, stored: 0 };
+    this.#totals.set(keyOf(minute, attempt, network), total);
     if (this.#totals.size > maxTotals) this.#dropOldest();
     return total;
   }
@@ -90,7 +91,7 @@ function minuteOf(timestamp: string): string {
   return `${timestamp.slice(0, 'yyyy-mm-ddThh:mm'.length)}:00.000Z`;
 }
 
-/** No address is empty. */
-function keyOf(minute: string, { result }: Pick<Attempt, 'result'>, address: string | null): string {
-  return `${minute} ${result} ${address ?? ''}`;
+/** No network is empty. */
+function keyOf(minute: string, { result }: Pick<Attempt, 'result'>, network: string | null): string {
+  return `${minute} ${result} ${network ?? ''}`;
 }

@@ -16,7 +16,7 @@ export const attemptResults = [
 
 export type AttemptResult = (typeof attemptResults)[number];
 
-/** One attempt, accepted or not; never holds a key or a secret. */
+/** One attempt, accepted or not; never holds a secret. */
 export interface Attempt {
   /** Null only when the key is unknown. */
   consumer_id: string | null;
@@ -26,6 +26,14 @@ export interface Attempt {
   /** RFC 3339 UTC with milliseconds. */
   timestamp: string;
   request_id: string;
+  /** The caller's; null in a sum of many addresses, and in attempts that earlier versions recorded. */
+  address: string | null;
+  /** At most 255 characters; null where none was sent. */
+  user_agent: string | null;
+  /** The public half of what was presented; null where none was. */
+  api_key: string | null;
+  /** HTTP status of the answer; null in attempts that earlier versions recorded. */
+  status: number | null;
   /**
    * The caller's address, of IPv6 the first 64 bits, where it has failed more often than it may: such attempts are
    * stored as sums.

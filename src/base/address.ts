@@ -1,4 +1,18 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
+
+const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/**
+ * An address in the one form in which it is stored and compared: IPv4 mapped to IPv6 is IPv4, and IPv6 is as short as RFC
+ * 5952 has it. Text that is no address, as a trusted proxy may send it, stays text of up to 64 characters.
+ */
+export function normaliseAddress(text: string): string {
+  if (!text.includes(':')) return text.slice(0, 64);
+  const mapped = mappedIpv4.exec(text)?.[1];
+  if (mapped !== undefined) return mapped;
+  const address = withoutZone(text);
+  return isIP(address) === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : text.slice(0, 64);
+}
 
 /** Whether the text is an IPv4 or IPv6 address, or a block of them as CIDR writes it. */
 export function isAddressOrBlock(text: string): boolean {

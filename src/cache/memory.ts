@@ -5,6 +5,8 @@ import type { SharedCache } from './shared-cache.ts';
 
 /** Values kept at most; beyond that the oldest go first. A cache may forget, a process must not grow for ever. */
 const maxEntries = 20_000;
+/** Counters in a series. */
+const maxSeries = 100;
 
 interface Entry {
   value: string;
@@ -77,12 +79,20 @@ class MemoryCache implements SharedCache {
     return this.#entries.delete(key);
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<number> {
-    const entry = this.#live(this.#entries, key);
-    const sum = Number(entry?.value ?? 0) + by;
-    if (entry === undefined) await this.set(key, String(sum), ttlMs);
-    else entry.value = String(sum);
-    return sum;
+  async addToSeries(
+    key: string,
+    additions: ReadonlyMap<number, number>,
+    { first, last }: { first: number; last: number },
+    ttlMs: number,
+  ): Promise<Map<number, number>> {
+    const stored = JSON.parse(this.#live(this.#entries, key)?.value ?? '[]') as [number, number][];
+    const series = new Map(stored);
+    for (const [number, by] of additions) series.set(number, (series.get(number) ?? 0) + by);
+    const kept = [...series].sort(([a], [b]) => a - b).slice(-maxSeries);
+    await this.set(key, JSON.stringify(kept), ttlMs);
+    return new Map(
+      Array.from({ length: last - first + 1 }, (_, i) => [first + i, series.get(first + i) ?? 0]),
+    );
   }
 
   async acquireLock(key: string, ttlMs: number): Promise<Lock | undefined> {

@@ -13,15 +13,25 @@ const fenceTtlMs = 24 * 3_600_000;
 
 const advice = 'name a single server, or an address that always leads to the current primary';
 
+/** Counters in a series. */
+const maxSeries = 100;
+
 const scripts = {
   setIfEqual: `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
     redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])
     return 1`,
   deleteIfEqual: `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`,
-  // The first addition sets the lifetime, and so does one that finds a counter without any.
-  increment: `local sum = redis.call('incrby', KEYS[1], ARGV[1])
-    if redis.call('pttl', KEYS[1]) < 0 then redis.call('pexpire', KEYS[1], ARGV[2]) end
-    return sum`,
+  addToSeries: `local first, last = tonumber(ARGV[1]), tonumber(ARGV[2])
+    for i = 4, #ARGV, 2 do redis.call('hincrby', KEYS[1], ARGV[i], ARGV[i + 1]) end
+    redis.call('pexpire', KEYS[1], ARGV[3])
+    if redis.call('hlen', KEYS[1]) > ${maxSeries} then
+      for _, number in ipairs(redis.call('hkeys', KEYS[1])) do
+        if tonumber(number) < last - ${maxSeries} then redis.call('hdel', KEYS[1], number) end
+      end
+    end
+    local counters = {}
+    for number = first, last do counters[#counters + 1] = redis.call('hget', KEYS[1], number) or 0 end
+    return counters`,
   acquireLock: `if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
     local fence = redis.call('incr', KEYS[2])
     redis.call('pexpire', KEYS[2], ARGV[3])
@@ -113,8 +123,15 @@ class RedisCache implements SharedCache {
     return (await this.#run((redis) => redis.eval(scripts.deleteIfEqual, 1, key, value))) === 1;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return Number(await this.#run((redis) => redis.eval(scripts.increment, 1, key, by, wholeMs(ttlMs))));
+  async addToSeries(
+    key: string,
+    additions: ReadonlyMap<number, number>,
+    { first, last }: { first: number; last: number },
+    ttlMs: number,
+  ): Promise<Map<number, number>> {
+    const args = [first, last, wholeMs(ttlMs), ...[...additions].flat()];
+    const counters = await this.#run((redis) => redis.eval(scripts.addToSeries, 1, key, ...args));
+    return new Map((counters as unknown[]).map((count, i) => [first + i, Number(count)]));
   }
 
   async acquireLock(key: string, ttlMs: number): Promise<Lock | undefined> {

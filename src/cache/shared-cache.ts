@@ -19,8 +19,16 @@ export interface SharedCache extends Locks {
   deleteMatching(beginning: string, end: string): Promise<number>;
   /** Deletes the key only while it still holds this value: a newer value stays. */
   deleteIfEqual(key: string, value: string): Promise<boolean>;
-  /** Adds to a counter that vanishes `ttlMs` after it was made; returns the sum. */
-  increment(key: string, by: number, ttlMs: number): Promise<number>;
+  /**
+   * Adds to a series of counters, each known by a whole number, and returns those of the range. The series vanishes
+   * `ttlMs` after its last addition. It holds some 100 counters: those with the least numbers may be forgotten.
+   */
+  addToSeries(
+    key: string,
+    additions: ReadonlyMap<number, number>,
+    range: { first: number; last: number },
+    ttlMs: number,
+  ): Promise<Map<number, number>>;
   /** Sends to all subscribers on all replicas, this one included: once each, and not to those without a connection. */
   publish(channel: string, message: string): Promise<void>;
   /** Returns a function that ends it. `onReconnect` is called when announcements may have been missed. */

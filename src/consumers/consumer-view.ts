@@ -24,14 +24,21 @@ export interface ConsumerView {
   /** Null: the limit of the settings. */
   rateLimitPerMinute: number | null;
   allowedAddresses: string[];
+  /** To the minute; null: never. */
+  lastUsedAt: string | null;
   /** Without pairs that expired more than 30 days ago. */
   credentials: (Pick<StoredCredential, 'apiKey' | 'createdAt' | 'expiresAt'> & {
     state: (typeof credentialStates)[number];
+    lastUsedAt: string | null;
   })[];
 }
 
-/** The consumer as it is at that moment, milliseconds since 1970. */
-export function viewOfConsumer(consumer: Consumer, now: number): ConsumerView {
+/** The consumer as it is at that moment, milliseconds since 1970; `uses`: by key and by consumer, when they were used last. */
+export function viewOfConsumer(
+  consumer: Consumer,
+  now: number,
+  uses: ReadonlyMap<string, string> = new Map(),
+): ConsumerView {
   const credentials = consumer.credentials
     .filter((pair) => isStillListed(pair, now))
     .map((pair) => ({
@@ -39,6 +46,7 @@ export function viewOfConsumer(consumer: Consumer, now: number): ConsumerView {
       state: isExpired(pair, now) ? ('expired' as const) : pair.state,
       createdAt: pair.createdAt,
       expiresAt: pair.expiresAt,
+      lastUsedAt: uses.get(pair.apiKey) ?? null,
     }));
   const active = credentials.find(({ state }) => state === 'active');
   const { id, name, createdAt, updatedAt, rotatedAt, certificateFingerprints } = consumer;
@@ -55,12 +63,16 @@ export function viewOfConsumer(consumer: Consumer, now: number): ConsumerView {
     rotatedAt,
     expiresAt: active?.expiresAt ?? null,
     certificateFingerprints,
-    enabled: consumer.enabled ?? true,
-    validUntil: consumer.validUntil ?? null,
-    rateLimitPerMinute: consumer.rateLimitPerMinute ?? null,
-    allowedAddresses: consumer.allowedAddresses ?? [],
+    ...limitsOf(consumer),
+    lastUsedAt: uses.get(id) ?? null,
     credentials,
   };
+}
+
+/** What is not set shows as its default. */
+function limitsOf(consumer: Consumer) {
+  const { enabled = true, validUntil = null, rateLimitPerMinute = null, allowedAddresses = [] } = consumer;
+  return { enabled, validUntil, rateLimitPerMinute, allowedAddresses };
 }
 
 /** Whether the pair is valid, or has expired lately enough to be shown. */

@@ -23,14 +23,15 @@ export interface RateLimit {
   /** Its name in the RateLimit headers. */
   name: string;
   perMinute: number;
-  take(key: string): RateLimitResult;
+  /** `own`: a limit for this key alone. */
+  take(key: string, own?: number | null): RateLimitResult;
   /** Whether the next one would be refused. */
   isReached(key: string): boolean;
 }
 
 export interface RateLimits {
-  /** By consumer id; undefined where it is off. */
-  requests: RateLimit | undefined;
+  /** By consumer id. Where it is off it holds for consumers with a limit of their own only. */
+  requests: RateLimit;
   /** By address; undefined where it is off. */
   failures: RateLimit | undefined;
   /** By address; undefined where it is off. */
@@ -42,22 +43,23 @@ export interface RateLimits {
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const { cache, metrics, clock = Date.now } = options;
   const counters: RateCounter[] = [];
-  const limit = (name: string, perMinute: number): RateLimit | undefined => {
-    if (perMinute === 0) return undefined;
-    const counter = new RateCounter({ name, limit: perMinute, cache, clock });
+  const limit = (name: string, perMinute: number): RateLimit => {
+    const counter = new RateCounter({ name, cache, clock });
     counters.push(counter);
     const refusals = metrics.rateLimitRefusals.labels({ limit: name });
     refusals.inc(0);
-    const take = (key: string) => {
-      const result = counter.take(key);
+    const take = (key: string, own?: number | null) => {
+      const result = counter.take(key, own ?? perMinute);
       if (!result.allowed) refusals.inc();
       return result;
     };
-    return { name, perMinute, take, isReached: (key) => counter.isReached(key) };
+    return { name, perMinute, take, isReached: (key) => counter.isReached(key, perMinute) };
   };
+  const unlessOff = (name: string, perMinute: number) =>
+    perMinute === 0 ? undefined : limit(name, perMinute);
   const requests = limit('requests', options.perMinute);
-  const failures = limit('failed-authentication', options.failedPerMinute);
-  const unauthenticated = limit('public', options.publicPerMinute);
+  const failures = unlessOff('failed-authentication', options.failedPerMinute);
+  const unauthenticated = unlessOff('public', options.publicPerMinute);
   const reconciling = setInterval(() => {
     // The cache itself reports in log and health that it is unavailable: counting goes on here.
     for (const counter of counters) counter.reconcile().catch(() => undefined);

@@ -106,6 +106,20 @@ describe('what a key may do, on two replicas', () => {
     await becomes(shop, 200);
   });
 
+  test('limits a consumer as its own limit says, in place of that of the settings', async () => {
+    const shop = await create({ rateLimitPerMinute: 2 });
+    const ask = () => here.request('/v1/quotes?limit=1', { as: shop });
+    assert.equal((await ask()).headers.get('ratelimit-policy'), '"requests";q=2;w=60');
+    assert.equal((await ask()).status, 200);
+    const refused = await ask();
+    assert.match(refused.headers.get('ratelimit') ?? '', /^"requests";r=0;t=\d+$/);
+    await assertProblem(refused, 429, 'rate_limited');
+    await change(shop, { rateLimitPerMinute: 4 });
+    assert.deepEqual([(await ask()).status, (await ask()).status, (await ask()).status], [200, 200, 429]);
+    await change(shop, { rateLimitPerMinute: null });
+    assert.equal((await ask()).headers.get('ratelimit-policy'), '"requests";q=6000;w=60');
+  });
+
   test('lets a consumer call from allowed addresses only, whatever their form', async () => {
     const shop = await create({ allowedAddresses: ['192.0.2.16/28', '198.51.100.7', '2001:db8:1::/48'] });
     const allowed = [
@@ -136,7 +150,9 @@ describe('what a key may do, on two replicas', () => {
   });
 
   test('shows a consumer its own record, whatever its permissions', async () => {
-    const { apiSecret, ...made } = await create();
+    const { apiSecret, ...made } = await create({
+      permissions: [{ resource: 'webhooks', actions: ['read'] }],
+    });
     const response = await here.request('/v1/consumer', { as: { ...made, apiSecret } });
     assert.equal(response.status, 200);
     assert.deepEqual(await response.json(), made);

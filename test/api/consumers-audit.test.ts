@@ -13,6 +13,10 @@ interface Entry {
   result: string;
   timestamp: string;
   request_id: string;
+  address: string | null;
+  user_agent: string | null;
+  api_key: string | null;
+  status: number | null;
   count: number;
 }
 
@@ -57,9 +61,15 @@ describe('GET /v1/admin/auth-attempts', () => {
     ];
     for (const [result, as, target, consumerId, endpoint] of cases) {
       const id = `audit-${result}`;
-      await gateway.request(target, { as, headers: { 'x-request-id': id } });
+      const headers = { 'x-request-id': id, 'user-agent': 'shop/1.0 '.repeat(30) };
+      const { status } = await gateway.request(target, { as, headers });
       const { timestamp, ...entry } = await entryOf(id);
-      assert.deepEqual(entry, { consumer_id: consumerId, endpoint, result, request_id: id, count: 1 });
+      assert.deepEqual(entry, {
+        ...{ consumer_id: consumerId, endpoint, result, request_id: id, count: 1, status },
+        address: '127.0.0.1',
+        user_agent: headers['user-agent'].slice(0, 255),
+        api_key: as === null ? null : as.apiKey,
+      });
       assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       assert.equal(
         (await page(`result=${result}&limit=200`)).data.every((each) => each.result === result),
@@ -71,6 +81,54 @@ describe('GET /v1/admin/auth-attempts', () => {
       ofShop.map(({ request_id }) => request_id),
       ['audit-wrong_secret'],
     );
+  });
+
+  test('finds attempts by address and by key, and keeps no secret that stands in the wrong header', async () => {
+    const swapped = { apiKey: shop.apiSecret, apiSecret: shop.apiKey };
+    await gateway.request('/v1/quotes', { as: swapped, headers: { 'x-request-id': 'swapped' } });
+    const { api_key } = await entryOf('swapped');
+    assert.equal(api_key, `${shop.apiSecret.slice(0, 8)}…`);
+    const ofKey = (await page(`api_key=${shop.apiKey}`)).data;
+    assert.ok(ofKey.length > 0 && ofKey.every((entry) => entry.api_key === shop.apiKey));
+    for (const address of ['127.0.0.1', '::ffff:127.0.0.1']) {
+      assert.ok((await page(`address=${address}&limit=1`)).data.length === 1);
+    }
+    assert.deepEqual((await page('address=192.0.2.77')).data, []);
+    assert.doesNotMatch(JSON.stringify(gateway.logLines), new RegExp(shop.apiSecret));
+  });
+
+  test('tells when each key was used last, on consumers and credentials, on every replica', async () => {
+    const show = async (): Promise<{
+      lastUsedAt: string | null;
+      credentials: { lastUsedAt: string | null }[];
+    }> =>
+      (await (
+        await gateway.request(`/v1/admin/consumers/${other.id}`, { as: gateway.admin })
+      ).json()) as never;
+    const other = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    const untilUsed = async () => {
+      while ((await show()).lastUsedAt === null) await sleep(10);
+      return show();
+    };
+    await gateway.request('/v1/quotes', { as: { ...other, apiSecret: 'wrong' } });
+    const began = `${new Date().toISOString().slice(0, 16)}:00.000Z`;
+    await gateway.request('/v1/quotes?limit=1', { as: other });
+    const { lastUsedAt, credentials } = await untilUsed();
+    assert.ok(lastUsedAt !== null && lastUsedAt >= began && lastUsedAt.endsWith(':00.000Z'));
+    assert.equal(credentials[0]?.lastUsedAt, lastUsedAt);
+    await gateway.request(`/v1/admin/consumers/${other.id}/rotate`, { as: gateway.admin, method: 'POST' });
+    const rotated = await show();
+    assert.deepEqual(
+      [rotated.lastUsedAt, ...rotated.credentials.map((pair) => pair.lastUsedAt)],
+      [lastUsedAt, null, lastUsedAt],
+    );
+    const listed = await (
+      await gateway.request('/v1/admin/consumers?limit=200', { as: gateway.admin })
+    ).json();
+    const found = (listed as { data: { id: string; lastUsedAt: string }[] }).data.find(
+      ({ id }) => id === other.id,
+    );
+    assert.equal(found?.lastUsedAt, lastUsedAt);
   });
 
   test('pages from newest to oldest and misses and repeats none while others are recorded', async () => {
@@ -104,6 +162,7 @@ describe('GET /v1/admin/auth-attempts', () => {
     await assertProblem(await get('result=fine'), 400, 'invalid_request', 'result');
     await assertProblem(await get('since=yesterday'), 400, 'invalid_request', 'since');
     await assertProblem(await get('since=2026-12-31T23:59:60Z'), 400, 'invalid_request', 'since');
+    await assertProblem(await get('address=host'), 400, 'invalid_request', 'address');
     await assertProblem(await get('limit=201'), 400, 'invalid_request', 'limit');
     await assertProblem(await get('until=2026'), 400, 'invalid_request', 'until');
     assert.deepEqual((await page('since=9999-12-31T23:59:59Z')).data, []);

@@ -31,6 +31,7 @@ const members = [
   'validUntil',
   'rateLimitPerMinute',
   'allowedAddresses',
+  'lastUsedAt',
   'credentials',
 ];
 
@@ -68,7 +69,10 @@ describe('/v1/admin/consumers', () => {
     assert.equal(used.status, 200);
     const shown = await send('GET', `${path}/${created.id}`);
     assert.equal(shown.headers.get('cache-control'), 'no-store');
-    assert.deepEqual(await shown.json(), created);
+    const { lastUsedAt, ...rest } = (await shown.json()) as { lastUsedAt: string; credentials: object[] };
+    assert.match(lastUsedAt, /:00\.000Z$/);
+    const credentials = created.credentials.map((pair) => ({ ...pair, lastUsedAt }));
+    assert.deepEqual({ ...rest, lastUsedAt }, { ...created, lastUsedAt, credentials });
   });
 
   test('changes the name, the permissions and the certificates, each as a whole', async () => {

@@ -18,6 +18,13 @@ export async function startMadeUpServer(...routes: Route[]): Promise<MadeUpServe
   return startMadeUpServerWith({ routes });
 }
 
+const noLimit = {
+  name: 'requests',
+  perMinute: 0,
+  take: () => ({ allowed: true, remaining: 1, resetSeconds: 1 }),
+  isReached: () => false,
+};
+
 /** `options` replace those that it would have. */
 export async function startMadeUpServerWith(options: Partial<ServerOptions>): Promise<MadeUpServer> {
   const { log, lines } = recordLog();
@@ -26,7 +33,7 @@ export async function startMadeUpServerWith(options: Partial<ServerOptions>): Pr
     routes: [],
     authenticate: () => ({ result: 'missing', consumerId: null }),
     attempts: { record: () => {} },
-    limits: { requests: undefined, failures: undefined, unauthenticated: undefined },
+    limits: { requests: noLimit, failures: undefined, unauthenticated: undefined },
     ledger: { run: () => Promise.reject(new Error('made-up routes have no keys')) },
     log,
     metrics,

@@ -20,6 +20,10 @@ const attempt = (n: number, change: Partial<Attempt> = {}): Attempt => ({
   result: 'accepted',
   timestamp: new Date(Date.parse('2027-03-01T08:00:00.000Z') + n).toISOString(),
   request_id: `request-${n}`,
+  address: '192.0.2.1',
+  user_agent: 'test',
+  api_key: null,
+  status: 200,
   ...change,
 });
 
@@ -106,8 +110,8 @@ describe('the archive of attempts', () => {
     archive.record(attempt(152));
     await archive.stop();
     assert.deepEqual(
-      [...totals.values()].map(({ request_id, minute, result, address, count }) => [
-        ...[request_id, minute, result, address, count],
+      [...totals.values()].map(({ request_id, minute, result, network, count }) => [
+        ...[request_id, minute, result, network, count],
       ]),
       [
         ['request-0', '2027-03-01T08:00:00.000Z', 'unknown_key', '192.0.2.1', 150],
@@ -126,7 +130,7 @@ describe('the archive of attempts', () => {
     }
     await archive.stop();
     assert.equal(totals.size, 10_001);
-    const others = [...totals.values()].find(({ address }) => address === null);
+    const others = [...totals.values()].find(({ network }) => network === null);
     assert.equal(others?.count, 40_000);
     assert.equal(await dropped(), 0);
   });
@@ -174,13 +178,13 @@ describe('the table of attempts', { skip: !postgres && 'no PostgreSQL' }, () => 
     const totalOf = (n: number, count: number, change: Partial<StoredTotal> = {}): StoredTotal => ({
       ...attempt(n, { timestamp: timestamps[n - 1] ?? '', result: 'missing' }),
       id: ids[n - 1] ?? '',
-      ...{ minute, address: '192.0.2.1', count, ...change },
+      ...{ minute, network: '192.0.2.1', count, ...change },
     });
-    await table.addTotals([totalOf(1, 5), totalOf(2, 9, { address: null })]);
+    await table.addTotals([totalOf(1, 5), totalOf(2, 9, { network: null })]);
     await table.addTotals([totalOf(3, 7)]);
     await table.addTotals([totalOf(1, 6)]);
     await table.addTotals([totalOf(1, 5)]);
-    await table.addTotals([totalOf(4, 1, { address: null }), totalOf(3, 7)]);
+    await table.addTotals([totalOf(4, 1, { network: null }), totalOf(3, 7)]);
     const listed = await table.list({ limit: 10, since: Date.parse(minute) });
     assert.deepEqual(
       listed.map(({ request_id, timestamp, count }) => [request_id, timestamp, count]),

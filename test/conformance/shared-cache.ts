@@ -112,26 +112,46 @@ function values(underTest: () => CacheUnderTest): void {
 }
 
 function counters(underTest: () => CacheUnderTest): void {
-  it('adds up, also in parallel, and shows the sum as a value', async () => {
+  const range = { first: 7, last: 9 };
+
+  it('adds up each counter of a series, also in parallel, and returns those of the range', async () => {
     const { cache } = underTest();
     const key = newKey();
-    const sums = await Promise.all(Array.from({ length: 20 }, () => cache.increment(key, 2, 60_000)));
+    const additions = new Map([
+      [6, 1],
+      [8, 2],
+    ]);
+    const found = await Promise.all(
+      Array.from({ length: 20 }, () => cache.addToSeries(key, additions, range, 60_000)),
+    );
+    const sums = found.map((counters) => counters.get(8) ?? 0);
     assert.deepEqual(
       sums.toSorted((a, b) => a - b),
       Array.from({ length: 20 }, (_, index) => 2 * (index + 1)),
     );
-    assert.equal(await cache.increment(key, -15, 60_000), 25);
-    assert.equal(await cache.get(key), '25');
+    assert.deepEqual(
+      await cache.addToSeries(key, new Map(), { first: 6, last: 8 }, 60_000),
+      new Map([
+        [6, 20],
+        [7, 0],
+        [8, 40],
+      ]),
+    );
   });
 
-  it('counts the lifetime from the first addition', async () => {
+  it('forgets a series some time after the last addition, and the least of very many counters', async () => {
     const { cache, elapse } = underTest();
     const key = newKey();
-    await cache.increment(key, 1, 1000);
+    await cache.addToSeries(key, new Map([[7, 1]]), range, 1000);
     await elapse(200);
-    assert.equal(await cache.increment(key, 1, 60_000), 2);
-    await elapse(900);
-    assert.equal(await cache.increment(key, 1, 60_000), 1);
+    assert.equal((await cache.addToSeries(key, new Map([[7, 1]]), range, 1000)).get(7), 2);
+    await elapse(1100);
+    assert.equal((await cache.addToSeries(key, new Map([[7, 1]]), range, 60_000)).get(7), 1);
+    for (let n = 8; n < 400; n++)
+      await cache.addToSeries(key, new Map([[n, 1]]), { first: n, last: n }, 60_000);
+    const all = await cache.addToSeries(key, new Map(), { first: 7, last: 399 }, 60_000);
+    const kept = [...all.values()].filter((count) => count > 0).length;
+    assert.ok(kept >= 90 && kept <= 110, String(kept));
   });
 }
 

@@ -132,6 +132,10 @@ describe('authentication', () => {
       result: 'accepted',
       timestamp: '2026-01-01T00:00:00.000Z',
       request_id: 'r1',
+      address: '192.0.2.1',
+      user_agent: null,
+      api_key: shop.apiKey,
+      status: 200,
     });
     const { values } = await metrics.authenticationAttempts.get();
     assert.deepEqual(values, [{ labels: { result: 'accepted' }, value: 1 }]);

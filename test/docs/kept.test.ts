@@ -34,7 +34,7 @@ describe('the page on data protection names all that is kept', () => {
   test('every beginning of a key in Redis', () => {
     const sources = globSync('src/**/*.ts', { cwd: root }).map((path) => readPage(path));
     const keys = sources.flatMap((text) => [
-      ...text.matchAll(/\b(?:key|keyOf|#key|keyPrefix|increment|acquireLock)\b[^;`']{0,60}[`']([a-z_]+:)/g),
+      ...text.matchAll(/\b(?:key|keyOf|#key|keyPrefix|addToSeries|acquireLock)\b[^;`']{0,60}[`']([a-z_]+:)/g),
     ]);
     const beginnings = new Set(keys.map(([, beginning = '']) => beginning));
     assert.deepEqual(firstCells(page, /^### Redis$/m), [...beginnings].toSorted());

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Attempt } from '../../audit/attempt.ts';
+import { normaliseAddress } from '../../base/address.ts';
 import { formatTimestamp } from '../../base/clock.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Authenticate, Authentication, PresentedCredentials } from '../../consumers/authentication.ts';
@@ -24,7 +25,7 @@ declare module 'fastify' {
     isCounted: boolean;
     /** How authentication ended so far; recorded once, when the answer is out. */
     attempt:
-      | (Omit<Attempt, 'consumer_id' | 'endpoint' | 'request_id'> & { consumerId: string | null })
+      | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'overLimitFrom'> & { consumerId: string | null })
       | undefined;
   }
 }
@@ -52,23 +53,25 @@ export function authenticationSteps(
   const byBody = 'anyOf' in permission ? permission.byBody : undefined;
   const firstOf = wantedFirst(permission);
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
-    const { result, consumerId } = authentication;
-    const timestamp = formatTimestamp(Date.now());
-    request.attempt = { result, consumerId, timestamp, overLimitFrom: undefined };
+    const attempt = recordAttempt(request, authentication);
     if (authentication.result !== 'accepted') refuse(request, reply, limits);
     if (!certificates.admits(authentication.consumer, request.raw.socket)) {
-      request.attempt.result = 'certificate';
+      attempt.result = 'certificate';
       // A certificate belongs to its connection: to present another one, the client has to connect again.
       reply.header('connection', 'close');
       refuse(request, reply, limits);
     }
     request.consumer = authentication.consumer;
     if (!authentication.admitsFrom(request.ip)) {
-      request.attempt.result = 'address';
+      attempt.result = 'address';
       refuse(request, reply, limits, addressNotAllowed);
     }
     requireOneOf(request, firstOf);
-    if (byBody === undefined) countRequest(limits, authentication.consumerId, reply);
+    if (byBody === undefined) countConsumer(request, reply);
+  };
+  const countConsumer = (request: FastifyRequest, reply: FastifyReply) => {
+    const { id, rateLimitPerMinute } = request.consumer as Consumer;
+    countRequest(limits, id, reply, rateLimitPerMinute);
   };
   return {
     onRequest: (request, reply) => {
@@ -79,7 +82,7 @@ export function authenticationSteps(
     ...(byBody !== undefined && {
       preValidation: (request: FastifyRequest, reply: FastifyReply) => {
         requireOneOf(request, [byBody(request.body)]);
-        countRequest(limits, (request.consumer as Consumer).id, reply);
+        countConsumer(request, reply);
       },
     }),
   };
@@ -123,9 +126,19 @@ function count(
   throwLimited();
 }
 
-function recordAttempt(request: FastifyRequest, { result, consumerId }: Authentication): void {
+/** The address is read now: a connection that has ended has none. */
+function recordAttempt(request: FastifyRequest, { result, consumerId }: Authentication) {
   const timestamp = formatTimestamp(Date.now());
-  request.attempt = { result, consumerId, timestamp, overLimitFrom: undefined };
+  const address = normaliseAddress(request.ip);
+  const attempt: NonNullable<FastifyRequest['attempt']> = {
+    result,
+    consumerId,
+    timestamp,
+    address,
+    overLimitFrom: undefined,
+  };
+  request.attempt = attempt;
+  return attempt;
 }
 
 /** The credentials in the headers of a request. */

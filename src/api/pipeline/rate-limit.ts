@@ -1,17 +1,27 @@
 import { isIPv6 } from 'node:net';
 import type { FastifyReply } from 'fastify';
 import { Problem } from '../../base/problem.ts';
-import { type RateLimitResult, windowSeconds } from '../../rate-limits/rate-counter.ts';
+import type { RateLimitResult } from '../../rate-limits/rate-counter.ts';
 import type { RateLimit, RateLimits } from '../../rate-limits/rate-limits.ts';
+import { windowSeconds } from '../../rate-limits/sliding-count.ts';
 
 export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated'>;
 
-/** Counts a request of a consumer or of a signing sender, and sets the headers with what is left. Throws `rate_limited`. */
-export function countRequest({ requests }: Limits, caller: string, reply: FastifyReply): void {
-  if (requests === undefined) return;
-  const quota = requests.take(caller);
-  setHeaders(reply, requests, quota);
-  if (!quota.allowed) throw tooMany(`${requests.perMinute} requests have come with these credentials`, quota);
+/**
+ * Counts a request of a consumer or of a signing sender, and sets the headers with what is left. `own`: the caller's own
+ * limit a minute. Throws `rate_limited`.
+ */
+export function countRequest(
+  { requests }: Limits,
+  caller: string,
+  reply: FastifyReply,
+  own?: number | null,
+): void {
+  const perMinute = own ?? requests.perMinute;
+  if (perMinute === 0) return;
+  const quota = requests.take(caller, perMinute);
+  setHeaders(reply, { name: requests.name, perMinute }, quota);
+  if (!quota.allowed) throw tooMany(`${perMinute} requests have come with these credentials`, quota);
 }
 
 /**
@@ -53,7 +63,11 @@ export function isPublicLimitReached({ unauthenticated }: Limits, address: strin
 }
 
 /** RateLimit headers (draft-ietf-httpapi-ratelimit-headers-11): structured lists, whose names need no escaping here. */
-function setHeaders(reply: FastifyReply, { name, perMinute }: RateLimit, quota: RateLimitResult): void {
+function setHeaders(
+  reply: FastifyReply,
+  { name, perMinute }: Pick<RateLimit, 'name' | 'perMinute'>,
+  quota: RateLimitResult,
+): void {
   reply.header('ratelimit-policy', `"${name}";q=${perMinute};w=${windowSeconds}`);
   reply.header('ratelimit', `"${name}";r=${quota.remaining};t=${quota.resetSeconds}`);
 }

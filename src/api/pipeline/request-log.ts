@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { AttemptRecorder } from '../../audit/attempt.ts';
+import type { Attempt, AttemptRecorder } from '../../audit/attempt.ts';
 import type { Span } from '../../base/span.ts';
 import { readTraceContext } from '../../base/trace-context.ts';
+import { apiKeyPattern, maxCredentialLength } from '../../consumers/credentials.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Tracing } from '../../observability/tracing.ts';
@@ -104,24 +105,38 @@ class Observation {
     );
     endSpan(this.#span, this.#request, this.#reply, this.#hasHungUp);
     const endpoint = `${this.#request.method} ${route}`;
-    const { attempt } = this.#request;
-    if (attempt !== undefined) {
-      const { result, consumerId, timestamp, overLimitFrom } = attempt;
-      const request_id = this.#request.id;
-      attempts.record({ consumer_id: consumerId, endpoint, result, timestamp, request_id, overLimitFrom });
-    }
-    this.#log(ms, endpoint);
+    const attempt = this.#attempt(endpoint);
+    if (attempt !== undefined) attempts.record(attempt);
+    this.#log(ms, endpoint, attempt);
   }
 
-  #log(ms: number, endpoint: string): void {
-    const { id, attempt, call } = this.#request;
+  #attempt(endpoint: string): Attempt | undefined {
+    const { attempt, id, headers } = this.#request;
+    if (attempt === undefined) return undefined;
+    const { consumerId, ...known } = attempt;
+    return {
+      ...known,
+      consumer_id: consumerId,
+      endpoint,
+      request_id: id,
+      user_agent: headers['user-agent']?.slice(0, 255) ?? null,
+      api_key: publicKeyIn(headers['x-api-key']),
+      status: this.#reply.statusCode,
+    };
+  }
+
+  #log(ms: number, endpoint: string, attempt: Attempt | undefined): void {
+    const { id, call } = this.#request;
     this.#observers.log.info(
       {
         request_id: id,
         trace_id: this.#span.traceId,
         span_id: this.#span.spanId,
         endpoint,
-        consumer_id: attempt?.consumerId,
+        consumer_id: attempt?.consumer_id,
+        api_key: attempt?.api_key,
+        address: attempt?.address,
+        user_agent: attempt?.user_agent,
         result: attempt?.result,
         timestamp: attempt?.timestamp,
         status: this.#reply.statusCode,
@@ -132,6 +147,18 @@ class Observation {
       'request',
     );
   }
+}
+
+const apiKeyExpression = new RegExp(`^${apiKeyPattern}$`);
+
+const shorterThanSecrets = 16;
+
+/** An API key as it was sent. Of any other long text, which may be a secret in the wrong header, only the beginning. */
+function publicKeyIn(header: string | string[] | undefined): string | null {
+  const text = String(header ?? '');
+  if (text === '') return null;
+  const isKey = text.length <= maxCredentialLength && apiKeyExpression.test(text);
+  return isKey || text.length <= shorterThanSecrets ? text : `${text.slice(0, 8)}…`;
 }
 
 /** Named by OpenTelemetry's conventions for HTTP servers, but without path and query: they hold identifiers. */

@@ -1,12 +1,16 @@
+import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { attemptResults } from '../../../audit/attempt.ts';
 import type { ListedAttempt } from '../../../audit/attempt-table.ts';
 import type { Audit } from '../../../audit/audit.ts';
+import { normaliseAddress } from '../../../base/address.ts';
+import { Problem } from '../../../base/problem.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { readMoment } from '../../pipeline/moment.ts';
+import { networkOf } from '../../pipeline/rate-limit.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
-import { id } from './schemas.ts';
+import { exampleKey, id, orNull } from './schemas.ts';
 
 const query = Type.Object(
   {
@@ -14,6 +18,17 @@ const query = Type.Object(
     consumer_id: Type.Optional(id),
     result: Type.Optional(
       Type.Enum(attemptResults, { description: 'How the attempt ended.', examples: ['wrong_secret'] }),
+    ),
+    address: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description:
+          'Address of the caller. It also finds the sums of what its network (of IPv6 the first 64 bits) sent beyond the limit.',
+        examples: ['192.0.2.10'],
+      }),
+    ),
+    api_key: Type.Optional(
+      Type.String({ maxLength: 64, description: 'The API key that was presented.', examples: [exampleKey] }),
     ),
     since: Type.Optional(
       Type.String({
@@ -46,6 +61,22 @@ const attempt = Type.Object(
       description: 'The X-Request-Id of the request.',
       examples: ['933bfcba-80b2-48dd-b31b-e58b7b06d3e3'],
     }),
+    address: orNull(
+      Type.String({ maxLength: 64, examples: ['192.0.2.10'] }),
+      'Address of the caller; null in a sum of many addresses, and in attempts that earlier versions recorded.',
+    ),
+    user_agent: orNull(
+      Type.String({ maxLength: 255, examples: ['partner-a/2.1'] }),
+      'The User-Agent header, at most 255 characters; null where none was sent.',
+    ),
+    api_key: orNull(
+      Type.String({ maxLength: 64, examples: [exampleKey] }),
+      'The API key that was presented, of what is no API key the beginning; null where none was.',
+    ),
+    status: orNull(
+      Type.Integer({ minimum: 100, maximum: 599, examples: [200] }),
+      'HTTP status of the answer; null in attempts that earlier versions recorded.',
+    ),
     count: Type.Integer({
       minimum: 1,
       maximum: 2_147_483_647,
@@ -78,10 +109,12 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, since, ...filters } }) {
-      const list = JSON.stringify(['auth-attempts', filters.consumer_id, filters.result, since]);
+    async handle({ query: { limit = defaultLimit, cursor, since, address, ...filters } }) {
+      const { consumer_id, result, api_key } = filters;
+      const list = JSON.stringify(['auth-attempts', consumer_id, result, since, address, api_key]);
       const found = await audit.list({
         ...filters,
+        ...(address !== undefined && { address: addressOf(address) }),
         ...(since !== undefined && { since: readMoment(since, 'since') }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
         limit: limit + 1,
@@ -91,6 +124,30 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
   });
 }
 
-function show({ consumer_id, endpoint, result, timestamp, request_id, count }: ListedAttempt) {
-  return { consumer_id, endpoint, result, timestamp, request_id, count };
+function show(listed: ListedAttempt) {
+  const { consumer_id, endpoint, result, timestamp, request_id, count } = listed;
+  const { address, user_agent, api_key, status } = listed;
+  return {
+    consumer_id,
+    endpoint,
+    result,
+    timestamp,
+    request_id,
+    address,
+    user_agent,
+    api_key,
+    status,
+    count,
+  };
+}
+
+function addressOf(text: string) {
+  const address = normaliseAddress(text);
+  if (isIP(address) === 0) {
+    const message = 'must be an IPv4 or IPv6 address';
+    throw new Problem('invalid_request', `The query is not valid: address ${message}.`, {
+      errors: [{ parameter: 'address', message }],
+    });
+  }
+  return { address, network: networkOf(address) };
 }

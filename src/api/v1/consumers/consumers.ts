@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { Audit } from '../../../audit/audit.ts';
 import type { ProblemCode } from '../../../base/problems.ts';
 import type { ConsumerAdministration } from '../../../consumers/administration.ts';
 import type { Authority } from '../../../consumers/authority.ts';
@@ -24,13 +25,14 @@ export interface ConsumersContext {
   administration: ConsumerAdministration;
   /** The loaded consumers, newest first. */
   directory: { newestFirst(): readonly Consumer[] };
+  audit: Pick<Audit, 'lastUses'>;
 }
 
 const list = 'consumers';
 const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey: 'ignored' } as const;
 const problems: ProblemCode[] = ['not_found', 'conflict', 'secrets_unavailable'];
 const one = { ...all, path: `${all.path}/:id`, problems } as const;
-const headers = { ETag: 'Strong entity tag of the consumer, for If-Match and If-None-Match.' };
+const headers = { ETag: 'Entity tag of the consumer without its last use, for If-Match and If-None-Match.' };
 
 /** Every field of a request is optional in a change. */
 const changes = Type.Partial(Type.Object(requested)).properties;
@@ -44,33 +46,35 @@ export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec):
     changeRoute(context),
     removeRoute(context),
     rotateRoute(context),
-    readOwnRoute,
+    readOwnRoute(context),
   ];
 }
 
 /** Shows a consumer what it may do. */
-const readOwnRoute = defineRoute({
-  method: 'GET',
-  path: '/v1/consumer',
-  operationId: 'getOwnConsumer',
-  tag: 'Administration',
-  idempotencyKey: 'ignored',
-  summary: 'Read the consumer that calls',
-  description: 'What the credentials of the request may do, and until when.',
-  permission: { anyCredentials: true },
-  conditional: 'If-None-Match',
-  request: {},
-  answers: {
-    200: { description: 'The consumer.', schema: consumerSchema, headers },
-    304: { description: 'The consumer is still as If-None-Match names it.', headers },
-  },
-  problems: [],
-  handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
-    unlessNotModified(known, consumerAnswer(consumer as Consumer)),
-});
+function readOwnRoute({ audit }: ConsumersContext): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/consumer',
+    operationId: 'getOwnConsumer',
+    tag: 'Administration',
+    idempotencyKey: 'ignored',
+    summary: 'Read the consumer that calls',
+    description: 'What the credentials of the request may do, and until when.',
+    permission: { anyCredentials: true },
+    conditional: 'If-None-Match',
+    request: {},
+    answers: {
+      200: { description: 'The consumer.', schema: consumerSchema, headers },
+      304: { description: 'The consumer is still as If-None-Match names it.', headers },
+    },
+    problems: [],
+    handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
+      unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit)),
+  });
+}
 
 /** Lists the consumers that this replica has loaded, also while the secrets manager is unavailable. */
-function listRoute({ directory }: ConsumersContext, cursors: CursorCodec): Route {
+function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
     method: 'GET',
@@ -91,8 +95,9 @@ function listRoute({ directory }: ConsumersContext, cursors: CursorCodec): Route
       const consumers = directory.newestFirst();
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
+      const uses = await audit.lastUses(found.map(({ id }) => id));
       const now = Date.now();
-      const show = (consumer: Consumer) => viewOfConsumer(consumer, now);
+      const show = (consumer: Consumer) => viewOfConsumer(consumer, now, uses);
       return pageAnswer(found, limit, show, ({ createdAt, id }) => cursors.encode({ createdAt, id }, list));
     },
   });
@@ -130,7 +135,7 @@ function createRoute({ administration }: ConsumersContext): Route {
 }
 
 /** Reads one consumer from the secrets manager, so that an operator sees a change at once. */
-function readRoute({ administration }: ConsumersContext): Route {
+function readRoute({ administration, audit }: ConsumersContext): Route {
   return defineRoute({
     ...one,
     method: 'GET',
@@ -144,12 +149,12 @@ function readRoute({ administration }: ConsumersContext): Route {
       304: { description: 'The consumer is still as If-None-Match names it.', headers },
     },
     handle: async ({ params, headers: { 'if-none-match': known } }) =>
-      unlessNotModified(known, consumerAnswer(await administration.find(params.id))),
+      unlessNotModified(known, await consumerAnswer(await administration.find(params.id), audit)),
   });
 }
 
 /** Changes a consumer; each field that is sent replaces the whole value. */
-function changeRoute({ administration }: ConsumersContext): Route {
+function changeRoute({ administration, audit }: ConsumersContext): Route {
   return defineRoute({
     ...one,
     method: 'PATCH',
@@ -164,7 +169,7 @@ function changeRoute({ administration }: ConsumersContext): Route {
     },
     answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers } },
     handle: async ({ params, body, consumer, headers: { 'if-match': expected } }) =>
-      consumerAnswer(await administration.change(params.id, body, authorityOf(consumer, expected))),
+      consumerAnswer(await administration.change(params.id, body, authorityOf(consumer, expected)), audit),
   });
 }
 
@@ -213,13 +218,18 @@ function authorityOf(caller: Consumer | undefined, ifMatch?: string): Authority 
     // Every route here needs credentials.
     caller: caller as Consumer,
     ...(ifMatch !== undefined && {
-      precondition: (consumer) => requireMatch(ifMatch, consumerAnswer(consumer).headers.etag),
+      precondition: (consumer) => requireMatch(ifMatch, tagOf(consumer)),
     }),
   };
 }
 
-/** A consumer as an answer, with the entity tag of what it shows. */
-function consumerAnswer(consumer: Consumer) {
-  const body = JSON.stringify(viewOfConsumer(consumer, Date.now()));
-  return { status: 200, body, headers: { etag: entityTag(body) } };
+/** Of what can be changed: a use of the credentials must not make a change fail. */
+function tagOf(consumer: Consumer): string {
+  return entityTag(JSON.stringify(viewOfConsumer(consumer, Date.now())));
+}
+
+async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {
+  const uses = await audit.lastUses([consumer.id]);
+  const body = JSON.stringify(viewOfConsumer(consumer, Date.now(), uses));
+  return { status: 200, body, headers: { etag: tagOf(consumer) } };
 }

@@ -11,11 +11,11 @@ import { maxConsumerNameLength } from '../../../consumers/permissions.ts';
 import { maxGraceWindowHours } from '../../../consumers/rotation.ts';
 
 const exampleId = 'con_o2tBsovC6m7gYpQd';
-const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
+export const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
 const exampleSecret = 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM';
 const exampleFingerprint = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
-const orNull = <T extends TSchema>(schema: T, description: string) =>
+export const orNull = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
 const moment = (example: string) => Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
 
@@ -93,6 +93,11 @@ export const requested = {
   }),
 };
 
+const lastUsedAt = orNull(
+  moment('2027-03-01T08:00:00.000Z'),
+  'When its credentials were used last, on any replica, to the minute; null: never.',
+);
+
 /** A consumer as answers show it. */
 const consumerProperties = {
   id,
@@ -119,6 +124,7 @@ const consumerProperties = {
   validUntil: requested.validUntil,
   rateLimitPerMinute: requested.rateLimitPerMinute,
   allowedAddresses: requested.allowedAddresses,
+  lastUsedAt,
   credentials: Type.Array(
     Type.Object({
       apiKey,
@@ -128,6 +134,7 @@ const consumerProperties = {
       }),
       createdAt,
       expiresAt: orNull(expiresAt, 'From then on the pair is refused; null while it is active.'),
+      lastUsedAt,
     }),
     {
       maxItems: 200,
