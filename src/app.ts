@@ -18,6 +18,7 @@ import type { KeySets } from './consumers/keys.ts';
 import { checkForLoss, guardAgainstLoss } from './consumers/loss-guard.ts';
 import { type Crm, createCrm } from './crm/crm.ts';
 import { hashConnection } from './crm/token/access-token.ts';
+import { startDeliveries } from './deliveries.ts';
 import { type SimulatedOrg, type SimulatedPartner, startSimulatedOrg } from './embedded/simulators.ts';
 import type { Handoffs } from './handoff/handoffs.ts';
 import { startHandoffs } from './handoffs.ts';
@@ -43,6 +44,7 @@ import { isUnavailable } from './store/failures.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
 import { watchChanges } from './watch-changes.ts';
+import type { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
 import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
@@ -149,7 +151,7 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
 /** What works with the stores and the CRM once they are open. */
 async function startFeatures(
   context: Context,
-  found: Pick<Parts, 'secrets' | 'cache' | 'database' | 'crm'>,
+  found: Pick<Parts, 'secrets' | 'cache' | 'database' | 'consumers' | 'crm'>,
   org: SimulatedOrg | undefined,
 ) {
   const partners = await connectPartners({ ...context, ...found });
@@ -157,7 +159,9 @@ async function startFeatures(
   const handoffs = startHandoffs({ ...context, ...found });
   const changes = await watchChanges({ ...context, ...found, members });
   const webhooks = await openWebhooks(context, { ...found, members, changes });
-  return { ...partners, members, handoffs, changes, webhooks, ...openConsole({ ...context, ...found }) };
+  const webhookEndpoints = startDeliveries({ ...context, ...found });
+  const served = { members, handoffs, changes, webhooks, webhookEndpoints };
+  return { ...partners, ...served, ...openConsole({ ...context, ...found }) };
 }
 
 async function lockOwnDataDir({ settings, opened }: Context): Promise<void> {
@@ -309,11 +313,12 @@ interface Parts extends ReturnType<typeof openConsole> {
   changes: Changes | null;
   webhooks: Webhooks;
   handoffs: Handoffs;
+  webhookEndpoints: WebhookEndpoints;
 }
 
 function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
   const { secrets, cache, database, consumers, audit, crm, connectors, reservations } = parts;
-  const { members, changes, webhooks, handoffs, console, activity } = parts;
+  const { members, changes, webhooks, handoffs, webhookEndpoints, console, activity } = parts;
   const health = createHealth(
     {
       ...healthOf(connectors),
@@ -337,6 +342,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
     ...{ administration, directory, audit, cursors, health, version, console, activity },
     repeatWindowSeconds: handoff.repeatWindowSeconds,
     events: changes && new EventFeed(database),
+    webhookEndpoints: changes && webhookEndpoints.administration,
   });
 }
 

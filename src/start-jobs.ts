@@ -13,6 +13,7 @@ import type { Metrics } from './observability/metrics.ts';
 import { PlansTable } from './reservations/plans-table.ts';
 import type { Settings } from './settings/table.ts';
 import type { Database } from './store/database.ts';
+import type { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
 
 /** What the composition root has by then. */
@@ -28,13 +29,14 @@ interface Parts {
   crm: Crm;
   webhooks: Webhooks;
   handoffs: Handoffs;
+  webhookEndpoints: WebhookEndpoints;
   routes: readonly Route[];
 }
 
 /** Starts every job of the service, without making it wait. */
 export function startJobs(parts: Parts): void {
-  const { settings, log, metrics, opened, stopping, database, audit, crm, webhooks, handoffs, routes } =
-    parts;
+  const { settings, log, metrics, opened, stopping, database, audit, crm } = parts;
+  const { webhooks, webhookEndpoints, handoffs, routes } = parts;
   const {
     idempotencyRetentionHours: retentionHours,
     auditRetentionDays,
@@ -81,6 +83,7 @@ export function startJobs(parts: Parts): void {
         },
       },
       { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
+      { name: 'clear-deliveries', cron: '7 * * * *', run: webhookEndpoints.deleteOld },
     ],
   });
   opened.defer(() => jobs.stop());

@@ -13,6 +13,7 @@ export const tags = {
   bookings: 'Bookings of the CRM, known by their External ID.',
   reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
   Events: 'What has happened to records and reservations, whoever did it.',
+  'Webhook endpoints': 'Where events are sent to, signed, and what became of each delivery.',
   Webhooks: 'What others tell the service, signed.',
   Administration: 'Consumers and their credentials, and who tried to authenticate.',
   Operations: 'Health of the service and its documentation, without credentials.',

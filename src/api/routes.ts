@@ -7,6 +7,7 @@ import type { Reservations } from '../reservations/reservations.ts';
 import { member } from '../resources/members.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
+import type { EndpointAdministration } from '../webhook-endpoints/administration.ts';
 import { type ConsoleServices, consoleRoutes, rootRoute } from './console.ts';
 import { handoffRoute } from './handoff.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -25,6 +26,7 @@ import { recordsContext } from './v1/records/context.ts';
 import { listRoute } from './v1/records/list.ts';
 import { readRoute, recordRoutes } from './v1/records/records.ts';
 import { reservationRoutes } from './v1/reservations/reservations.ts';
+import { webhookEndpointRoutes } from './v1/webhook-endpoints/endpoints.ts';
 
 /** What the routes work with. */
 export interface Services extends ConsumersContext {
@@ -37,6 +39,8 @@ export interface Services extends ConsumersContext {
   /** Reads one member, from the cache where that is allowed. */
   members: Pick<Records, 'find'>;
   webhooks: MemberWebhook;
+  /** Null where the reader of changes is off: then its paths do not exist. */
+  webhookEndpoints: EndpointAdministration | null;
   audit: Audit;
   activity: Activity;
   /** Null where the console is not enabled: then its paths do not exist. */
@@ -65,6 +69,7 @@ export function allRoutes(services: Services): Route[] {
     ...recordRoutes(bookings, cursors),
     ...(reservations === null ? [] : reservationRoutes(reservations, records, cursors)),
     ...(services.events === null ? [] : [listEventsRoute(services.events, cursors)]),
+    ...(services.webhookEndpoints === null ? [] : webhookEndpointRoutes(services.webhookEndpoints, cursors)),
     memberWebhookRoute(services.webhooks),
     ...consumerRoutes(services, cursors),
     listAuthAttemptsRoute(audit, cursors),

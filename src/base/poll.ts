@@ -1,7 +1,7 @@
 import { coalesce } from './coalesce.ts';
 
 /** How often each replica checks: work of a dead process is due once its lease is over. */
-const pollMs = 2000;
+const usualPollMs = 2000;
 
 export interface PollOptions {
   /** The kind of work, for the log. */
@@ -9,6 +9,8 @@ export interface PollOptions {
   /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
   check: (stopping: AbortSignal) => Promise<void>;
   log: { warn(details: object, message: string): void };
+  /** Milliseconds between two checks; two seconds if left out. */
+  pollMs?: number;
 }
 
 export interface Polling extends AsyncDisposable {
@@ -17,10 +19,10 @@ export interface Polling extends AsyncDisposable {
 }
 
 /**
- * Checks the database for due work every two seconds, in this process: pg-boss works by the minute. One check at a time;
+ * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time;
  * disposal waits for the one that runs.
  */
-export function startPolling({ what, check, log }: PollOptions): Polling {
+export function startPolling({ what, check, log, pollMs = usualPollMs }: PollOptions): Polling {
   const stop = new AbortController();
   let isFailing = false;
 
@@ -30,7 +32,7 @@ export function startPolling({ what, check, log }: PollOptions): Polling {
       await check(stop.signal);
       isFailing = false;
     } catch (err) {
-      // Once, not every two seconds while the database is unavailable.
+      // Once, not every few seconds while the database is unavailable.
       if (!isFailing) log.warn({ err }, `could not look for ${what}`);
       isFailing = true;
     }

@@ -191,7 +191,7 @@ function conditions({ sight, types, resourceId, since }: FeedQuery): RawBuilder<
 }
 
 /** An event as consumers see it, but for what follows its data. */
-export function writeEvent(event: StoredEvent, rest = ''): string {
+export function writeEvent(event: Omit<StoredEvent, 'sequence'>, rest = ''): string {
   const { id, type, occurred_at, resource_type, resource_id, data, data_omitted } = event;
   const head = {
     ...{ id, type, occurred_at: occurred_at.toISOString() },

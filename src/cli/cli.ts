@@ -3,6 +3,7 @@ import { loadSettings } from '../settings/settings.ts';
 import { migrate } from '../store/migrate.ts';
 import { version } from '../version.ts';
 import { openConsumers, registerConsumerCommands } from './consumer.ts';
+import { registerDeliveryCommands } from './delivery.ts';
 import { runDoctor } from './doctor.ts';
 import { registerEventCommands } from './event.ts';
 import { registerHandoffCommands } from './handoff.ts';
@@ -38,6 +39,7 @@ export function createProgram(): Command {
   registerReservationCommands(program, configFile);
   registerWebhookCommands(program, configFile);
   registerEventCommands(program, configFile);
+  registerDeliveryCommands(program, configFile);
   registerMemberCommands(program, configFile);
   return program;
 }

@@ -42,6 +42,7 @@ export function createMetrics() {
     ...memberMetrics(registers),
     ...handoffMetrics(registers),
     ...changeMetrics(registers),
+    ...deliveryMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
       help: 'Keyed requests by their outcome in the ledger.',
@@ -181,6 +182,42 @@ function changeMetrics(registers: Registry[]) {
       name: 'handoff_change_events_total',
       help: 'Events that were made of changes in the CRM, by type.',
       labelNames: ['type'] as const,
+      registers,
+    }),
+  };
+}
+
+/** Metrics of events on their way to webhook endpoints. */
+function deliveryMetrics(registers: Registry[]) {
+  return {
+    deliveries: startingAtZero(
+      { result: 'given_up' },
+      {
+        name: 'handoff_deliveries_total',
+        help: 'Attempts to deliver events to webhook endpoints by result; given_up: the last one of a delivery failed.',
+        labelNames: ['result'] as const,
+        registers,
+      },
+    ),
+    webhookEndpointsDisabled: startingAtZero(
+      { reason: 'failing' },
+      {
+        name: 'handoff_webhook_endpoints_disabled_total',
+        help: 'Webhook endpoints that the service disabled, by reason: gone (410) or failing.',
+        labelNames: ['reason'] as const,
+        registers,
+      },
+    ),
+    deliveriesPendingAge: new Gauge({
+      name: 'handoff_deliveries_oldest_pending_seconds',
+      help: 'Age of the oldest delivery that is still pending; 0 where there is none.',
+      aggregator: 'max',
+      registers,
+    }),
+    deliveriesOverdue: new Gauge({
+      name: 'handoff_deliveries_overdue_seconds',
+      help: 'How long the delivery that is most overdue should have been sent; 0 where there is none.',
+      aggregator: 'max',
       registers,
     }),
   };

@@ -6,6 +6,7 @@ import { isPublic } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 import { assertFitsDocument } from './document-check.ts';
 
@@ -154,6 +155,30 @@ describe('what the service answers fits its document', () => {
     await pages('/v1/members?limit=1');
     await gateway.org.insert('Contact', [{ LastName: 'Only', External_Id__c: randomUUID() }]);
     await send('/v1/members?limit=200');
+  });
+
+  test('webhook endpoints, from creation to deletion', async () => {
+    const receiver = await startWebhookReceiver();
+    const body = { url: receiver.url, event_types: ['quote.*'], description: 'a' };
+    const created = await send('/v1/webhook-endpoints', { body });
+    assert.equal(created.status, 201);
+    assert.equal((await send('/v1/webhook-endpoints', { body })).status, 409);
+    const path = created.headers.get('location') ?? '';
+    await read(path);
+    await send('/v1/webhook-endpoints', { body: { url: `${receiver.url}/other` } });
+    await pages('/v1/webhook-endpoints?limit=1');
+    await send(`${path}/rotate-secret`, { method: 'POST' });
+    receiver.answer = (response) => response.writeHead(500).end();
+    for (let tests = 0; tests < 2; tests++) await send(`${path}/test`, { method: 'POST' });
+    await receiver.until(2);
+    await pages(`${path}/deliveries?limit=1`);
+    const found = await send(`${path}/deliveries`);
+    const { data } = (await found.json()) as { data: { id: string }[] };
+    await send(`${path}/deliveries/${data[0]?.id}/resend`, { method: 'POST' });
+    await send(`${path}/recover`, { body: { since: '2027-01-01T00:00:00Z' } });
+    await send(path, { method: 'PATCH', body: { enabled: false } });
+    await send(path, { method: 'DELETE' });
+    receiver.stop();
   });
 
   test('webhooks, taken and refused', async () => {

@@ -96,6 +96,7 @@ describe('every route', () => {
       '/v1/bookings': ['bookings'],
       '/v1/reservations': ['bookings'],
       '/v1/events': [],
+      '/v1/webhook-endpoints': ['webhooks'],
       '/v1/admin': ['consumers'],
       '/v1/consumer': [],
     };

@@ -29,6 +29,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/open-console.ts',
     'src/watch-changes.ts',
     'src/start-jobs.ts',
+    'src/deliveries.ts',
     'src/embedded',
     'src/version.ts',
     'src/settings',
@@ -42,6 +43,7 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/watch-changes.ts': ['src/settings', 'src/crm', ...allBelowApp()],
   'src/partners.ts': ['src/embedded', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/open-console.ts': ['src/version.ts', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/deliveries.ts': ['src/settings', 'src/version.ts', ...allBelowApp()],
   'src/version.ts': [],
 
   // What stands in for other people's systems when none is configured; nothing else in src knows the simulators.
@@ -62,6 +64,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/idempotency',
     'src/webhooks',
     'src/changes',
+    'src/webhook-endpoints',
     'src/http/connections.ts',
     'src/observability',
     'src/version.ts',
@@ -103,6 +106,15 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/base',
   ],
   'src/member-cache': ['src/resources', 'src/cache/shared-cache.ts', 'src/observability', 'src/base'],
+  'src/webhook-endpoints': [
+    'src/changes',
+    'src/consumers',
+    'src/http',
+    'src/secrets/secrets-manager.ts',
+    ...storePort,
+    'src/observability',
+    'src/base',
+  ],
   'src/webhooks': ['src/secrets/secrets-manager.ts', ...storePort, 'src/observability', 'src/base'],
   'src/changes': ['src/resources', ...storePort, 'src/observability', 'src/base'],
 
@@ -169,6 +181,7 @@ export const packageHomes: Record<string, readonly string[]> = {
     'src/reservations',
     'src/handoff',
     'src/webhooks',
+    'src/webhook-endpoints',
     'src/changes',
   ],
   pino: ['src/observability'],
@@ -202,6 +215,7 @@ function allBelowApp(): string[] {
     'src/resources',
     'src/member-cache',
     'src/webhooks',
+    'src/webhook-endpoints',
     'src/changes',
   ];
   const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];

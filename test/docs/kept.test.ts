@@ -55,8 +55,9 @@ describe('the page on data protection names all that is kept', () => {
         .map((name) => name.replace(/con_\w+$/, '<id>').replace('/dev/', '/<environment>/'));
 
     test('every secret, as does the page on secrets managers', () => {
-      // The first revocation makes one more.
-      const found = [...secretsIn(join(installation.dataDir, 'secrets')), 'revoked-consumers'];
+      // The first revocation and the first webhook endpoint make one more each.
+      const made = ['revoked-consumers', 'webhook-endpoints/<id>'];
+      const found = [...secretsIn(join(installation.dataDir, 'secrets')), ...made];
       const secrets = [...new Set(found)].toSorted();
       assert.ok(secrets.length > 5);
       assert.deepEqual(firstCells(page, /^### Secrets$/m), secrets);

@@ -1,0 +1,277 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../store/database.ts';
+import { interval, leaseSeconds } from '../store/statements.ts';
+import { type Attempt, pingType } from './endpoint.ts';
+
+/*
+ * What becomes of a delivery, of one event to one endpoint:
+ *
+ *   ── the event is for the endpoint ──> pending ── 2xx ──> delivered
+ *                                       ^ ^   │                 │
+ *              any other answer, or none │ │   └── the last attempt failed, the endpoint is disabled,
+ *                 (after a delay) ───────┘ │       or may not see the event any more ──> failed
+ *                                          └───────────── resend, recover ──────────────┴──┘
+ *
+ * Made once: the events are walked by their sequence, and the position moves in the statement that makes the deliveries.
+ *
+ * Sent at least once: a process claims a delivery for 30 seconds, twice as long as an attempt takes, and finishes it
+ * under the number of its claim. What a process leaves behind when it is killed is claimed again by another.
+ *
+ * One at a time for each record of an endpoint, and a bounded number for each endpoint: who makes and claims deliveries
+ * holds the row of `delivery_position` meanwhile, a few milliseconds, so that each counts what all others have claimed.
+ * Endpoints that have no room are left out before their deliveries are looked at. So what waits for one of them, however
+ * much that is, costs others nothing.
+ */
+
+/** Deliveries to one endpoint at once. */
+const roomOfEndpoint = 10;
+/** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
+const roomOfFailing = 2;
+/** Events that one statement walks. */
+const walkedAtOnce = 500;
+/** Attempts that are kept of one delivery: those of its schedule, and of some that were asked for. */
+const keptAttempts = 50;
+/** After so much time with nothing but failures an endpoint is disabled. */
+const failingSeconds = 5 * 86_400;
+
+/** Which events a consumer may see: one entry for each resource that it may read. */
+export interface Grant {
+  consumer_id: string;
+  resource: string;
+  /** Those of records that it made itself. */
+  own: boolean;
+}
+
+/** The consumers that have endpoints, as they are now. */
+export interface Audience {
+  grants: readonly Grant[];
+  /** Those whose endpoints are sent to. */
+  active: readonly string[];
+}
+
+export interface Outlook {
+  /** The consumers that have endpoints. */
+  consumers: string[];
+  /** There are events whose deliveries have not been made. */
+  hasEvents: boolean;
+  /** There are deliveries that could be sent now, though perhaps to an endpoint that has no room. */
+  hasDue: boolean;
+  /** Seconds until the next one could be; null where none waits for its time. */
+  nextInSeconds: number | null;
+}
+
+/** A delivery that this process alone sends until its claim ends. */
+export interface Claimed {
+  id: string;
+  claim: number;
+  tries: number;
+  event_id: string;
+  event_type: string;
+  endpoint_id: string;
+  url: string;
+  secret_version: string;
+  /** The consumer may see the event, and it has not been deleted. */
+  allowed: boolean;
+  occurred_at: Date;
+  resource_type: string;
+  resource_id: string;
+  /** JSON text. */
+  data: string;
+  data_omitted: boolean;
+}
+
+export type Outcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
+
+/** What became of a claimed delivery. */
+export interface Result {
+  id: string;
+  claim: number;
+  /** Dropped: not sent, for good. Postponed: not sent, and no attempt. */
+  outcome: Outcome;
+  attempt: Attempt | null;
+  /** Seconds until the next attempt; null: there is none. */
+  next_in: number | null;
+}
+
+/** Deliveries as the processes that send them see them. */
+export class DeliveryQueue {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** What there is to do. Takes no lock. */
+  async look(): Promise<Outlook> {
+    const { rows } = await sql<Outlook>`
+      select
+        (select coalesce(json_agg(distinct consumer_id), '[]') from webhook_endpoints) as consumers,
+        (select last_sequence from event_counter) > (select sequence from delivery_position) as "hasEvents",
+        exists (select from deliveries where ${isDue('deliveries')}) as "hasDue",
+        (select extract(epoch from min(next_attempt_at) - now())::double precision from deliveries
+          where status = 'pending' and next_attempt_at > now()) as "nextInSeconds"`.execute(
+      this.#database.sql,
+    );
+    return rows[0] as Outlook;
+  }
+
+  /** Makes the deliveries of new events, and claims up to `limit` that are due. `hasMore`: there are further events. */
+  async take(audience: Audience, limit: number): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
+    return this.#database.sql.transaction().execute(async (transaction) => {
+      // Compiling these statements would take a hundred times as long as running them.
+      await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
+      const { rows } = await fanOut(audience).execute(transaction);
+      const claimed = limit > 0 ? (await claim(audience, limit).execute(transaction)).rows : [];
+      return { claimed, hasMore: rows[0]?.walked === walkedAtOnce };
+    });
+  }
+
+  /**
+   * Seconds since the oldest delivery that waits was made, and since the one that is most overdue should have been sent;
+   * that of consumers which are not active is not overdue.
+   */
+  async ages({ active }: Pick<Audience, 'active'>): Promise<{ pending: number; overdue: number }> {
+    const { rows } = await sql<{ pending: number; overdue: number }>`
+      select
+        coalesce(extract(epoch from now() - min(d.created_at)), 0)::double precision as pending,
+        greatest(coalesce(extract(epoch from now() - min(d.next_attempt_at)
+          filter (where d.claimed_until is null and w.consumer_id in (${listed(active)}))), 0), 0)::double precision as overdue
+      from deliveries d join webhook_endpoints w on w.id = d.endpoint_id
+      where d.status = 'pending'`.execute(this.#database.bulk);
+    return rows[0] as { pending: number; overdue: number };
+  }
+
+  /**
+   * Stores results, and what they say of their endpoints. One whose claim is not the latest changes nothing. Returns the
+   * endpoints that have had nothing but failures for too long.
+   */
+  async finish(results: readonly Result[]): Promise<string[]> {
+    const { rows } = await sql<{ id: string }>`
+      with results as (
+        select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb)
+          as result (id text, claim integer, outcome text, attempt jsonb, next_in double precision)
+      ), done as (
+        update deliveries as d set
+          attempts = case when attempt is null then attempts
+            when jsonb_array_length(attempts) < ${keptAttempts}::integer then attempts || attempt
+            else attempts - 0 || attempt end,
+          tries = tries + case when outcome = 'postponed' then 0 else 1 end,
+          status = case when outcome = 'delivered' then 'delivered'
+            when status = 'pending' and next_in is not null then 'pending' else 'failed' end,
+          next_attempt_at = case when outcome <> 'delivered' and status = 'pending'
+            then now() + make_interval(secs => next_in) end,
+          claimed_until = null
+        from results
+        where d.id = results.id and d.claim = results.claim and claimed_until is not null
+        returning endpoint_id, outcome
+      ), told as (
+        select endpoint_id, bool_or(outcome = 'delivered') as succeeded, bool_or(outcome = 'failed') as failed
+        from done where outcome in ('delivered', 'failed') group by endpoint_id
+      ), noted as (
+        update webhook_endpoints as w set
+          last_success_at = case when succeeded then now() else last_success_at end,
+          last_failure_at = case when failed then now() else last_failure_at end,
+          failing_since = case when succeeded then null else coalesce(failing_since, now()) end
+        from told where w.id = endpoint_id
+        returning w.id, failing_since <= now() - ${interval(failingSeconds)} as is_failing
+      )
+      select id from noted where is_failing`.execute(this.#database.sql);
+    return rows.map(({ id }) => id);
+  }
+}
+
+/** The rows of `grants`, for a `with`. */
+export function grantRows(grants: readonly Grant[]): RawBuilder<unknown> {
+  const json = JSON.stringify(grants);
+  return sql`grants as (
+    select * from jsonb_to_recordset(${json}::jsonb) as one (consumer_id text, resource text, own boolean))`;
+}
+
+/** What decides who gets an event; its data may be long. */
+export const eventColumns: RawBuilder<unknown> =
+  sql.raw(`e.sequence, e.id, e.type, e.resource_type, e.resource_id,
+  e.permission_resource, e.consumer_id, e.private_to`);
+
+/** Whether the endpoint `w` is to get the event `e`: it asks for the type, and its consumer may see it by `grants`. */
+export const isWanted: RawBuilder<unknown> = sql`(
+  (w.event_types = '[]' or exists (
+    select from jsonb_array_elements_text(w.event_types) as asked
+    where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))
+  and ${mayBeSeen()})`;
+
+function listed(ids: readonly string[]): RawBuilder<unknown> {
+  return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
+}
+
+/** Whether the consumer of the endpoint `w` may see the event `e` by `grants`. */
+function mayBeSeen(): RawBuilder<unknown> {
+  return sql`((e.private_to is null or e.private_to = w.consumer_id) and exists (
+    select from grants where grants.consumer_id = w.consumer_id and grants.resource = e.permission_resource
+      and (not grants.own or e.consumer_id = w.consumer_id)))`;
+}
+
+/** Whether a delivery could be sent, for all that it knows itself. */
+function isDue(name: string): RawBuilder<unknown> {
+  const d = sql.ref(name);
+  return sql`(${d}.status = 'pending' and ${d}.next_attempt_at <= now()
+    and (${d}.claimed_until is null or ${d}.claimed_until <= now()))`;
+}
+
+/** What comes before every endpoint was made is skipped. */
+function fanOut({ grants }: Audience): RawBuilder<{ walked: number }> {
+  return sql`
+    with ${grantRows(grants)}, start as (
+      select greatest(sequence, (select min(after_sequence) from webhook_endpoints where enabled)) as sequence
+      from delivery_position
+    ), piece as (
+      select ${eventColumns} from events e, start where e.sequence > start.sequence order by e.sequence limit ${walkedAtOnce}
+    ), moved as (
+      update delivery_position set sequence = case (select count(*) from piece)
+        when ${walkedAtOnce} then (select max(sequence) from piece)
+        else (select last_sequence from event_counter) end
+    ), made as (
+      insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
+      select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
+      from piece e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and ${isWanted}
+      order by e.sequence
+      on conflict (endpoint_id, event_id) do nothing
+    )
+    select count(*)::integer as walked from piece`;
+}
+
+/** A ping is about the endpoint itself. */
+function claim({ grants, active }: Audience, limit: number): RawBuilder<Claimed> {
+  return sql`
+    with ${grantRows(grants)}, rooms as (
+      select w.id, case when w.failing_since is null then ${roomOfEndpoint}::integer else ${roomOfFailing}::integer end
+        - (select count(*)::integer from deliveries o where o.endpoint_id = w.id and o.claimed_until > now()) as free
+      from webhook_endpoints w
+      where w.enabled and w.consumer_id in (${listed(active)})
+    ), mine as (
+      select due.id from rooms cross join lateral (
+        select d.id, d.next_attempt_at, d.number from deliveries d
+        where d.endpoint_id = rooms.id and ${isDue('d')}
+          and not exists (
+            select from deliveries o
+            where o.endpoint_id = d.endpoint_id and o.record = d.record and o.claimed_until > now())
+          and not exists (
+            select from deliveries o
+            where o.endpoint_id = d.endpoint_id and o.record = d.record and o.number < d.number and ${isDue('o')})
+        order by d.next_attempt_at, d.number limit rooms.free
+      ) as due
+      where rooms.free > 0
+      order by due.next_attempt_at, due.number limit ${limit}
+    )
+    update deliveries as d set claim = d.claim + 1, claimed_until = now() + ${interval(leaseSeconds)}
+    from mine join deliveries as found on found.id = mine.id
+      join webhook_endpoints w on w.id = found.endpoint_id
+      left join events e on e.id = found.event_id
+    where d.id = mine.id and d.status = 'pending'
+    returning d.id, d.claim, d.tries, d.event_id, d.event_type, d.endpoint_id, w.url,
+      w.secret_version::text as secret_version,
+      d.event_type = ${pingType} or coalesce(${mayBeSeen()}, false) as allowed,
+      coalesce(e.occurred_at, d.created_at) as occurred_at,
+      coalesce(e.resource_type, 'webhook_endpoint') as resource_type, coalesce(e.resource_id, d.endpoint_id) as resource_id,
+      coalesce(e.data, json_build_object('id', d.endpoint_id)::text) as data,
+      coalesce(e.data_omitted, false) as data_omitted`;
+}

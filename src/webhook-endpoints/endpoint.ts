@@ -1,0 +1,63 @@
+/** Why an endpoint gets nothing: its consumer asked for that, it answered 410, or nothing but failures came for days. */
+export const disabledReasons = ['requested', 'gone', 'failing'] as const;
+export type DisabledReason = (typeof disabledReasons)[number];
+
+/** Endpoints of one consumer at most. */
+export const maxEndpoints = 20;
+
+/** A row of `webhook_endpoints`. */
+export interface Endpoint {
+  id: string;
+  consumer_id: string;
+  url: string;
+  event_types: string[];
+  description: string | null;
+  enabled: boolean;
+  disabled_reason: DisabledReason | null;
+  created_at: Date;
+  updated_at: Date;
+  last_success_at: Date | null;
+  last_failure_at: Date | null;
+}
+
+/** An endpoint as its consumer sees it. */
+export function viewOfEndpoint(endpoint: Endpoint) {
+  const { id, url, event_types, description, enabled, disabled_reason } = endpoint;
+  const { created_at, updated_at, last_success_at, last_failure_at } = endpoint;
+  return {
+    ...{ id, url, event_types, description, enabled, disabled_reason },
+    ...{ created_at, updated_at, last_success_at, last_failure_at },
+  };
+}
+
+export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const;
+export type DeliveryStatus = (typeof deliveryStatuses)[number];
+
+/** One try to deliver. */
+export interface Attempt {
+  at: string;
+  /** The HTTP status; null where there was no answer. */
+  status: number | null;
+  duration_ms: number;
+  /** The class of the failure, never what was answered; null where it was delivered. */
+  error: string | null;
+}
+
+/** A row of `deliveries` as its consumer sees it. */
+export interface Delivery {
+  id: string;
+  event_id: string;
+  event_type: string;
+  status: DeliveryStatus;
+  attempts: Attempt[];
+  next_attempt_at: Date | null;
+}
+
+/** The type of the event of a test, which is not in the feed. */
+export const pingType = 'ping';
+
+/** Whether an entry of `event_types` stands for some of these types. */
+export function isEventFilter(filter: string, types: readonly string[]): boolean {
+  if (!filter.endsWith('.*')) return types.includes(filter);
+  return types.some((type) => type.startsWith(filter.slice(0, -1)));
+}
