@@ -228,6 +228,30 @@ export interface CreatedConsumer {
   apiSecret: string;
 }
 
+/** A webhook endpoint with its secret. */
+export interface CreatedWebhookEndpoint {
+  /** Id of the webhook endpoint. */
+  id: string;
+  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  url: string;
+  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  event_types: string[];
+  /** For people. */
+  description: string | null;
+  /** Whether events are sent to it. */
+  enabled: boolean;
+  /** Known values: `requested`, `gone`, `failing`. Others may be added; treat an unknown one as such. */
+  disabled_reason: 'requested' | 'gone' | 'failing' | (string & {}) | null;
+  created_at: string;
+  updated_at: string;
+  /** When an attempt last succeeded. */
+  last_success_at: string | null;
+  /** When an attempt last failed. */
+  last_failure_at: string | null;
+  /** Signs the deliveries, as Standard Webhooks has it. It is shown this one time. */
+  secret: string;
+}
+
 /** Something that happened to a resource. */
 export interface Event {
   /** The same wherever the event is seen: whoever has seen it leaves a repeat out. */
@@ -464,6 +488,15 @@ export interface NewReservation {
   details?: JsonObject | undefined;
 }
 
+export interface NewWebhookEndpoint {
+  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  url: string;
+  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  event_types?: string[] | undefined;
+  /** For people. */
+  description?: string | null | undefined;
+}
+
 /** A problem document (RFC 9457). Programs go by `code`; the texts are for people. */
 export interface Problem {
   /** Path of the page that explains the problem; follows from `code`. */
@@ -638,9 +671,113 @@ export interface TableAvailability {
   alternatives: string[];
 }
 
+/** An event on its way to an endpoint. */
+export interface WebhookDelivery {
+  /** Id of the delivery. */
+  id: string;
+  /** Id of the event, and `webhook-id` of its deliveries. */
+  event_id: string;
+  /** Type of the event. */
+  event_type: string;
+  /** `pending` is sent, or sent again, by itself; the others are not. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
+  status: 'pending' | 'delivered' | 'failed' | (string & {});
+  /** The last 50, oldest first. */
+  attempts: ({
+    /** When it began. */
+    at: string;
+    /** HTTP status; null: there was no answer. */
+    status: number | null;
+    /** How long it took. */
+    duration_ms: number;
+    /** Class of the failure: `http_` and the status, `dns`, `blocked_address`, `tls`, `timeout`, `connection`, `no_secret`, or `not_permitted` where the consumer may not read the event any more. Null: delivered. */
+    error: string | null;
+  })[];
+  /** When it is sent next; null where it is not. */
+  next_attempt_at: string | null;
+}
+
+/** A page of deliveries. */
+export interface WebhookDeliveryPage {
+  data: WebhookDelivery[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
+/** Where a consumer wants events sent to. Nothing here is secret. */
+export interface WebhookEndpoint {
+  /** Id of the webhook endpoint. */
+  id: string;
+  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  url: string;
+  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  event_types: string[];
+  /** For people. */
+  description: string | null;
+  /** Whether events are sent to it. */
+  enabled: boolean;
+  /** Known values: `requested`, `gone`, `failing`. Others may be added; treat an unknown one as such. */
+  disabled_reason: 'requested' | 'gone' | 'failing' | (string & {}) | null;
+  created_at: string;
+  updated_at: string;
+  /** When an attempt last succeeded. */
+  last_success_at: string | null;
+  /** When an attempt last failed. */
+  last_failure_at: string | null;
+}
+
+export interface WebhookEndpointChange {
+  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  url?: string | undefined;
+  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  event_types?: string[] | undefined;
+  /** For people. */
+  description?: string | null | undefined;
+  /** False stops all that waits; true brings it back for events from then on. */
+  enabled?: boolean | undefined;
+}
+
+/** A page of webhook endpoints. */
+export interface WebhookEndpointPage {
+  data: WebhookEndpoint[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
 export interface WebhookReceipt {
   /** `duplicate`: a webhook with this id had been accepted before. Known values: `accepted`, `duplicate`. Others may be added; treat an unknown one as such. */
   status: 'accepted' | 'duplicate' | (string & {});
+}
+
+export interface WebhookRecovery {
+  /** How many events are sent again. */
+  deliveries: number;
+}
+
+export interface WebhookRecoveryRequest {
+  /** Events that were recorded earlier are left out. */
+  since: string;
+}
+
+/** The new secret. */
+export interface WebhookSecretRotation {
+  /** Signs the deliveries, as Standard Webhooks has it. It is shown this one time. */
+  secret: string;
+  /** Until then the secrets before it sign too. */
+  previous_expires_at: string;
+}
+
+export interface WebhookSecretRotationRequest {
+  /** How long the secrets until now sign too, fractions allowed; 0 ends them at once. */
+  grace_window_hours?: number | undefined;
+}
+
+export interface WebhookTest {
+  /** Id of the event, and `webhook-id` of its deliveries. */
+  event_id: string;
 }
 
 /** List hand-offs that were answered 202: what can be asked for. */
@@ -739,6 +876,26 @@ export interface ListEventsQuery {
   resource_id?: string | undefined;
   /** Only events with this `occurred_at` or a later one. */
   since?: string | undefined;
+}
+
+/** List webhook endpoints: what can be asked for. */
+export interface ListWebhookEndpointsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+}
+
+/** List deliveries: what can be asked for. */
+export interface ListWebhookDeliveriesQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** `pending` is sent, or sent again, by itself; the others are not. */
+  status?: 'pending' | 'delivered' | 'failed' | undefined;
+  /** Id of the event, and `webhook-id` of its deliveries. */
+  event_id?: string | undefined;
 }
 
 /** List consumers: what can be asked for. */
