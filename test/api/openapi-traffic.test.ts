@@ -68,6 +68,21 @@ describe('what the service answers fits its document', () => {
       assert.equal(replay.headers.get('idempotent-replayed'), 'true');
     });
 
+    test(`the hand-off of a ${type} that is accepted, fails, is tried again and cancelled`, async () => {
+      const result = { name: 'a', source: 'b', details: {} };
+      const body = { type, trip_id: randomUUID(), member_id: randomUUID(), result };
+      const handOff = () => send('/api/v1/handoff', { body, headers: { prefer: 'respond-async' } });
+      await handOff();
+      const accepted = await handOff();
+      assert.equal(accepted.status, 202);
+      const path = accepted.headers.get('location') ?? '';
+      const shown = async () => (await (await send(path)).json()) as { status: string };
+      while ((await shown()).status !== 'failed') await sleep(20);
+      await pages(`/v1/handoffs?trip_id=${body.trip_id}&limit=1`);
+      assert.equal((await send(`${path}/retry`, { method: 'POST' })).status, 202);
+      assert.equal((await send(path, { method: 'DELETE' })).status, 204);
+    });
+
     test(`${type}s, from creation to deletion, each step replayed`, async () => {
       const collection = `/v1/${type}s`;
       const twice = async (path: string, options: RequestOptions & { headers: Record<string, string> }) => {
