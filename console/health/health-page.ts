@@ -42,6 +42,8 @@ const titles: Record<string, string> = {
   database: 'Database',
   cache: 'Cache',
   dining: 'Dining partner',
+  handoffs: 'Hand-offs delivered later',
+  changes: "Reader of the CRM's changes",
   copy: 'Copy of records',
 };
 

@@ -60,7 +60,8 @@ function useWidth() {
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
-    const observer = new ResizeObserver(() => setWidth(Math.max(240, element.clientWidth)));
+    // Without the padding: what is wider would be cut off at the right, where the newest points are.
+    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.max(200, entry.contentRect.width)));
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
