@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact';
 import { AttemptsPage } from './attempts.ts';
 import { ConsumersPage } from './consumers/consumers-page.ts';
+import { EventsPage } from './events/events-page.ts';
 import { HandOffPage } from './hand-off/hand-off-page.ts';
 import { HealthPage } from './health/health-page.ts';
 import { RecordsPage } from './records/records-page.ts';
@@ -34,6 +35,7 @@ export const pages: ConsolePage[] = [
     isAllowed: canReadReservations,
     Page: ReservationsPage,
   },
+  { path: 'events', title: 'Events', isAllowed: canReadRecords, Page: EventsPage },
   { path: 'consumers', title: 'Consumers', isAllowed: canReadConsumers, Page: ConsumersPage },
   { path: 'attempts', title: 'Attempts', isAllowed: canReadConsumers, Page: AttemptsPage },
   { path: 'health', title: 'Health', isAllowed: () => true, Page: HealthPage },

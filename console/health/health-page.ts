@@ -62,16 +62,33 @@ interface Quota {
   budget_used?: number;
 }
 
-/** What else a part says of itself, in words. */
-function factsOf({ user, quota, reason, age_seconds: age, records }: PartState): string[] {
-  const { used, limit, budget, budget_used: ofBudget } = (quota ?? {}) as Partial<Quota>;
-  const count = (value: number | undefined) => (value ?? 0).toLocaleString('en');
-  return [
-    ...(typeof reason === 'string' ? [reason] : []),
-    ...(user ? [`as ${(user as { Name: string }).Name}`] : []),
-    ...(limit === undefined ? [] : [`${count(used)} of ${count(limit)} calls used today`]),
-    ...(budget === undefined ? [] : [`${count(ofBudget)} of the budget of ${count(budget)}`]),
-    ...(typeof records === 'number' ? [`${count(records)} records`] : []),
-    ...(typeof age === 'number' ? [`${Math.round(age)} s behind the CRM`] : []),
-  ];
+/** How the facts of a part are said in words. */
+const words: Record<string, (value: unknown) => string> = {
+  reason: String,
+  lacks: (fields) => `the org lacks ${(fields as string[]).join(', ')}`,
+  user: (user) => `as ${(user as { Name: string }).Name}`,
+  quota: (quota) => inWords(quota as Quota),
+  waiting: (waiting) => `${count(waiting as number)} waiting`,
+  oldest_seconds: (oldest) => `the first for ${count(oldest as number)} s`,
+  records: (records) => `${count(records as number)} records`,
+  age_seconds: (age) => `${count(age as number)} s behind the CRM`,
+};
+
+function inWords({ used, limit, budget, budget_used: ofBudget }: Quota): string {
+  const today = `${count(used)} of ${count(limit)} calls used today`;
+  return budget === undefined ? today : `${today}, ${count(ofBudget ?? 0)} of the budget of ${count(budget)}`;
+}
+
+function count(value: number): string {
+  return Math.round(value).toLocaleString('en');
+}
+
+/** What else a part says of itself. Nothing is said of what is empty. */
+function factsOf(state: PartState): string[] {
+  const isEmpty = (value: unknown) =>
+    value === null || value === 0 || (Array.isArray(value) && value.length === 0);
+  return Object.entries(words).flatMap(([name, say]) => {
+    const value = state[name];
+    return value === undefined || isEmpty(value) ? [] : [say(value)];
+  });
 }

@@ -61,7 +61,9 @@ function useWidth() {
     const element = box.current;
     if (element === null) return undefined;
     // Without the padding: what is wider would be cut off at the right, where the newest points are.
-    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.max(200, entry.contentRect.width)));
+    const observer = new ResizeObserver(
+      ([entry]) => entry && setWidth(Math.max(200, entry.contentRect.width)),
+    );
     observer.observe(element);
     return () => observer.disconnect();
   }, []);

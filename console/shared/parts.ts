@@ -82,7 +82,7 @@ interface TableProps<T> {
   keyOf: (row: T) => string;
 }
 
-function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNode {
+export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNode {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
     <table>
       <thead>

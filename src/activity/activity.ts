@@ -137,7 +137,10 @@ function forgetBefore(map: Map<number, unknown>, first: number): void {
   for (const number of map.keys()) if (number < first) map.delete(number);
 }
 
-const kinds: [name: string, unit: string, value: (point: Point) => number | undefined][] = [
+/** `end`: seconds since 1970 when the interval ended. */
+type ValueOf = (point: Point, end: number) => number | undefined;
+
+const kinds: [name: string, unit: string, value: ValueOf][] = [
   ['requests', 'requests', ({ requests }) => requests],
   ['errors', 'requests', ({ errors }) => errors],
   ['latency_p50', 'ms', (point) => quantile(point, 0.5)],
@@ -145,6 +148,11 @@ const kinds: [name: string, unit: string, value: (point: Point) => number | unde
   ['crm_calls', 'calls', ({ crmCalls }) => crmCalls],
   ['crm_quota_used', 'calls', ({ quotaUsed, quotaLimit }) => (quotaLimit > 0 ? quotaUsed : undefined)],
   ['handoffs_waiting', 'hand-offs', ({ waiting }) => waiting],
+  [
+    'reader_age',
+    's',
+    ({ changesReadAt }, end) => (changesReadAt > 0 ? Math.max(0, end - changesReadAt) : undefined),
+  ],
   ['crm_quota_limit', 'calls', ({ quotaLimit }) => (quotaLimit > 0 ? quotaLimit : undefined)],
 ];
 
@@ -153,9 +161,10 @@ function seriesOf(numbers: readonly number[], points: readonly (Point | undefine
     name,
     unit,
     points: points.flatMap((point, i): Series['points'] => {
-      const found = point && value(point);
+      const number = numbers[i] ?? 0;
+      const found = point && value(point, (number + 1) * intervalSeconds);
       if (found === undefined) return [];
-      return [[formatTimestamp((numbers[i] ?? 0) * intervalMs), Math.round(found * 1000) / 1000]];
+      return [[formatTimestamp(number * intervalMs), Math.round(found * 1000) / 1000]];
     }),
   }));
 }

@@ -12,6 +12,8 @@ export interface Point {
   quotaLimit: number;
   /** Hand-offs that were accepted and are not delivered yet. */
   waiting: number;
+  /** When the reader of the CRM's changes last read all of them, seconds since 1970; 0 before that. */
+  changesReadAt: number;
 }
 
 export const nothing: Point = {
@@ -22,10 +24,11 @@ export const nothing: Point = {
   quotaUsed: 0,
   quotaLimit: 0,
   waiting: 0,
+  changesReadAt: 0,
 };
 
 const counts = ['requests', 'errors', 'crmCalls'] as const;
-const levels = ['quotaUsed', 'quotaLimit', 'waiting'] as const;
+const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'changesReadAt'] as const;
 
 /** The metrics as they stand; the counts are those since the process began. */
 export async function readTotals(metrics: Metrics): Promise<Point> {
@@ -38,6 +41,7 @@ export async function readTotals(metrics: Metrics): Promise<Point> {
     quotaUsed: await valueOf(metrics.crmApiUsage),
     quotaLimit: await valueOf(metrics.crmApiLimit),
     waiting: await valueOf(metrics.acceptedWaiting),
+    changesReadAt: await valueOf(metrics.changesReadAt),
   };
 }
 

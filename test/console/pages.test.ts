@@ -12,7 +12,7 @@ describe('the console in a browser', {
   let gateway: TestGateway;
   let browser: TestBrowser;
   before(async () => {
-    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept' });
+    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept', CHANGES_POLL_SECONDS: '2' });
     browser = await startBrowser(program as string);
   });
   after(async () => {
@@ -40,7 +40,7 @@ describe('the console in a browser', {
     const names = () => page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
     await signIn(page, reader);
     await page.getByRole('heading', { level: 1, name: 'Records' }).waitFor();
-    assert.deepEqual(await names(), ['Records', 'Health']);
+    assert.deepEqual(await names(), ['Records', 'Events', 'Health']);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await signIn(page, gateway.console);
     await page.getByRole('heading', { level: 1, name: 'Hand-off' }).waitFor();
@@ -115,6 +115,8 @@ describe('the console in a browser', {
     await page.getByRole('row').filter({ hasText: 'created' }).waitFor();
     await goTo(page, 'Hand-off');
     await textOf(page.getByRole('status'), /Quote created.*Open the quote in the CRM/s);
+    await goTo(page, 'Events');
+    await page.getByRole('row').filter({ hasText: 'handoff.created' }).waitFor();
     await close();
   });
 
