@@ -43,6 +43,8 @@ class PageReading {
   readonly #options: ListOptions;
   readonly #query: ListQuery;
   readonly #call: Call;
+  /** The field that orders, before the External ID. */
+  readonly #orderedBy: 'created_at' | 'updated_at';
   readonly #records: ListedRecord[] = [];
   #bytes = 0;
   #shaped = false;
@@ -55,7 +57,8 @@ class PageReading {
     this.#options = options;
     this.#query = query;
     this.#call = call;
-    this.#after = query.after && { createdAt: query.after.createdAt, externalId: query.after.id };
+    this.#orderedBy = query.updatedSince === undefined ? 'created_at' : 'updated_at';
+    this.#after = query.after && { at: query.after.at, externalId: query.after.id };
   }
 
   /** Gives back its place among the large pages, where it has one. */
@@ -93,11 +96,14 @@ class PageReading {
 
   async #askWith(resource: Resource, limit: number): Promise<boolean> {
     const { client } = this.#options;
-    const { filters } = this.#query;
+    const { filters, updatedSince } = this.#query;
     const visible = this.#call.visible(resource.collection);
     if (resource.fields[ownerField] === undefined && (visible !== 'all' || filters[ownerField] !== undefined))
       throw lacksOwner(resource);
-    const soql = pageQuery(resource, { filters, visible, after: this.#after, limit, shaped: this.#shaped });
+    const soql = pageQuery(resource, {
+      ...{ filters, visible, updatedSince, limit },
+      ...{ after: this.#after, shaped: this.#shaped },
+    });
     const path = queryPath(client.dataPath, soql);
     const takeRows = () => {
       this.#part = newPart();
@@ -124,21 +130,25 @@ class PageReading {
       return false;
     }
     this.#part.rows += 1;
-    this.#part.last = placeOf(this.#options.resource, row);
+    this.#part.last = placeOf(this.#options.resource, row, this.#orderedBy);
     this.#part.hasForeignRows ||= record === undefined;
     if (record === undefined || json === undefined) return true;
-    const { id, created_at: createdAt } = record.values as { id: string; created_at: string };
-    this.#part.records.push({ id, createdAt, json });
+    const { id, [this.#orderedBy]: at } = record.values as Record<string, string>;
+    this.#part.records.push({ id: id as string, at: at as string, json });
     this.#part.bytes += json.length;
     return true;
   }
 
   /**
    * Whether the API has the record. A key in upper case sorts otherwise than its cursor, which is in lower case: the
-   * record that ended the page before must not come again.
+   * record that ended the page before must not come again, unless it has changed since.
    */
   #isOfPage(record: StoredRecord | undefined): record is StoredRecord {
-    return record !== undefined && record.values['id'] !== this.#query.after?.id;
+    const { after } = this.#query;
+    return (
+      record !== undefined &&
+      (record.values['id'] !== after?.id || record.values[this.#orderedBy] !== after?.at)
+    );
   }
 
   /** Why the page ends before a record of so many bytes, or must wait; undefined where it takes the record. */
@@ -154,10 +164,10 @@ class PageReading {
 
   /** The next query begins where the last one ended. */
   #goOn(): void {
-    const { createdAt, externalId = '' } = this.#part.last ?? {};
-    if (createdAt === undefined)
+    const { at, externalId = '' } = this.#part.last ?? {};
+    if (at === undefined)
       throw new Problem('crm_error', 'The CRM gave an answer that the service cannot use.');
-    this.#after = { createdAt, externalId };
+    this.#after = { at, externalId };
     // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
     this.#shaped ||= this.#part.hasForeignRows;
   }
@@ -179,8 +189,8 @@ function newPart(): Part {
 }
 
 /** The place of a row in the order, with its External ID as the CRM has it, UUID or not. */
-function placeOf(resource: Resource, row: CrmRow): Partial<Position> {
-  const field = resource.fields['created_at'];
-  const createdAt = field && readTimestamp(readPath(row, field));
-  return { externalId: readKey(resource, row), ...(createdAt !== undefined && { createdAt }) };
+function placeOf(resource: Resource, row: CrmRow, orderedBy: string): Partial<Position> {
+  const field = resource.fields[orderedBy];
+  const at = field && readTimestamp(readPath(row, field));
+  return { externalId: readKey(resource, row), ...(at !== undefined && { at }) };
 }

@@ -71,8 +71,13 @@ export interface StoredRecord extends RecordRef {
 export interface ListQuery {
   /** Equality, by API field name. */
   filters: FieldValues;
-  /** Position of the last record of the page before. */
-  after?: { createdAt: string; id: string };
+  /**
+   * Only records changed then or later (RFC 3339 UTC, whole seconds): those that changed first come first, ties broken by
+   * External ID, ascending too.
+   */
+  updatedSince?: string;
+  /** Position of the last record of the page before: the moment that orders, and its id. */
+  after?: { at: string; id: string };
   /** Most records. */
   limit: number;
   /** Most bytes of all records together, as `represent` writes them in UTF-8; a first record may have more. */
@@ -83,7 +88,8 @@ export interface ListQuery {
 
 export interface ListedRecord {
   id: string;
-  createdAt: string;
+  /** The moment that orders it. */
+  at: string;
   /** The record as `represent` wrote it, in UTF-8. */
   json: Buffer;
 }

@@ -59,7 +59,7 @@ describe('a query', () => {
       pageQuery(quote, {
         filters: { status, member_id: id },
         visible: { consumerId: status },
-        after: { createdAt: '2026-01-02T03:04:05.000Z', externalId: id },
+        after: { at: '2026-01-02T03:04:05.000Z', externalId: id },
         limit: 51,
       });
     const expected = shape(page('x', 'y'));

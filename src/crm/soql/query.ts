@@ -4,9 +4,9 @@ import { ownerField } from '../../resources/created-by.ts';
 import type { Field, Resource } from '../../resources/resource.ts';
 import { formatDateTime, quoteText } from './literal.ts';
 
-/** Where a page starts: after the record with this moment of creation and this External ID, as the CRM has them. */
+/** Where a page starts: after the record with this moment and this External ID, as the CRM has them. */
 export interface Position {
-  createdAt: string;
+  at: string;
   externalId: string;
 }
 
@@ -14,6 +14,8 @@ export interface PageQuery {
   /** Equality, by API field name. */
   filters: Readonly<Record<string, string | null>>;
   visible: Visible;
+  /** Only records changed then or later, in the order of their changes. */
+  updatedSince?: string | undefined;
   after?: Position | undefined;
   limit: number;
   /** Leaves out records whose External ID has not the shape of a UUID; no index helps there, so only where it pays. */
@@ -62,21 +64,24 @@ function listOf(texts: readonly string[]): string {
   return `(${texts.map(quoteText).join(',')})`;
 }
 
-/** A page, newest first, ties broken by External ID. */
+/** A page, newest first; or, from a moment on, in the order of changes. Ties are broken by External ID. */
 export function pageQuery(resource: Resource, query: PageQuery): string {
   const key = fieldOf(resource, 'id').crm.path;
-  const created = fieldOf(resource, 'created_at').crm.path;
+  const { updatedSince } = query;
+  const time = fieldOf(resource, updatedSince === undefined ? 'created_at' : 'updated_at').crm.path;
+  const [behind, direction] = updatedSince === undefined ? ['<', ' DESC'] : ['>', ''];
   const conditions = [query.shaped === true ? `${key} LIKE ${uuidShape}` : `${key} != null`];
   for (const [name, value] of Object.entries(query.filters)) {
     conditions.push(`${fieldOf(resource, name).crm.path} = ${literal(fieldOf(resource, name), value)}`);
   }
   if (query.visible !== 'all') conditions.push(ownedBy(resource, query.visible));
+  if (updatedSince !== undefined) conditions.push(`${time} >= ${formatDateTime(updatedSince)}`);
   if (query.after !== undefined) {
-    const at = formatDateTime(query.after.createdAt);
+    const at = formatDateTime(query.after.at);
     const id = quoteText(query.after.externalId);
-    conditions.push(`(${created} < ${at} OR (${created} = ${at} AND ${key} < ${id}))`);
+    conditions.push(`(${time} ${behind} ${at} OR (${time} = ${at} AND ${key} ${behind} ${id}))`);
   }
-  const order = `ORDER BY ${created} DESC, ${key} DESC`;
+  const order = `ORDER BY ${time}${direction}, ${key}${direction}`;
   return `${select(resource)} WHERE ${conditions.join(' AND ')} ${order} LIMIT ${wholeNumber(query.limit)}`;
 }
 

@@ -3,6 +3,7 @@ import type { FieldValues, ListQuery, RecordPage } from '../../../resources/reco
 import { representationSchema, schemaName } from '../../../resources/representation.ts';
 import type { Resource } from '../../../resources/resource.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { readMoment } from '../../pipeline/moment.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../route.ts';
 import { defaultLimit, listName, maxPageBytes, pageParameters, pageSchema } from '../page.ts';
 import * as shared from './context.ts';
@@ -19,7 +20,8 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     tag: resource.collection,
     summary: `List ${resource.collection}`,
     description:
-      'Newest first, ties broken by id. A cursor is good for the same list with the same filters only.',
+      'Newest first, ties broken by id; with `updated_since` those that changed first come first. A cursor is good for ' +
+      'the same list with the same filters only.',
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
     request: { query: querySchema(resource) },
@@ -35,14 +37,15 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     },
     problems: ['invalid_cursor', ...shared.crmProblems],
     async handle({ query, call }) {
-      const { limit = defaultLimit, cursor, ...given } = query as ListParameters;
+      const { limit = defaultLimit, cursor, updated_since, ...given } = query as ListParameters;
+      const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };
       const filters = normalise(resource, given);
       const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
-      const list = listName([resource.collection, sorted], call.visible(resource.collection));
+      const list = listName([resource.collection, sorted, updatedSince], call.visible(resource.collection));
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
       const page = await records.list(
         resource,
-        { filters, limit, maxBytes: maxPageBytes, represent, ...after },
+        { filters, limit, maxBytes: maxPageBytes, represent, ...updatedSince, ...after },
         call,
       );
       try {
@@ -55,7 +58,16 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
   });
 }
 
-type ListParameters = { limit?: number; cursor?: string } & Record<string, string>;
+const updatedSinceSchema = Type.String({
+  format: 'date-time',
+  maxLength: 40,
+  description:
+    'Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records ' +
+    'are not told of: the feed of events does that.',
+  examples: ['2027-03-01T08:00:00.000Z'],
+});
+
+type ListParameters = { limit?: number; cursor?: string; updated_since?: string } & Record<string, string>;
 type Position = NonNullable<ListQuery['after']>;
 
 /** In bytes, as the records are, so that a large page is not decoded and encoded again. */
@@ -64,11 +76,20 @@ function pageAnswer(
   cursorAfter: (position: Position) => string,
 ): RouteAnswer {
   const last = records.at(-1);
-  const next = hasMore && last ? cursorAfter({ createdAt: last.createdAt, id: last.id }) : null;
+  const next = hasMore && last ? cursorAfter({ at: last.at, id: last.id }) : null;
   const data = records.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]));
   const end = `],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
   const body = Buffer.concat([Buffer.from('{"data":['), ...data, Buffer.from(end)]);
   return { status: 200, body, headers: { 'cache-control': 'private, no-cache' }, whenSent: release };
+}
+
+/** Moments that the CRM takes, in milliseconds since 1970. */
+const [earliest, latest] = [Date.UTC(1700, 0, 1), Date.UTC(4000, 11, 31)];
+
+/** The first whole second that is not before the moment: changes have no finer times. */
+function wholeSecond(text: string): string {
+  const ms = Math.ceil(readMoment(text, 'updated_since') / 1000) * 1000;
+  return new Date(Math.min(Math.max(ms, earliest), latest)).toISOString();
 }
 
 function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {
@@ -83,5 +104,8 @@ function querySchema({ fields }: Resource) {
   const filters = Object.entries(fields)
     .filter(([, { filter }]) => filter)
     .map(([name, { schema }]) => [name, Type.Optional(schema)] as const);
-  return Type.Object({ ...pageParameters, ...Object.fromEntries(filters) }, { additionalProperties: false });
+  return Type.Object(
+    { ...pageParameters, ...Object.fromEntries(filters), updated_since: Type.Optional(updatedSinceSchema) },
+    { additionalProperties: false },
+  );
 }

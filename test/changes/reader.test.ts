@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EventFeed, type StoredEvent } from '../../src/changes/event-feed.ts';
+import { addEvents } from '../../src/changes/event-log.ts';
+import { ChangeReader } from '../../src/changes/reader.ts';
+import { ReaderTable } from '../../src/changes/reader-table.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { member } from '../../src/resources/members.ts';
+import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
+import { createRepresentation } from '../../src/resources/representation.ts';
+import type { Database } from '../../src/store/database.ts';
+import { databaseKinds } from '../support/databases.ts';
+import { recordLog } from '../support/log.ts';
+import { MemoryCrm } from './memory-crm.ts';
+
+const resources = [member, quote, booking];
+const metrics = createMetrics();
+
+/** Repeats the same numbers from 0 to 1 for a seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296;
+    return state / 4_294_967_296;
+  };
+}
+
+function newReader(database: Database, source: MemoryCrm): ChangeReader {
+  return new ChangeReader({
+    ...{ table: new ReaderTable(database), source, resources, metrics, log: recordLog().log },
+    ...{ pollSeconds: 0.001, minimumSeconds: 0.001, wake: () => {}, memberChanged: async () => {} },
+  });
+}
+
+/** A turn is due, and a dead owner's lease is over. */
+const makeDue = (database: Database) =>
+  database.execute(
+    `update change_reader set lease_until = to_timestamp(0), due_at = to_timestamp(0), not_before = to_timestamp(0)`,
+  );
+
+async function poll(database: Database, reader: ChangeReader): Promise<void> {
+  await makeDue(database);
+  await reader.check(new AbortController().signal);
+}
+
+async function readAll(database: Database): Promise<StoredEvent[]> {
+  const feed = new EventFeed(database);
+  const all: StoredEvent[] = [];
+  for (let after = 0; ; ) {
+    const page = await feed.read({ after, limit: 100 });
+    assert.ok(page);
+    all.push(...page.events.slice(0, 100));
+    if (page.events.length <= 100) return all;
+    after = all.at(-1)?.sequence ?? 0;
+  }
+}
+
+/** What a consumer knows that has read all events. Fails where one makes no sense after those before. */
+function replay(events: readonly StoredEvent[]): Map<string, string> {
+  const known = new Map<string, string>();
+  for (const { type, resource_id: id, data } of events) {
+    const what = type.split('.')[1];
+    if (what === 'deleted') known.delete(id);
+    else {
+      assert.equal(known.has(id), what === 'updated', `${type} of ${id}`);
+      assert.notEqual(known.get(id), data, `${type} of ${id} tells nothing new`);
+      known.set(id, data);
+    }
+  }
+  return known;
+}
+
+for (const [kind, open] of Object.entries(databaseKinds)) {
+  for (const [what, lateMs, polls] of [
+    ['two minutes', 115_000, 1],
+    ['fifteen minutes', 880_000, 10],
+  ] as const) {
+    test(`${kind}: whatever fails, the feed leads to the final state; changes up to ${what} late`, async (t) => {
+      const opened = await open(2);
+      if (!opened) return t.skip('there is no PostgreSQL');
+      t.after(opened.stop);
+      const [database, other = database] = opened.replicas;
+      await new ReaderTable(database).prepare();
+      const crm = new MemoryCrm();
+      const random = randomFrom(lateMs);
+      const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
+      const ids = Array.from({ length: 25 }, (_, index) => `a0B00000000${String(index).padStart(4, '0')}`);
+      // From before the first start: not told of, and known all the same.
+      for (const [index, id] of ids.slice(0, 8).entries()) crm.write(resources[index % 3] ?? quote, id, {});
+      const before = crm.rows.map(({ externalId = '' }) => externalId);
+      crm.pass(3_600_000);
+      let readers = [newReader(database, crm), newReader(other, crm)];
+      await poll(database, readers[0] as ChangeReader);
+      assert.deepEqual(await readAll(database), []);
+
+      // The embedded database is slow, and shares all of this.
+      const steps = kind === 'PGlite' ? 25 : 60;
+      for (let step = 0; step < steps; step++) {
+        for (let count = 0; count < 3; count++) {
+          const index = Math.floor(random() * ids.length);
+          const [id = '', resource = quote] = [ids[index], resources[index % 3]];
+          const row = crm.rows.find(({ nativeId }) => nativeId === id);
+          const late = random() < 0.4 ? random() * lateMs : 0;
+          if (row === undefined) crm.write(resource, id, {}, late);
+          else if (random() < 0.25) crm.write(resource, id, { isDeleted: !row.isDeleted }, late);
+          else crm.write(resource, id, { values: { ...row.values, name: `step ${step}.${count}` } }, late);
+        }
+        crm.pass(pick([0, 900, 20_000, 40_000]));
+        crm.beforeAnswer = async () => {
+          const chance = random();
+          if (chance < 0.1) throw new Error('the CRM is unavailable');
+          if (chance > 0.2) return;
+          // Its process is stopped in the middle, and another one takes over.
+          crm.beforeAnswer = async () => {};
+          await poll(other, readers[1] as ChangeReader);
+        };
+        await poll(database, readers[0] as ChangeReader);
+        if (random() < 0.1) readers = [newReader(database, crm), newReader(other, crm)];
+      }
+      crm.beforeAnswer = async () => {};
+      crm.pass(lateMs);
+      for (let count = 0; count < polls; count++) {
+        await poll(database, readers[0] as ChangeReader);
+        crm.pass(60_000);
+      }
+      const events = await readAll(database);
+      assert.ok(events.length > steps / 2);
+      const isOld = ({ resource_id }: StoredEvent) => before.includes(resource_id);
+      const known = replay(events.filter((event) => !isOld(event)));
+      const alive = crm.rows.filter(
+        ({ isDeleted, externalId = '' }) => !isDeleted && !before.includes(externalId),
+      );
+      assert.deepEqual([...known.keys()].toSorted(), alive.map(({ externalId }) => externalId).toSorted());
+      for (const { externalId = '', resource, values } of alive)
+        assert.equal(known.get(externalId), createRepresentation(resource)(values));
+      // Nothing comes again.
+      await poll(database, readers[0] as ChangeReader);
+      assert.equal((await readAll(database)).length, events.length);
+    });
+  }
+
+  test(`${kind}: more records with one stamp than a page holds`, async (t) => {
+    const opened = await open();
+    if (!opened) return t.skip('there is no PostgreSQL');
+    t.after(opened.stop);
+    const [database] = opened.replicas;
+    await new ReaderTable(database).prepare();
+    const crm = new MemoryCrm();
+    const reader = newReader(database, crm);
+    await poll(database, reader);
+    const calls = crm.calls;
+    crm.pass(1000);
+    for (let index = 0; index < 10; index++) crm.write(quote, `a0B0000000000${10 + index}`, {});
+    await poll(database, reader);
+    assert.equal((await readAll(database)).length, 10);
+    assert.equal(crm.calls - calls, 4);
+    // A quiet CRM is read with one call, once what changed last is two minutes and a little old.
+    crm.pass(200_000);
+    await poll(database, reader);
+    const quiet = crm.calls;
+    await poll(database, reader);
+    assert.equal(crm.calls - quiet, 1);
+  });
+}
+
+test('PostgreSQL: a cursor misses nothing, however many add events at once', async (t) => {
+  const opened = await databaseKinds['PostgreSQL']?.(3);
+  if (!opened) return t.skip('there is no PostgreSQL');
+  t.after(opened.stop);
+  const [reading, ...writing] = opened.replicas;
+  const each = 60;
+  let writers = writing.length * 2;
+  const write = async (database: Database, name: number) => {
+    for (let index = 0; index < each; index++) {
+      const event = { type: 'quote.created', resource: { type: 'quote', id: `${name} ${index}` } } as const;
+      await database.sql.transaction().execute(async (transaction) => {
+        await addEvents(transaction, [
+          { ...event, occurredAt: '2027-01-01T00:00:00.000Z', data: '{}', permission: 'quotes' },
+        ]);
+      });
+    }
+    writers -= 1;
+  };
+  const read = async () => {
+    const found: string[] = [];
+    for (let after = 0, isLast = false; ; ) {
+      const page = await new EventFeed(reading).read({ after, limit: 7 });
+      assert.ok(page);
+      const shown = page.events.slice(0, 7);
+      found.push(...shown.map(({ resource_id }) => resource_id));
+      if (page.events.length <= 7) {
+        if (isLast) return found;
+        isLast = writers === 0;
+      }
+      after = page.events.length > 7 ? (shown.at(-1)?.sequence ?? 0) : page.searchedTo;
+    }
+  };
+  const [found] = await Promise.all([
+    read(),
+    ...[...writing, ...writing].map((database, name) => write(database, name)),
+  ]);
+  assert.equal(found.length, each * writing.length * 2);
+  assert.equal(new Set(found).size, found.length);
+});
