@@ -107,9 +107,11 @@ function faultsOfRequest(method: string, path: string, { headers = {}, body }: R
   const sent = new Headers(headers);
   const query = new URLSearchParams(path.split('?')[1]);
   const parameters = operation.parameters ?? [];
-  const valueOf = ({ in: place, name }: Parameter): string | null => {
+  const valueOf = ({ in: place, name, schema }: Parameter): string | string[] | null => {
     if (place === 'header') return sent.get(name);
-    return place === 'path' ? (params[name] ?? null) : query.get(name);
+    if (place === 'path') return params[name] ?? null;
+    const isRepeatable = (schema as { type?: string }).type === 'array';
+    return isRepeatable && query.has(name) ? query.getAll(name) : query.get(name);
   };
   const known = parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name);
   return [
@@ -132,7 +134,7 @@ function faultsOfRequestBody({ requestBody }: Operation, body: RequestOptions['b
 }
 
 /** A header or a parameter is text; where a number is declared, the number that it spells. */
-function faultsOfText(what: string, { schema, required }: Header, text: string | null): string[] {
+function faultsOfText(what: string, { schema, required }: Header, text: string | string[] | null): string[] {
   if (text === null) return required ? [`the ${what} is missing`] : [];
   const { type } = schema as { type?: string };
   return faultsOf(what, schema, type === 'integer' || type === 'number' ? Number(text) : text);
