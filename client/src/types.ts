@@ -802,6 +802,8 @@ export interface ListMembersQuery {
   cursor?: string | undefined;
   /** Address for mail. */
   email?: string | undefined;
+  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not told of: the feed of events does that. */
+  updated_since?: string | undefined;
 }
 
 /** List quotes: what can be asked for. */
@@ -818,6 +820,8 @@ export interface ListQuotesQuery {
   status?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
+  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not told of: the feed of events does that. */
+  updated_since?: string | undefined;
 }
 
 /** List bookings: what can be asked for. */
@@ -834,6 +838,8 @@ export interface ListBookingsQuery {
   status?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
+  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not told of: the feed of events does that. */
+  updated_since?: string | undefined;
 }
 
 /** List reservations: what can be asked for. */
