@@ -70,6 +70,43 @@ function replay(events: readonly StoredEvent[]): Map<string, string> {
   return known;
 }
 
+/** Makes, changes, deletes or restores a record; some of it becomes visible late. */
+function writeSomething(
+  crm: MemoryCrm,
+  ids: readonly string[],
+  random: () => number,
+  lateMs: number,
+  name: string,
+): void {
+  const index = Math.floor(random() * ids.length);
+  const [id = '', resource = quote] = [ids[index], resources[index % 3]];
+  const row = crm.rows.find(({ nativeId }) => nativeId === id);
+  const late = random() < 0.4 ? random() * lateMs : 0;
+  if (row === undefined) crm.write(resource, id, {}, late);
+  else if (random() < 0.25) crm.write(resource, id, { isDeleted: !row.isDeleted }, late);
+  else crm.write(resource, id, { values: { ...row.values, name } }, late);
+}
+
+/** Sometimes the CRM fails, and sometimes the reader is stopped in the middle while another one takes over. */
+function somethingElse(random: () => number, takeOver: () => Promise<void>): () => Promise<void> {
+  return async () => {
+    const chance = random();
+    if (chance < 0.1) throw new Error('the CRM is unavailable');
+    if (chance < 0.2) await takeOver();
+  };
+}
+
+/** Records that were there before the first start are left out: nobody was told that they exist. */
+function assertLeadsTo(crm: MemoryCrm, events: readonly StoredEvent[], before: readonly string[]): void {
+  const known = replay(events.filter(({ resource_id }) => !before.includes(resource_id)));
+  const alive = crm.rows.filter(
+    ({ isDeleted, externalId = '' }) => !isDeleted && !before.includes(externalId),
+  );
+  assert.deepEqual([...known.keys()].toSorted(), alive.map(({ externalId }) => externalId).toSorted());
+  for (const { externalId = '', resource, values } of alive)
+    assert.equal(known.get(externalId), createRepresentation(resource)(values));
+}
+
 for (const [kind, open] of Object.entries(databaseKinds)) {
   for (const [what, lateMs, polls] of [
     ['two minutes', 115_000, 1],
@@ -96,24 +133,13 @@ for (const [kind, open] of Object.entries(databaseKinds)) {
       // The embedded database is slow, and shares all of this.
       const steps = kind === 'PGlite' ? 25 : 60;
       for (let step = 0; step < steps; step++) {
-        for (let count = 0; count < 3; count++) {
-          const index = Math.floor(random() * ids.length);
-          const [id = '', resource = quote] = [ids[index], resources[index % 3]];
-          const row = crm.rows.find(({ nativeId }) => nativeId === id);
-          const late = random() < 0.4 ? random() * lateMs : 0;
-          if (row === undefined) crm.write(resource, id, {}, late);
-          else if (random() < 0.25) crm.write(resource, id, { isDeleted: !row.isDeleted }, late);
-          else crm.write(resource, id, { values: { ...row.values, name: `step ${step}.${count}` } }, late);
-        }
+        for (let count = 0; count < 3; count++)
+          writeSomething(crm, ids, random, lateMs, `step ${step}.${count}`);
         crm.pass(pick([0, 900, 20_000, 40_000]));
-        crm.beforeAnswer = async () => {
-          const chance = random();
-          if (chance < 0.1) throw new Error('the CRM is unavailable');
-          if (chance > 0.2) return;
-          // Its process is stopped in the middle, and another one takes over.
+        crm.beforeAnswer = somethingElse(random, async () => {
           crm.beforeAnswer = async () => {};
           await poll(other, readers[1] as ChangeReader);
-        };
+        });
         await poll(database, readers[0] as ChangeReader);
         if (random() < 0.1) readers = [newReader(database, crm), newReader(other, crm)];
       }
@@ -125,14 +151,7 @@ for (const [kind, open] of Object.entries(databaseKinds)) {
       }
       const events = await readAll(database);
       assert.ok(events.length > steps / 2);
-      const isOld = ({ resource_id }: StoredEvent) => before.includes(resource_id);
-      const known = replay(events.filter((event) => !isOld(event)));
-      const alive = crm.rows.filter(
-        ({ isDeleted, externalId = '' }) => !isDeleted && !before.includes(externalId),
-      );
-      assert.deepEqual([...known.keys()].toSorted(), alive.map(({ externalId }) => externalId).toSorted());
-      for (const { externalId = '', resource, values } of alive)
-        assert.equal(known.get(externalId), createRepresentation(resource)(values));
+      assertLeadsTo(crm, events, before);
       // Nothing comes again.
       await poll(database, readers[0] as ChangeReader);
       assert.equal((await readAll(database)).length, events.length);

@@ -79,7 +79,7 @@ test('with replicas that are killed and a database that is cut off, the feed lea
 
   /** A dead reader's lease is 30 s long: it is ended here, to save the time. */
   async function endLease(): Promise<void> {
-    const client = new Client(postgres?.url as string);
+    const client = new Client(postgres?.url);
     await client.connect();
     await client.query('update change_reader set lease_until = to_timestamp(0)');
     await client.end();
