@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { version } from '../../src/version.ts';
@@ -11,7 +12,7 @@ let receiver: WebhookReceiver;
 let places = 0;
 
 before(async () => {
-  gateway = await startGateway();
+  gateway = await startGateway({ CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' });
   receiver = await startWebhookReceiver();
 });
 after(async () => {
@@ -305,6 +306,19 @@ describe('a new secret', () => {
     new Webhook(secret).verify(got.body, got.headers);
     assert.throws(() => new Webhook(endpoint.secret).verify(got.body, got.headers));
   });
+});
+
+test('what is written through the gateway comes to endpoints, as GET answers it', async () => {
+  const endpoint = await create({ event_types: ['quote.*'] });
+  const quote = { name: 'a', source: 'b', trip_id: randomUUID(), member_id: gateway.org.memberId };
+  const headers = { 'idempotency-key': randomUUID() };
+  const body = JSON.stringify({ ...quote, details: {} }).replace('{}', '{"net":612.40}');
+  const created = await gateway.request('/v1/quotes', { body, headers });
+  assert.equal(created.status, 201);
+  const [got] = await comeTo(endpoint, 1);
+  assert.ok(got);
+  assert.equal(got.event.type, 'quote.created');
+  assert.ok(got.body.includes(`,"data":${await created.text()},`), got.body);
 });
 
 test('endpoints of a consumer that is revoked go, with their secrets', async () => {

@@ -14,7 +14,7 @@ test('handoff delivery lists deliveries and sends one again, beside a running se
   skip: !postgres && 'no PostgreSQL',
 }, async () => {
   await using opened = new AsyncDisposableStack();
-  const gateway = await startGateway({ DATABASE_URL: postgres?.url });
+  const gateway = await startGateway({ DATABASE_URL: postgres?.url, CHANGES_POLL_SECONDS: '3600' });
   opened.defer(() => gateway.stop());
   const receiver = await startWebhookReceiver();
   opened.defer(() => receiver.stop());

@@ -18,7 +18,7 @@ before(async () => {
   server = await startPostgres();
   if (!server) return;
   database = openPostgres({ url: server.url, log: recordLog().log });
-  installation = await createInstallation({ DATABASE_URL: server.url });
+  installation = await createInstallation({ DATABASE_URL: server.url, CHANGES_POLL_SECONDS: '3600' });
   receiver = await startWebhookReceiver();
 });
 after(async () => {
