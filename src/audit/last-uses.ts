@@ -67,16 +67,10 @@ export class LastUseTable {
 
   /** Of all keys of these consumers, over all replicas; what this one knows while the database is unavailable. */
   async of(consumerIds: readonly string[]): Promise<LastUses> {
-    const stored = await this.#read(consumerIds).catch(() => []);
+    const stored = await readUses(this.#database, consumerIds).catch(() => []);
     const wanted = new Set(consumerIds);
     const known = [...this.#known.values()].filter(({ consumer_id }) => wanted.has(consumer_id));
-    const uses = new Map<string, string>();
-    for (const { api_key, consumer_id, used_at } of [...stored, ...known]) {
-      for (const name of [api_key, consumer_id]) {
-        if (used_at > (uses.get(name) ?? '')) uses.set(name, used_at);
-      }
-    }
-    return uses;
+    return latestOf([...stored, ...known]);
   }
 
   async stop(): Promise<void> {
@@ -93,11 +87,26 @@ export class LastUseTable {
       on conflict (api_key) do update set used_at = excluded.used_at
       where known.used_at < excluded.used_at`.execute(this.#database.sql);
   }
+}
 
-  async #read(consumerIds: readonly string[]): Promise<Use[]> {
-    const { rows } = await sql<Omit<Use, 'used_at'> & { used_at: Date }>`
-      select api_key, consumer_id, used_at from credential_uses
-      where consumer_id = any(${consumerIds}::text[])`.execute(this.#database.sql);
-    return rows.map(({ used_at, ...row }) => ({ ...row, used_at: used_at.toISOString() }));
+/** Of all keys of these consumers, as the database has it. Throws what the database does. */
+export async function readLastUses(database: Database, consumerIds: readonly string[]): Promise<LastUses> {
+  return latestOf(await readUses(database, consumerIds));
+}
+
+async function readUses(database: Database, consumerIds: readonly string[]): Promise<Use[]> {
+  const { rows } = await sql<Omit<Use, 'used_at'> & { used_at: Date }>`
+    select api_key, consumer_id, used_at from credential_uses
+    where consumer_id = any(${consumerIds}::text[])`.execute(database.sql);
+  return rows.map(({ used_at, ...row }) => ({ ...row, used_at: used_at.toISOString() }));
+}
+
+function latestOf(uses: readonly Use[]): LastUses {
+  const latest = new Map<string, string>();
+  for (const { api_key, consumer_id, used_at } of uses) {
+    for (const name of [api_key, consumer_id]) {
+      if (used_at > (latest.get(name) ?? '')) latest.set(name, used_at);
+    }
   }
+  return latest;
 }

@@ -1,33 +1,46 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
+import { type LastUses, readLastUses } from '../audit/last-uses.ts';
 import { Problem } from '../base/problem.ts';
-import {
-  ownableResources,
-  permissionActions,
-  permissionResources,
-  recordScopes,
-} from '../consumers/consumer.ts';
-import type { NewConsumer } from '../consumers/consumer-store.ts';
+import type { Consumer } from '../consumers/consumer.ts';
 import { viewOfConsumer } from '../consumers/consumer-view.ts';
 import { type Consumers, createConsumers } from '../consumers/consumers.ts';
 import { isConsumerId } from '../consumers/credentials.ts';
-import { checkConsumerName, checkPermissions, type RequestedPermission } from '../consumers/permissions.ts';
 import { maxGraceWindowHours } from '../consumers/rotation.ts';
 import { BrokenConsumer } from '../consumers/stored-consumer.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { openSecretsManager } from '../secrets/secrets.ts';
 import { loadSettings } from '../settings/settings.ts';
+import type { Settings } from '../settings/table.ts';
 import { CommandFailed, exitBadInput, exitNotFound, print, runCommand } from './command.ts';
-import { showConsumer, showConsumers, showCreated, showRotation } from './consumer-output.ts';
-import { connectRedis } from './stores.ts';
+import {
+  addConsumerOptions,
+  type ConsumerOptions,
+  changeOf,
+  readChange,
+  readNewConsumer,
+} from './consumer-options.ts';
+import {
+  type ShownConsumer,
+  showConsumer,
+  showConsumers,
+  showCreated,
+  showRotation,
+} from './consumer-output.ts';
+import { connectRedis, openDatabase } from './stores.ts';
 
-type OpenedConsumers = Pick<Consumers, 'store' | 'administration'>;
+interface OpenedConsumers extends Pick<Consumers, 'store' | 'administration'> {
+  /** When keys were used last; undefined where the database cannot be read now. */
+  lastUses?: (consumerIds: readonly string[]) => Promise<LastUses | undefined>;
+}
 
 /** Opens what the commands work on; called only when a command runs. It is closed with `opened`. */
 export type OpenConsumers = (opened: AsyncDisposableStack) => Promise<OpenedConsumers>;
 
 /**
- * Adds `consumer create`, `list`, `show ID`, `rotate ID` and `revoke ID`. Bad input ends the process with code 2, an unknown
+ * Adds `consumer create`, `list`, and, each with an id, `update`, `show`, `rotate` and `revoke`. Bad input ends the process with code 2, an unknown
  * id with code 1; `SecretsUnavailable` and `KeyUnusable` are left to the caller.
  */
 export function registerConsumerCommands(program: Command, open: OpenConsumers): void {
@@ -37,6 +50,7 @@ export function registerConsumerCommands(program: Command, open: OpenConsumers):
     process.exit(code === 'commander.error' || exitCode === 0 ? exitCode : exitBadInput),
   );
   registerCreate(group, open);
+  registerUpdate(group, open);
   registerList(group, open);
   registerShow(group, open);
   registerRotate(group, open);
@@ -44,28 +58,43 @@ export function registerConsumerCommands(program: Command, open: OpenConsumers):
 }
 
 function registerCreate(group: Command, open: OpenConsumers): void {
-  const allowed = `resources: ${permissionResources.join(', ')}; actions: ${permissionActions.join(', ')}`;
-  group
+  const command = group
     .command('create')
-    .description('create a consumer; shows its API secret this one time')
-    .option('--name <name>', 'name of the consumer, 1 to 100 characters')
-    .option(
-      '--allow <resource:actions>',
-      `permission, e.g. quotes:read,write; may be repeated; ${allowed}`,
-      (text: string, before: string[]) => [...before, text],
-      [],
-    )
-    .option('--json', 'print JSON')
-    .action((options: { name?: string; allow: string[]; json?: true }, command: Command) =>
-      run(command, open, {
-        checkInput: () => readNewConsumer(options),
-        work: async ({ administration }, wanted) => {
-          const { consumer, apiKey, apiSecret } = await administration.create(wanted);
-          const { id, name, permissions } = consumer;
-          print(options.json, { id, name, apiKey, apiSecret, permissions }, showCreated);
-        },
-      }),
-    );
+    .description('create a consumer; shows its API secret this one time');
+  addConsumerOptions(command).action((options: ConsumerOptions) =>
+    run(command, open, {
+      checkInput: () => readNewConsumer(options),
+      work: async ({ administration }, wanted) => {
+        const { consumer, apiKey, apiSecret } = await administration.create(wanted);
+        const { id, name, permissions } = consumer;
+        print(options.json, { id, name, apiKey, apiSecret, permissions }, showCreated);
+      },
+    }),
+  );
+}
+
+function registerUpdate(group: Command, open: OpenConsumers): void {
+  const command = group
+    .command('update')
+    .description('change a consumer; what is not named stays as it is')
+    .argument('<id>', 'id of the consumer, con_...');
+  addConsumerOptions(command).action((id: string, options: ConsumerOptions) =>
+    run(command, open, {
+      checkInput: () => {
+        checkId(id);
+        const named = Object.entries(options).filter(
+          ([name, value]) => name !== 'json' && [value].flat().length > 0,
+        );
+        const isEmpty = named.length === 0;
+        if (isEmpty) throw new CommandFailed('Nothing is to be changed: name an option.', exitBadInput);
+        return readChange(options);
+      },
+      work: async (consumers, wanted) => {
+        const changed = await consumers.administration.change(id, (consumer) => changeOf(consumer, wanted));
+        await printOne(options.json, changed, consumers);
+      },
+    }),
+  );
 }
 
 function registerList(group: Command, open: OpenConsumers): void {
@@ -76,13 +105,9 @@ function registerList(group: Command, open: OpenConsumers): void {
     .action(({ json }: { json?: true }, command: Command) =>
       run(command, open, {
         checkInput: () => undefined,
-        work: async ({ store }) => {
-          const consumers = await store.list();
-          print(
-            json,
-            consumers.map((consumer) => viewOfConsumer(consumer, Date.now())),
-            showConsumers,
-          );
+        work: async (opened) => {
+          const views = await viewsOf(await opened.store.list(), opened);
+          print(json, views, showConsumers);
         },
       }),
     );
@@ -93,10 +118,10 @@ function registerShow(group: Command, open: OpenConsumers): void {
     (id: string, { json }: { json?: true }, command: Command) =>
       run(command, open, {
         checkInput: () => checkId(id),
-        work: async ({ store }) => {
-          const found = await store.find(id);
+        work: async (opened) => {
+          const found = await opened.store.find(id);
           if (found === undefined) throw new CommandFailed(`There is no consumer ${id}.`, exitNotFound);
-          print(json, viewOfConsumer(found.consumer, Date.now()), showConsumer);
+          await printOne(json, found.consumer, opened);
         },
       }),
   );
@@ -142,6 +167,32 @@ function commandOnOne(group: Command, name: string, description: string): Comman
     .option('--json', 'print JSON');
 }
 
+async function printOne(json: true | undefined, consumer: Consumer, opened: OpenedConsumers): Promise<void> {
+  const [view] = await viewsOf([consumer], opened);
+  print(json, view as ShownConsumer, showConsumer);
+}
+
+/** Without `lastUsedAt` where it is not known. */
+async function viewsOf(
+  consumers: readonly Consumer[],
+  { lastUses }: OpenedConsumers,
+): Promise<ShownConsumer[]> {
+  const uses = await lastUses?.(consumers.map(({ id }) => id));
+  return consumers.map((consumer) => {
+    const { lastUsedAt, credentials, ...view } = viewOfConsumer(consumer, Date.now(), uses);
+    if (uses !== undefined) return { ...view, lastUsedAt, credentials };
+    return {
+      ...view,
+      credentials: credentials.map(({ apiKey, state, createdAt, expiresAt }) => ({
+        apiKey,
+        state,
+        createdAt,
+        expiresAt,
+      })),
+    };
+  });
+}
+
 interface ConsumerWork<T> {
   /** Runs before anything is opened. */
   checkInput: () => T;
@@ -165,12 +216,12 @@ function run<T>(command: Command, open: OpenConsumers, { checkInput, work }: Con
 export async function openConsumers(
   configFile: string | undefined,
   opened: AsyncDisposableStack,
-): Promise<Consumers> {
+): Promise<OpenedConsumers> {
   const settings = loadSettings(process.env, configFile);
   const log = createLog('silent');
   const secrets = await openSecretsManager(settings, log);
   opened.defer(() => secrets.close());
-  return createConsumers({
+  const consumers = createConsumers({
     secrets,
     log,
     metrics: createMetrics(),
@@ -179,6 +230,18 @@ export async function openConsumers(
     cache: settings.redisUrl === undefined ? undefined : await connectRedis(settings.redisUrl, opened),
     graceWindowHours: settings.graceWindowHours,
   });
+  return { ...consumers, lastUses: (ids) => readLastUsesNow(settings, ids) };
+}
+
+/** The embedded database belongs to the service while that runs; nobody else can read it then. */
+async function readLastUsesNow(settings: Settings, ids: readonly string[]): Promise<LastUses | undefined> {
+  if (!settings.databaseUrl && !existsSync(join(settings.dataDir, 'database'))) return undefined;
+  try {
+    await using opened = new AsyncDisposableStack();
+    return await readLastUses(await openDatabase(settings, opened, 'handoff consumer'), ids);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A refusal with its inner cause, which the API hides and the caller of a command needs; other errors as they are. */
@@ -198,31 +261,6 @@ function checkId(id: string): void {
     `${JSON.stringify(id)} is not the id of a consumer, which is ${rule}.`,
     exitBadInput,
   );
-}
-
-function readNewConsumer(options: { name?: string; allow: string[] }): NewConsumer {
-  if (options.name === undefined) throw new CommandFailed('--name is missing.', exitBadInput);
-  if (options.allow.length === 0) throw new CommandFailed(`--allow is missing; ${allowHint}`, exitBadInput);
-  return {
-    name: checkConsumerName(options.name),
-    permissions: checkPermissions(options.allow.map(parseAllow)),
-  };
-}
-
-const allowHint = `it takes RESOURCE:ACTION,ACTION, e.g. --allow quotes:read,write, with the resources \
-${permissionResources.join(', ')} and the actions ${permissionActions.join(', ')}; @own at the end is for \
-records that the consumer made, on ${ownableResources.join(' and ')}.`;
-
-const action = `(?:${permissionActions.join('|')})`;
-const allowPattern = new RegExp(
-  `^(${permissionResources.join('|')}):(${action}(?:,${action})*)(?:@(${recordScopes.join('|')}))?$`,
-);
-
-function parseAllow(text: string): RequestedPermission {
-  const [, resource = '', actions = '', records] = allowPattern.exec(text) ?? [];
-  const isRight = actions !== '' && (records !== 'own' || ownableResources.includes(resource));
-  if (isRight) return { resource, actions: actions.split(','), ...(records !== undefined && { records }) };
-  throw new CommandFailed(`--allow ${JSON.stringify(text)} is not understood; ${allowHint}`, exitBadInput);
 }
 
 function parseHours(text: string | undefined): number | undefined {

@@ -31,6 +31,8 @@ export interface Rotation extends CredentialPair {
   previous: { apiKey: string; expiresAt: string } | null;
 }
 
+type Change = ConsumerChange | ((consumer: Consumer) => ConsumerChange);
+
 /**
  * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, applied by this
  * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
@@ -42,7 +44,8 @@ export interface ConsumerAdministration {
   create(wanted: NewConsumer, authority?: Authority): Promise<CreatedConsumer>;
   /** As the secrets manager has it; as it is loaded while that is unavailable. */
   find(id: string): Promise<Consumer>;
-  change(id: string, change: ConsumerChange, authority?: Authority): Promise<Consumer>;
+  /** `change`: also as a function of the consumer as it is. */
+  change(id: string, change: Change, authority?: Authority): Promise<Consumer>;
   /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
   rotate(id: string, graceWindowHours?: number, authority?: Authority): Promise<Rotation>;
   /** Deletes the consumer: its credentials are refused from now on. */
@@ -90,8 +93,8 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
     },
     find: (id) => findOrLoaded(id, options),
     change: (id, change, authority) => {
-      const checked = checkChange(change);
       const apply = (consumer: Consumer) => {
+        const checked = checkChange(typeof change === 'function' ? change(consumer) : change);
         return { ...consumer, ...checked, updatedAt: new Date(clock()).toISOString() };
       };
       return update(id, apply, authority);

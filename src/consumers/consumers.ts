@@ -13,7 +13,10 @@ import { createKeys, type Keys } from './keys.ts';
 export interface ConsumersOptions {
   secrets: SecretsManager;
   log: Log;
-  metrics: Pick<Metrics, 'authenticationAttempts' | 'secretsLoadedAt'>;
+  metrics: Pick<
+    Metrics,
+    'authenticationAttempts' | 'consumerFailedAttempts' | 'consumerValidUntil' | 'secretsLoadedAt'
+  >;
   refreshSeconds: number;
   /** Announces changes to the other replicas; without it they see a change at their next refresh. */
   cache?: SharedCache | undefined;
@@ -77,7 +80,9 @@ export function createConsumers(options: ConsumersOptions): Consumers {
 function createAttempts({ metrics, audit }: ConsumersOptions): AttemptRecorder {
   return {
     record: (attempt) => {
-      metrics.authenticationAttempts.inc({ result: attempt.result });
+      const { result, consumer_id } = attempt;
+      metrics.authenticationAttempts.inc({ result });
+      if (result !== 'accepted' && consumer_id !== null) metrics.consumerFailedAttempts.inc({ consumer_id });
       audit?.record(attempt);
     },
   };

@@ -11,7 +11,7 @@ export interface DirectoryOptions {
   secrets: SecretsManager;
   keys: Keys;
   log: Log;
-  metrics: Pick<Metrics, 'secretsLoadedAt'>;
+  metrics: Pick<Metrics, 'secretsLoadedAt' | 'consumerValidUntil'>;
   /** Seconds between two refreshes. */
   refreshSeconds: number;
   /** Milliseconds since 1970. */
@@ -224,10 +224,20 @@ export class ConsumerDirectory {
     this.#refreshed = since;
     for (const [id, at] of this.#observed) if (at < since) this.#observed.delete(id);
     this.#missed.clear();
+    this.#showEnds();
     this.#connected = failed.length === 0;
     if (!this.#connected) return;
     this.#completeAt = clock();
     this.#options.metrics.secretsLoadedAt.set(this.#completeAt / 1000);
+  }
+
+  #showEnds(): void {
+    const { consumerValidUntil } = this.#options.metrics;
+    consumerValidUntil.reset();
+    for (const { id, enabled = true, validUntil = null } of this.#index.newestFirst()) {
+      if (enabled && validUntil !== null)
+        consumerValidUntil.set({ consumer_id: id }, Date.parse(validUntil) / 1000);
+    }
   }
 
   #startLookUp(id: string, apiKey: string): Promise<void> | undefined {

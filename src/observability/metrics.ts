@@ -89,6 +89,19 @@ function accessMetrics(registers: Registry[]) {
       aggregator: 'min',
       registers,
     }),
+    consumerFailedAttempts: new Counter({
+      name: 'handoff_consumer_failed_attempts_total',
+      help: 'Attempts with the API key of a consumer that were refused with 401 or 403, by consumer.',
+      labelNames: ['consumer_id'] as const,
+      registers,
+    }),
+    consumerValidUntil: new Gauge({
+      name: 'handoff_consumer_valid_until_timestamp_seconds',
+      help: 'When the credentials of each enabled consumer that has a validUntil end.',
+      labelNames: ['consumer_id'] as const,
+      aggregator: 'max',
+      registers,
+    }),
     auditAttemptsDropped: new Counter({
       name: 'handoff_audit_attempts_dropped_total',
       help: 'Authentication attempts that never reached the database, which was unavailable for too long; the log has them.',

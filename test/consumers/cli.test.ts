@@ -86,6 +86,67 @@ describe('handoff consumer', () => {
     await consumers.stop();
   });
 
+  it('changes what is named and nothing else', async () => {
+    const { id } = JSON.parse((await run(...createArgs, '--json')).stdout);
+    const fingerprint = 'ab'.repeat(32);
+    const set = [
+      '--allow',
+      'quotes:read,write@own',
+      '--deny',
+      'bookings:read',
+      '--disable',
+      '--rate-limit',
+      '7',
+    ];
+    const more = [
+      '--valid-until',
+      '2030-01-01T00:00:00Z',
+      '--allow-address',
+      '::1',
+      '--allow-address',
+      '10.0.0.0/8',
+    ];
+    const outcome = await run('update', id, ...set, ...more, '--certificate', fingerprint, '--json');
+    assert.equal(outcome.code, 0, outcome.stderr);
+    const changed = JSON.parse(outcome.stdout);
+    assert.deepEqual(changed.permissions, [
+      { resource: 'quotes', actions: ['read', 'write'], records: 'own' },
+    ]);
+    const limits = [
+      changed.enabled,
+      changed.validUntil,
+      changed.rateLimitPerMinute,
+      changed.allowedAddresses,
+    ];
+    assert.deepEqual(limits, [false, '2030-01-01T00:00:00.000Z', 7, ['::1', '10.0.0.0/8']]);
+    assert.deepEqual(changed.certificateFingerprints, [fingerprint]);
+    assert.equal(changed.name, 'Web shop');
+    const listed = (await run('list')).stdout;
+    assert.match(
+      listed,
+      /Web shop +disabled +unknown\n {2}quotes:read,write@own \(until 2030-01-01T00:00:00.000Z\)/,
+    );
+    assert.ok(listed.split('\n').every((line) => line.length <= 100));
+    assert.match(
+      (await run('show', id)).stdout,
+      /state +disabled[^]*rate limit +7[^]*addresses +::1, 10\.0\.0\.0\/8/,
+    );
+    const none = ['valid-until', 'rate-limit', 'allow-address', 'certificate'].flatMap((one) => [
+      `--${one}`,
+      'none',
+    ]);
+    const cleared = JSON.parse(
+      (await run('update', id, ...none, '--enable', '--name', 'x', '--json')).stdout,
+    );
+    const { enabled, validUntil, rateLimitPerMinute, allowedAddresses, certificateFingerprints, name } =
+      cleared;
+    assert.deepEqual(
+      [enabled, validUntil, rateLimitPerMinute, allowedAddresses, certificateFingerprints, name],
+      [true, null, null, [], [], 'x'],
+    );
+    assert.deepEqual(cleared.permissions, changed.permissions);
+  });
+
   it('revokes, and says so once', async () => {
     const { id } = JSON.parse((await run(...createArgs, '--json')).stdout);
     assert.deepEqual(JSON.parse((await run('revoke', id, '--json')).stdout), { id, revoked: true });
@@ -108,6 +169,14 @@ describe('handoff consumer', () => {
       [['create', '--name', 'x'.repeat(101), '--allow', 'quotes:read'], /name must have 1 to 100 characters/],
       [['create', '--name', 'a\u001b[2Jb', '--allow', 'quotes:read'], /no control characters/],
       [['create', ...name, '--allow', 'quotes:read', '--what'], /unknown option '--what'/],
+      [['create', ...name, '--allow', 'members:read@own'], /"members:read@own"/],
+      [['create', ...name, '--allow', 'quotes:read', '--allow', 'quotes:write'], /is listed already/],
+      [['update', 'con_0000000000000000'], /name an option/],
+      [['update', 'con_0000000000000000', '--enable', '--disable'], /exclude each other/],
+      [['update', 'con_0000000000000000', '--rate-limit', '0'], /"0" is not a whole number from 1/],
+      [['update', 'con_0000000000000000', '--valid-until', 'soon'], /"soon" is not a moment/],
+      [['update', 'con_0000000000000000', '--allow-address', 'host'], /allowedAddresses must be an IPv4/],
+      [['update', 'con_0000000000000000', '--certificate', 'ab'], /"ab" is not the SHA-256/],
       [['show', '../keys/pepper'], /is not the id of a consumer/],
       [['rotate', '../keys/pepper'], /is not the id of a consumer/],
       [

@@ -38,7 +38,7 @@ test('the commands of the README run', async (context) => {
     assert.match(stdout, /"status":"ok"/);
     assert.match(stdout, /^ready$/m);
     assert.match(stdout, /API secret {3}hgs_/);
-    assert.match(stdout, /Partner console {2}quotes:read,write bookings:read/);
+    assert.match(stdout, /Partner console {2}active {2}unknown\n {2}quotes:read,write bookings:read/);
   } finally {
     await installation.remove();
   }
