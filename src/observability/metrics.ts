@@ -6,9 +6,10 @@ import {
   Histogram,
   Registry,
 } from 'prom-client';
+import { accessMetrics } from './access-metrics.ts';
 
 /**
- * Every metric of the service, declared in one place; labels have few values and never an id. With several workers
+ * Every metric of the service, declared in one place; labels have few values, and no id but that of a consumer. With several workers
  * their metrics are added up: where a sum means nothing, `aggregator` names what to show instead.
  */
 export function createMetrics() {
@@ -71,47 +72,6 @@ function partnerMetrics(registers: Registry[]) {
         registers,
       },
     ),
-  };
-}
-
-/** Metrics of authentication and connections. */
-function accessMetrics(registers: Registry[]) {
-  return {
-    authenticationAttempts: new Counter({
-      name: 'handoff_authentication_attempts_total',
-      help: 'Authentication attempts by result.',
-      labelNames: ['result'] as const,
-      registers,
-    }),
-    secretsLoadedAt: new Gauge({
-      name: 'handoff_secrets_loaded_timestamp_seconds',
-      help: 'When all consumers and keys were last read from the secrets manager without a failure.',
-      aggregator: 'min',
-      registers,
-    }),
-    consumerFailedAttempts: new Counter({
-      name: 'handoff_consumer_failed_attempts_total',
-      help: 'Attempts with the API key of a consumer that were refused with 401 or 403, by consumer.',
-      labelNames: ['consumer_id'] as const,
-      registers,
-    }),
-    consumerValidUntil: new Gauge({
-      name: 'handoff_consumer_valid_until_timestamp_seconds',
-      help: 'When the credentials of each enabled consumer that has a validUntil end.',
-      labelNames: ['consumer_id'] as const,
-      aggregator: 'max',
-      registers,
-    }),
-    auditAttemptsDropped: new Counter({
-      name: 'handoff_audit_attempts_dropped_total',
-      help: 'Authentication attempts that never reached the database, which was unavailable for too long; the log has them.',
-      registers,
-    }),
-    tlsHandshakeFailures: new Counter({
-      name: 'handoff_tls_handshake_failures_total',
-      help: 'Connections to the API port that never got through the TLS handshake.',
-      registers,
-    }),
   };
 }
 
