@@ -134,7 +134,6 @@ class Observation {
         span_id: this.#span.spanId,
         endpoint,
         consumer_id: attempt?.consumer_id,
-        api_key: attempt?.api_key,
         address: attempt?.address,
         user_agent: attempt?.user_agent,
         result: attempt?.result,
