@@ -134,7 +134,12 @@ const attempt = Type.Object({
     Type.Integer({ minimum: 100, maximum: 999, examples: [503] }),
     'HTTP status; null: there was no answer.',
   ),
-  duration_ms: Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'How long it took.', examples: [87] }),
+  duration_ms: Type.Integer({
+    minimum: 0,
+    maximum: 2_147_483_647,
+    description: 'How long it took.',
+    examples: [87],
+  }),
   error: orNull(
     Type.String({ maxLength: 40, examples: ['http_503'] }),
     'Class of the failure: `http_` and the status, `dns`, `blocked_address`, `tls`, `timeout`, `connection`, `no_secret`, or ' +
@@ -165,7 +170,12 @@ export const recoveryBody = Type.Object(
 
 export const recoverySchema = Type.Object(
   {
-    deliveries: Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'How many events are sent again.', examples: [12] }),
+    deliveries: Type.Integer({
+      minimum: 0,
+      maximum: 2_147_483_647,
+      description: 'How many events are sent again.',
+      examples: [12],
+    }),
   },
   { title: 'WebhookRecovery' },
 );
