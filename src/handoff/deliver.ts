@@ -20,7 +20,7 @@ const crmFailures: readonly ProblemCode[] = [
 ];
 
 /** Whether a hand-off that failed so can be delivered later. */
-export function mayPass(error: unknown): boolean {
+export function mayPass(error: unknown): error is Problem {
   return error instanceof Problem && crmFailures.includes(error.code);
 }
 

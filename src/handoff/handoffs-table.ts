@@ -17,6 +17,8 @@ import type { HandoffType } from './handoff.ts';
 
 /** Bytes of details that one piece holds in memory; a first hand-off may have more. */
 const mostBytes = 3 * 1024 * 1024;
+/** Number of the advisory lock under which new ones are counted and stored; any constant will do. */
+const acceptanceLock = 4_702_118_904;
 /** Rows that one statement deletes or erases. */
 const changedAtOnce = 1000;
 /** For so long after it was cancelled, a call that was under way may still create the record. */
@@ -69,33 +71,17 @@ export class HandoffsTable {
 
   /**
    * Stores new ones, in their order, while fewer than `queueLimit` wait. For each the fence of what was stored;
-   * `known` where its External ID is stored already; undefined where there is no place for it.
+   * `known` where its External ID is stored already; undefined where there is no place for it. One replica at a time:
+   * two that count at once would both fill the last places.
    */
   async accept(
     handoffs: readonly NewHandoff[],
     queueLimit: number,
   ): Promise<({ fence: string } | 'known' | undefined)[]> {
-    const column = (value: (handoff: NewHandoff) => unknown) => sql`${handoffs.map(value)}`;
-    const { rows } = await sql<{ external_id: string; fence: string }>`
-      insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-        name, source, details, attempts, may_exist, fence, lease_until, due_at, accepted_at)
-      select external_id, type, 'accepted', consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
-        source, details, is_held::integer, may_exist or is_held, ${firstFence},
-        case when is_held then now() + ${lease} else now() end, now(), ${now}
-      from unnest(${column(({ externalId }) => externalId)}::uuid[], ${column(({ type }) => type)}::text[],
-        ${column(({ consumerId }) => consumerId)}::text[],
-        ${column(({ consumerName }) => consumerName ?? null)}::text[],
-        ${column(({ actor }) => actor ?? null)}::text[], ${column(({ requestId }) => requestId)}::text[],
-        ${column(({ tripId }) => tripId)}::uuid[], ${column(({ memberId }) => memberId)}::uuid[],
-        ${column(({ result }) => result.name)}::text[], ${column(({ result }) => result.source)}::text[],
-        ${column(({ result }) => result.details)}::text[], ${column(({ mayExist }) => mayExist)}::boolean[],
-        ${column(({ isHeld }) => isHeld)}::boolean[])
-        with ordinality as wanted (external_id, type, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-          name, source, details, may_exist, is_held, number)
-      order by number
-      limit greatest(0, ${queueLimit}::integer - (${countWaiting(queueLimit)}))
-      on conflict (external_id) do nothing
-      returning external_id, fence::text`.execute(this.#database.sql);
+    const rows = await this.#database.sql.transaction().execute(async (transaction) => {
+      await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLock)})`.execute(transaction);
+      return insertNew(transaction, handoffs, queueLimit);
+    });
     const stored = new Map(rows.map(({ external_id, fence }) => [external_id, { fence }]));
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
@@ -281,6 +267,35 @@ export interface RecordToRemove {
   type: HandoffType;
   /** No call can create it any more. */
   is_last: boolean;
+}
+
+async function insertNew(
+  transaction: Database['sql'],
+  handoffs: readonly NewHandoff[],
+  queueLimit: number,
+): Promise<{ external_id: string; fence: string }[]> {
+  const column = (value: (handoff: NewHandoff) => unknown) => sql`${handoffs.map(value)}`;
+  const { rows } = await sql<{ external_id: string; fence: string }>`
+    insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
+      name, source, details, attempts, may_exist, fence, lease_until, due_at, accepted_at)
+    select external_id, type, 'accepted', consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
+      source, details, is_held::integer, may_exist or is_held, ${firstFence},
+      case when is_held then now() + ${lease} else now() end, now(), ${now}
+    from unnest(${column(({ externalId }) => externalId)}::uuid[], ${column(({ type }) => type)}::text[],
+      ${column(({ consumerId }) => consumerId)}::text[],
+      ${column(({ consumerName }) => consumerName ?? null)}::text[],
+      ${column(({ actor }) => actor ?? null)}::text[], ${column(({ requestId }) => requestId)}::text[],
+      ${column(({ tripId }) => tripId)}::uuid[], ${column(({ memberId }) => memberId)}::uuid[],
+      ${column(({ result }) => result.name)}::text[], ${column(({ result }) => result.source)}::text[],
+      ${column(({ result }) => result.details)}::text[], ${column(({ mayExist }) => mayExist)}::boolean[],
+      ${column(({ isHeld }) => isHeld)}::boolean[])
+      with ordinality as wanted (external_id, type, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
+        name, source, details, may_exist, is_held, number)
+    order by number
+    limit greatest(0, ${queueLimit}::integer - (${countWaiting(queueLimit)}))
+    on conflict (external_id) do nothing
+    returning external_id, fence::text`.execute(transaction);
+  return rows;
 }
 
 /** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */

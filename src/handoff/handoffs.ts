@@ -156,8 +156,12 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   /** Where it can't be stored, the caller hears of the CRM's failure. */
-  async #acceptInstead(handoff: NewHandoff, error: unknown) {
-    const stored = await this.#accept(handoff).catch(() => undefined);
+  async #acceptInstead(handoff: NewHandoff, error: Problem) {
+    const stored = await this.#accept(handoff).catch(() => {
+      // The answer may have been lost: then it is stored, and delivered later.
+      const { externalId } = handoff;
+      throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
+    });
     if (stored === undefined) throw error;
     this.#noteAccepted();
     return 'accepted' as const;
@@ -171,9 +175,10 @@ class AcceptedHandoffs implements Handoffs {
     const ended = await Promise.race([trying, late]);
     timer.abort();
     if (ended?.status === 'created') {
-      // Should it stay, it is delivered once more, which makes no other record.
-      await this.#table.drop(taken).catch(() => false);
-      return confirmationOf(taken, ended.nativeId);
+      // Should the database fail, it stays, and is delivered once more, which makes no other record.
+      const isDropped = await this.#table.drop(taken).catch(() => true);
+      // One that was cancelled meanwhile is not confirmed: its record is removed.
+      if (isDropped) return confirmationOf(taken, ended.nativeId);
     }
     const isDropped = ended?.status === 'failed' && (await this.#table.drop(taken).catch(() => false));
     if (isDropped) throw problemOf(ended.refusal);

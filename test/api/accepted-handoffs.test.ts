@@ -194,6 +194,24 @@ describe('hand-offs that are accepted and delivered later', () => {
     assert.equal((await readHandoff(gateway, externalId)).status, 'cancelled');
   });
 
+  test('cancelled while its caller waits, it is not confirmed, and its record is removed', async () => {
+    const hold = await gateway.org.arm({
+      match: { operation: 'create' },
+      effect: { kind: 'hold' },
+      times: 1,
+    });
+    const waiting = send({ prefer: 'respond-async, wait=20' });
+    await hold.hit();
+    const page = await gateway.request('/v1/handoffs?limit=1');
+    const [first] = ((await page.json()) as { data: AcceptedHandoff[] }).data;
+    const id = first?.external_id ?? '';
+    assert.equal((await gateway.request(`/v1/handoffs/${id}`, { method: 'DELETE' })).status, 204);
+    await hold.release();
+    assert.equal((await waiting).status, 202);
+    await untilGone(id);
+    assert.equal((await readHandoff(gateway, id)).status, 'cancelled');
+  });
+
   test('the list is newest first, with filters, page by page', async () => {
     await gateway.org.arm(down);
     const trip_id = randomUUID();
