@@ -12,6 +12,10 @@ interface Attempt {
   result: string;
   timestamp: string;
   request_id: string;
+  address: string | null;
+  user_agent: string | null;
+  api_key: string | null;
+  status: number | null;
   count: number;
 }
 
@@ -23,7 +27,9 @@ const results: [value: string, text: string][] = [
   ['wrong_secret', 'Wrong secret'],
   ['expired', 'Expired'],
   ['revoked', 'Revoked'],
+  ['disabled', 'Disabled'],
   ['certificate', 'Certificate'],
+  ['address', 'Address'],
   ['permission_denied', 'Permission denied'],
 ];
 
@@ -36,27 +42,39 @@ const columns: Column<Attempt>[] = [
   },
   { title: 'Consumer', cell: ({ consumer_id }) => html`<${Id}>${consumer_id}</${Id}>` },
   { title: 'Endpoint', cell: ({ endpoint }) => html`<code>${endpoint}</code>` },
+  { title: 'Status', cell: ({ status }) => status, isNumber: true },
+  {
+    title: 'Address',
+    cell: ({ address, user_agent }) => html`<span title=${user_agent ?? ''}>${address ?? '–'}</span>`,
+  },
+  { title: 'API key', cell: ({ api_key }) => html`<${Id}>${api_key}</${Id}>` },
   { title: 'Request id', cell: ({ request_id }) => html`<${Id}>${request_id}</${Id}>` },
   { title: 'Count', cell: ({ count }) => count, isNumber: true },
 ];
 
+const none = { consumer_id: '', address: '', api_key: '' };
+
 /** Who tried to authenticate, and how each try ended. */
 export function AttemptsPage(): VNode {
-  const [filters, setFilters] = useState({ result: '', consumer_id: '' });
-  const [consumer, setConsumer] = useState('');
-  const pages = usePages<Attempt>(withQuery('/v1/admin/auth-attempts', filters), 10_000);
+  const [result, setResult] = useState('');
+  const [typed, setTyped] = useState(none);
+  const [asked, ask] = useState(none);
+  const pages = usePages<Attempt>(withQuery('/v1/admin/auth-attempts', { result, ...asked }), 10_000);
+  const set = (name: keyof typeof none) => (value: string) => setTyped({ ...typed, [name]: value.trim() });
   const submit = (event: Event) => {
     event.preventDefault();
-    setFilters({ ...filters, consumer_id: consumer.trim() });
+    ask(typed);
   };
+  const isFiltered = Object.values({ result, ...asked }).some(Boolean);
   return html`<h1>Attempts</h1>
     <form class="filters" onSubmit=${submit}>
-      <${Choice} label="Result" value=${filters.result} options=${results}
-        onChange=${(result: string) => setFilters({ ...filters, result })} />
-      <${Field} label="Consumer" value=${consumer} onInput=${setConsumer} placeholder="con_…" />
+      <${Choice} label="Result" value=${result} options=${results} onChange=${setResult} />
+      <${Field} label="Consumer" value=${typed.consumer_id} onInput=${set('consumer_id')} placeholder="con_…" />
+      <${Field} label="Address" value=${typed.address} onInput=${set('address')} />
+      <${Field} label="Key" value=${typed.api_key} onInput=${set('api_key')} placeholder="hgk_…" />
       <button class="plain">Filter</button>
     </form>
     <${List} caption="Attempts to authenticate" pages=${pages} columns=${columns}
       keyOf=${({ request_id, timestamp }: Attempt) => request_id + timestamp}
-      empty=${Object.values(filters).some(Boolean) ? 'No attempt matches these filters.' : 'Nobody has tried to authenticate yet.'} />`;
+      empty=${isFiltered ? 'No attempt matches these filters.' : 'Nobody has tried to authenticate yet.'} />`;
 }

@@ -1,9 +1,22 @@
 import type { VNode } from 'preact';
 import { html } from '../shared/html.ts';
+import { useSession } from '../shared/session.ts';
+import { Deliveries } from './deliveries.ts';
+import { Endpoints } from './endpoints.ts';
 import { Feed } from './feed.ts';
 
-/** What has happened to records, whoever did it. */
-export function EventsPage(): VNode {
+/** What has happened to records, and where it is sent. `route`: `endpoints`, and an endpoint's id. */
+export function EventsPage({ route }: { route: string[] }): VNode {
+  const { can } = useSession();
+  const [tab, id] = can('webhooks', 'read') ? route : [];
+  const isFeed = tab !== 'endpoints';
   return html`<h1>Events</h1>
-    <${Feed} />`;
+    ${
+      can('webhooks', 'read') &&
+      html`<nav class="tabs" aria-label="Kinds of events">
+        <a href="#/events" aria-current=${isFeed ? 'page' : undefined}>Feed</a>
+        <a href="#/events/endpoints" aria-current=${isFeed ? undefined : 'page'}>Webhook endpoints</a>
+      </nav>`
+    }
+    ${isFeed ? html`<${Feed} />` : id ? html`<${Deliveries} key=${id} id=${id} />` : html`<${Endpoints} />`}`;
 }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { findChromium, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
@@ -118,6 +121,35 @@ describe('the console in a browser', {
     await goTo(page, 'Events');
     await page.getByRole('row').filter({ hasText: 'handoff.created' }).waitFor();
     await close();
+  });
+
+  test('makes a webhook endpoint, shows its secret once, and sends it a test', async () => {
+    const received: string[] = [];
+    const receiver = createServer((request, response) => {
+      received.push(String(request.headers['webhook-id']));
+      request.resume().on('end', () => response.writeHead(204).end());
+    });
+    await once(receiver.listen(0, '127.0.0.1'), 'listening');
+    const { port } = receiver.address() as AddressInfo;
+    const { page, check, close } = await browser.open(address());
+    await signIn(page, gateway.admin);
+    await goTo(page, 'Events');
+    await page.getByRole('link', { name: 'Webhook endpoints' }).click();
+    await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/hooks`);
+    await page.getByRole('button', { name: 'Create endpoint' }).click();
+    assert.match((await page.getByRole('definition').textContent()) ?? '', /^whsec_/);
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Send a test' }).click();
+    await page.getByRole('link', { name: '/hooks' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'ping' });
+    await row.getByText('delivered').waitFor();
+    assert.equal(received.length, 1);
+    await row.getByRole('button', { name: 'Resend' }).click();
+    await row.getByRole('listitem').nth(1).waitFor();
+    await check('deliveries');
+    await close();
+    receiver.closeAllConnections();
+    receiver.close();
   });
 
   test('works with the keyboard alone', async () => {
