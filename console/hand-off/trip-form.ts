@@ -33,18 +33,19 @@ export interface Trip extends Chosen {
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** Survives a visit to another page. */
-let keptTrip = '';
-let keptMember = '';
+/** Survives a visit to another page, for the same consumer. */
+let kept = { consumerId: '', tripId: '', memberId: '' };
 
 export function useTrip(): Trip {
   const session = useSession();
-  const [tripId, setTripId] = useState(() => keptTrip || makeUuid());
-  const [memberId, setMemberId] = useState(keptMember);
+  const consumerId = session.consumer.id;
+  const known = kept.consumerId === consumerId ? kept : undefined;
+  const [tripId, setTripId] = useState(() => known?.tripId ?? makeUuid());
+  const [memberId, setMemberId] = useState(known?.memberId ?? '');
   const [fault, setFault] = useState<string | undefined>();
   const canRead = session.can('members', 'read');
   const members = useLoad('members', (asked) => (canRead ? readMembers(asked) : Promise.resolve(undefined)));
-  [keptTrip, keptMember] = [tripId, memberId];
+  kept = { consumerId, tripId, memberId };
   const choose = () => {
     const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
     const found = faultOf(chosen);
