@@ -23,25 +23,42 @@ export interface ReadPlanOptions {
 export class ReadPlan {
   readonly #isLong: boolean;
   readonly #places: Map<Resource, ChangePlace>;
+  /** Where each resource is far enough for the next poll to begin behind the place where this one did. */
+  readonly #ahead: ReadonlyMap<Resource, string>;
   /** When the poll began, by the CRM's clock. */
   #beganAt = 0;
 
   constructor({ resources, positions, isLong, lookBackMs, lookFarBackMs }: ReadPlanOptions) {
     this.#isLong = isLong;
+    const lookBack = isLong ? lookFarBackMs : lookBackMs;
     this.#places = new Map(
       resources.map((resource) => {
         const position = positions.get(resource.name);
-        const from = isLong
-          ? (position?.readLateTo ?? 0) - lookFarBackMs
-          : (position?.readTo ?? 0) - lookBackMs;
+        const from = ((isLong ? position?.readLateTo : position?.readTo) ?? 0) - lookBack;
         return [resource, { stamp: new Date(Math.floor(Math.max(0, from) / 1000) * 1000).toISOString() }];
       }),
+    );
+    this.#ahead = new Map(
+      [...this.#places].map(([resource, { stamp }]) => [
+        resource,
+        new Date(Date.parse(stamp) + 2 * lookBack).toISOString(),
+      ]),
     );
   }
 
   /** What is left to read. */
   get places(): ReadonlyMap<Resource, ChangePlace> {
     return this.#places;
+  }
+
+  /**
+   * Whether the rest can be left to the next poll. It looks back from here, so that one which ends earlier would be
+   * followed by others that read the same for ever, where very much has changed within moments.
+   */
+  get isAhead(): boolean {
+    return [...this.#places].every(
+      ([resource, { stamp }]) => Date.parse(stamp) >= Date.parse(this.#ahead.get(resource) ?? ''),
+    );
   }
 
   begin(at: number): void {

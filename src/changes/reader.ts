@@ -43,7 +43,7 @@ const lookBackMs = 120_000;
 const lookFarBackMs = 900_000;
 /** Every so many polls one looks far back. */
 const pollsToLookFarBack = 10;
-/** Pages of one poll; the rest is due at once. */
+/** Pages of one poll, unless it is still where the next one would begin; the rest is due at once. */
 const mostPages = 50;
 /** Records and characters of a piece, which is one transaction. */
 const mostRecords = 200;
@@ -182,7 +182,7 @@ export class ChangeReader {
       lookFarBackMs,
     });
     let startedAt = 0;
-    for (let pages = 0; pages < mostPages && !stopping.aborted; pages++) {
+    for (let pages = 0; (pages < mostPages || !plan.isAhead) && !stopping.aborted; pages++) {
       const sentAfter = performance.now() - takenAt;
       const page = await source.readChanges(plan.places, startCall('changes', undefined, callMs));
       if (pages === 0) {

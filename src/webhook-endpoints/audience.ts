@@ -58,6 +58,10 @@ export function createAudiences({ owners, removeAllOf, failed }: AudienceOptions
     for (const id of consumerIds) if (!owners.find(id)) await search(id);
     const consumers = consumerIds.map((id) => owners.find(id)).filter((found) => found !== undefined);
     const active = consumers.filter((consumer) => isActive(consumer, Date.now()));
-    return { grants: consumers.flatMap(grantsOf), active: active.map(({ id }) => id) };
+    return {
+      grants: consumers.flatMap(grantsOf),
+      known: consumers.map(({ id }) => id),
+      active: active.map(({ id }) => id),
+    };
   };
 }

@@ -13,6 +13,8 @@ import { type Attempt, pingType } from './endpoint.ts';
  *                                          └───────────── resend, recover ──────────────┴──┘
  *
  * Made once: the events are walked by their sequence, and the position moves in the statement that makes the deliveries.
+ * Where an endpoint's consumer is not loaded, nobody can say what it may see: its deliveries are made, and judged when
+ * they are claimed, as all are. What was never to be seen is then deleted.
  *
  * Sent at least once: a process claims a delivery for 30 seconds, twice as long as an attempt takes, and finishes it
  * under the number of its claim. What a process leaves behind when it is killed is claimed again by another.
@@ -27,8 +29,9 @@ import { type Attempt, pingType } from './endpoint.ts';
 const roomOfEndpoint = 10;
 /** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
 const roomOfFailing = 2;
-/** Events that one statement walks. */
+/** Events that one statement walks, and deliveries that it makes, unless one event alone has more. */
 const walkedAtOnce = 500;
+const madeAtOnce = 2000;
 /** Attempts that are kept of one delivery: those of its schedule, and of some that were asked for. */
 const keptAttempts = 50;
 /** After so much time with nothing but failures an endpoint is disabled. */
@@ -45,6 +48,8 @@ export interface Grant {
 /** The consumers that have endpoints, as they are now. */
 export interface Audience {
   grants: readonly Grant[];
+  /** Those that are loaded: all that the grants say something of. */
+  known: readonly string[];
   /** Those whose endpoints are sent to. */
   active: readonly string[];
 }
@@ -122,7 +127,7 @@ export class DeliveryQueue {
       await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
       const { rows } = await fanOut(audience).execute(transaction);
       const claimed = limit > 0 ? (await claim(audience, limit).execute(transaction)).rows : [];
-      return { claimed, hasMore: rows[0]?.walked === walkedAtOnce };
+      return { claimed, hasMore: rows[0]?.hasMore === true };
     });
   }
 
@@ -150,6 +155,12 @@ export class DeliveryQueue {
       with results as (
         select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb)
           as result (id text, claim integer, outcome text, attempt jsonb, next_in double precision)
+      ), latest as (
+        select d.id, outcome = 'dropped' and d.attempts = '[]' as never_seen
+        from deliveries d join results on d.id = results.id and d.claim = results.claim
+        where claimed_until is not null
+      ), removed as (
+        delete from deliveries where id in (select id from latest where never_seen)
       ), done as (
         update deliveries as d set
           attempts = case when attempt is null then attempts
@@ -163,6 +174,7 @@ export class DeliveryQueue {
           claimed_until = null
         from results
         where d.id = results.id and d.claim = results.claim and claimed_until is not null
+          and d.id not in (select id from latest where never_seen)
         returning endpoint_id, outcome
       ), told as (
         select endpoint_id, bool_or(outcome = 'delivered') as succeeded, bool_or(outcome = 'failed') as failed
@@ -192,12 +204,13 @@ export const eventColumns: RawBuilder<unknown> =
   sql.raw(`e.sequence, e.id, e.type, e.resource_type, e.resource_id,
   e.permission_resource, e.consumer_id, e.private_to`);
 
-/** Whether the endpoint `w` is to get the event `e`: it asks for the type, and its consumer may see it by `grants`. */
-export const isWanted: RawBuilder<unknown> = sql`(
-  (w.event_types = '[]' or exists (
-    select from jsonb_array_elements_text(w.event_types) as asked
-    where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))
-  and ${mayBeSeen()})`;
+/** Whether the endpoint `w` asks for the type of the event `e`. */
+const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exists (
+  select from jsonb_array_elements_text(w.event_types) as asked
+  where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))`;
+
+/** Whether it is to get the event: it asks for the type, and its consumer may see it by `grants`. */
+export const isWanted: RawBuilder<unknown> = sql`(${isAskedFor} and ${mayBeSeen()})`;
 
 function listed(ids: readonly string[]): RawBuilder<unknown> {
   return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
@@ -218,25 +231,30 @@ function isDue(name: string): RawBuilder<unknown> {
 }
 
 /** What comes before every endpoint was made is skipped. */
-function fanOut({ grants }: Audience): RawBuilder<{ walked: number }> {
+function fanOut({ grants, known }: Audience): RawBuilder<{ hasMore: boolean }> {
   return sql`
     with ${grantRows(grants)}, start as (
       select greatest(sequence, (select min(after_sequence) from webhook_endpoints where enabled)) as sequence
       from delivery_position
+    ), most as (
+      select greatest(1, least(${walkedAtOnce}::bigint, ${madeAtOnce}::bigint / greatest(1, count(*)))) as events
+      from webhook_endpoints where enabled
     ), piece as (
-      select ${eventColumns} from events e, start where e.sequence > start.sequence order by e.sequence limit ${walkedAtOnce}
+      select ${eventColumns} from events e, start where e.sequence > start.sequence
+      order by e.sequence limit (select events from most)
     ), moved as (
       update delivery_position set sequence = case (select count(*) from piece)
-        when ${walkedAtOnce} then (select max(sequence) from piece)
+        when (select events from most) then (select max(sequence) from piece)
         else (select last_sequence from event_counter) end
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
-      from piece e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and ${isWanted}
+      from piece e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and (${isWanted}
+        or (w.consumer_id not in (${listed(known)}) and ${isAskedFor} and coalesce(e.private_to, w.consumer_id) = w.consumer_id))
       order by e.sequence
       on conflict (endpoint_id, event_id) do nothing
     )
-    select count(*)::integer as walked from piece`;
+    select (select count(*) from piece) = (select events from most) as "hasMore"`;
 }
 
 /** A ping is about the endpoint itself. */

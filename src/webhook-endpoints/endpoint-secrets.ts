@@ -40,7 +40,8 @@ export class EndpointSecrets {
     let kept = this.#kept.get(id);
     if (kept?.version !== version) {
       kept = { version, stored: parse(await this.#secrets.read(nameOf(id))) };
-      this.#keep(id, kept);
+      // Without one it may be in the making, and there in a moment.
+      if (kept.stored !== undefined) this.#keep(id, kept);
     }
     if (kept.stored === undefined) return [];
     const valid = kept.stored.previous.filter(({ expires_at }) => now < Date.parse(expires_at));

@@ -108,6 +108,8 @@ export class EndpointsTable {
   /** Stops all that waits for it, and tells its consumer by an event. False where it was disabled or is gone. */
   async disable(id: string, reason: DisabledReason): Promise<boolean> {
     const isChanged = await this.#database.sql.transaction().execute(async (transaction) => {
+      // Deliveries that are being made for it must be there before they are stopped.
+      await sql`select from delivery_position for update`.execute(transaction);
       const { rows } = await sql<Endpoint>`
         update webhook_endpoints set enabled = false, disabled_reason = ${reason}, updated_at = now()
         where id = ${id} and enabled returning ${columns}`.execute(transaction);
@@ -128,11 +130,13 @@ export class EndpointsTable {
     return isChanged;
   }
 
-  /** Its deliveries are no longer sent: they have failed. */
+  /** Deliveries to an endpoint that is not enabled are no longer sent: they have failed. */
   async stopPending(id: string): Promise<void> {
     const statement = sql`
       update deliveries set status = 'failed', next_attempt_at = null where id in (
-        select id from deliveries where endpoint_id = ${id} and status = 'pending' limit ${changedAtOnce})`;
+        select id from deliveries where endpoint_id = ${id} and status = 'pending'
+          and not exists (select from webhook_endpoints where id = ${id} and enabled)
+        limit ${changedAtOnce})`;
     await changeInPieces(this.#database.bulk, changedAtOnce, statement);
   }
 

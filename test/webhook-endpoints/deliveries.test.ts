@@ -19,6 +19,7 @@ for (const kind of Object.keys(databaseKinds)) {
       harness.receiver.received.length = 0;
       harness.receiver.answer = (response) => response.writeHead(204).end();
       harness.consumers.clear();
+      harness.notLoaded.clear();
     });
 
     const on = (name: string, run: (harness: Harness) => Promise<void>): void => {
@@ -97,6 +98,44 @@ for (const kind of Object.keys(databaseKinds)) {
       assert.equal(harness.receiver.received.length, 0);
       harness.consumers.set(reader.id, reader);
       await harness.receiver.until(1);
+    });
+
+    on('that wait are kept where an endpoint that is enabled is enabled again', async (harness) => {
+      harness.receiver.answer = (response) => response.writeHead(503).end();
+      const id = await harness.newEndpoint('/');
+      await harness.addEvents({});
+      await harness.until(`select 1 from deliveries where tries = 1`);
+      await harness.administration.change(reader, id, { enabled: true }, () => {});
+      assert.deepEqual(await harness.execute('select status from deliveries'), [{ status: 'pending' }]);
+    });
+
+    on('of many events to many endpoints are made in pieces', async (harness) => {
+      const id = await harness.newEndpoint('/');
+      harness.consumers.set(reader.id, { ...reader, enabled: false });
+      await harness.execute(`
+        insert into webhook_endpoints (consumer_id, url, url_key, event_types, after_sequence)
+        select consumer_id, url, url_key || number, event_types, after_sequence
+        from webhook_endpoints, generate_series(1, 39) as number where id = '${id}'`);
+      await harness.addEvents(...Array.from({ length: 500 }, () => ({})));
+      await harness.until(`select 1 where 20000 = (select count(*) from deliveries)`);
+      const [most] = await harness.execute<{ rows: number }>(`
+        select max(count)::integer as rows
+        from (select count(*) from deliveries group by created_at) as statements`);
+      assert.ok((most?.rows ?? 0) <= 5000, JSON.stringify(most));
+    });
+
+    on('are made, too, while the consumer of an endpoint is not loaded', async (harness) => {
+      await harness.newEndpoint('/', { event_types: ['quote.*'] });
+      harness.notLoaded.add(reader.id);
+      await harness.addEvents({}, { type: 'quote.created', permission: 'bookings' });
+      await harness.addEvents({ type: 'quote.deleted', privateTo: 'con_other' });
+      await harness.until(`select 1 from delivery_position, event_counter where sequence = last_sequence`);
+      assert.equal(harness.receiver.received.length, 0);
+      harness.notLoaded.delete(reader.id);
+      await harness.until(`select 1 from deliveries where status = 'delivered'`);
+      // What it may not read leaves no trace.
+      await harness.until(`select 1 where 1 = (select count(*) from deliveries)`);
+      assert.deepEqual(typesAt(harness, '/'), ['quote.updated']);
     });
 
     on('of one record go one at a time, in their order', async (harness) => {

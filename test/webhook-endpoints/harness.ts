@@ -20,6 +20,8 @@ export interface Harness {
   replicas: WebhookEndpoints[];
   administration: EndpointAdministration;
   consumers: Map<string, Consumer>;
+  /** Ids of consumers that are there, but not loaded. */
+  notLoaded: Set<string>;
   receiver: WebhookReceiver;
   logLines: LogLine[];
   metrics: ReturnType<typeof createMetrics>;
@@ -56,7 +58,11 @@ export async function startHarness(
   const consumers = new Map([[reader.id, reader]]);
   const { log, lines: logLines } = recordLog();
   const metrics = createMetrics();
-  const owners = { find: (id: string) => consumers.get(id), exists: async (id: string) => consumers.has(id) };
+  const notLoaded = new Set<string>();
+  const owners = {
+    find: (id: string) => (notLoaded.has(id) ? undefined : consumers.get(id)),
+    exists: async (id: string) => consumers.has(id),
+  };
   const [database] = opened.replicas;
   const replicas = opened.replicas.map((replica) =>
     createWebhookEndpoints({
@@ -70,7 +76,7 @@ export async function startHarness(
   const { administration } = replicas[0] as WebhookEndpoints;
   const execute = async <Row>(text: string) => (await sql.raw<Row>(text).execute(database.sql)).rows;
   return {
-    ...{ replicas, administration, consumers, receiver, logLines, metrics, execute },
+    ...{ replicas, administration, consumers, notLoaded, receiver, logLines, metrics, execute },
     addEvents: (...events) => addEvents(database.sql, events.map(eventOf)),
     newEndpoint: async (path, more = {}, consumer = reader) => {
       consumers.set(consumer.id, consumer);
