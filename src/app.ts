@@ -221,8 +221,8 @@ async function openDatabase({ settings, log, opened, stopping }: Context): Promi
   return database;
 }
 
-function openAudit({ log, metrics, opened }: Context, database: Database): Audit {
-  const audit = createAudit({ database, log, metrics });
+function openAudit({ settings, log, metrics, opened }: Context, database: Database): Audit {
+  const audit = createAudit({ database, log, metrics, retentionDays: settings.auditRetentionDays });
   opened.defer(() => audit.stop());
   return audit;
 }
@@ -239,6 +239,7 @@ async function loadConsumers(
     refreshSeconds,
     cache,
     audit,
+    auditEvents: audit,
     graceWindowHours,
   });
   opened.defer(() => consumers.stop());

@@ -82,6 +82,7 @@ export function startJobs(parts: Parts): void {
           await forgetDeletedRecords(database);
         },
       },
+      { name: 'clear-audit-events', cron: '12 * * * *', run: () => audit.deleteOldEvents() },
       { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
       { name: 'clear-deliveries', cron: '7 * * * *', run: webhookEndpoints.deleteOld },
     ],

@@ -59,6 +59,8 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   bodyText: string;
   /** The caller; undefined on public routes. */
   consumer: Consumer | undefined;
+  /** The caller's address. */
+  address: string;
   call: Call;
   /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;

@@ -14,6 +14,7 @@ import { openApiDocument } from './openapi/document.ts';
 import type { CursorCodec } from './pipeline/cursor.ts';
 import type { Route } from './route.ts';
 import { activityRoute } from './v1/activity.ts';
+import { listAuditEventsRoute } from './v1/consumers/audit-events.ts';
 import { listAuthAttemptsRoute } from './v1/consumers/auth-attempts.ts';
 import { type ConsumersContext, consumerRoutes } from './v1/consumers/consumers.ts';
 import { docsRoutes } from './v1/docs.ts';
@@ -73,6 +74,7 @@ export function allRoutes(services: Services): Route[] {
     memberWebhookRoute(services.webhooks),
     ...consumerRoutes(services, cursors),
     listAuthAttemptsRoute(audit, cursors),
+    listAuditEventsRoute(audit, cursors),
     activityRoute(services.activity),
     healthRoute({ health }),
     problemRoute,

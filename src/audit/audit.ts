@@ -3,9 +3,12 @@ import { orUnavailable } from '../store/failures.ts';
 import type { AttemptRecorder } from './attempt.ts';
 import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
 import { type AttemptQuery, AttemptTable, type ListedAttempt } from './attempt-table.ts';
+import type { AuditEvent } from './audit-event.ts';
+import { AuditEventArchive } from './audit-event-archive.ts';
+import { type AuditEventQuery, AuditEventTable } from './audit-event-table.ts';
 import { type LastUses, LastUseTable } from './last-uses.ts';
 
-/** The attempts that are kept in the database. */
+/** The attempts and the changes of consumers that are kept in the database. */
 export interface Audit extends AttemptRecorder {
   /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
   list(query: AttemptQuery): Promise<ListedAttempt[]>;
@@ -15,17 +18,27 @@ export interface Audit extends AttemptRecorder {
   knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;
   /** Deletes what is older, a piece at a time; returns how many. Throws what the database does. */
   deleteOldAttempts(days: number): Promise<number>;
+  /** Records changes of consumers: resolves once the database has them. */
+  keep(events: readonly AuditEvent[]): Promise<void>;
+  /** Changes of consumers, newest first, with those that this replica knows of. Throws `Problem` store_unavailable. */
+  listEvents(query: AuditEventQuery): Promise<AuditEvent[]>;
+  /** Deletes changes that are older than they are kept. Throws what the database does. */
+  deleteOldEvents(): Promise<void>;
   /** Writes what is left. */
   stop(): Promise<void>;
 }
 
 export interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'> {
   database: Database;
+  /** How long changes of consumers are kept. */
+  retentionDays: number;
 }
 
-export function createAudit({ database, ...options }: AuditOptions): Audit {
+export function createAudit({ database, retentionDays, ...options }: AuditOptions): Audit {
   const table = new AttemptTable(database);
   const archive = new AttemptArchive({ table, ...options });
+  const eventTable = new AuditEventTable(database);
+  const events = new AuditEventArchive({ table: eventTable, retentionDays, log: options.log });
   const uses = new LastUseTable(database);
   return {
     record: (attempt) => {
@@ -43,6 +56,18 @@ export function createAudit({ database, ...options }: AuditOptions): Audit {
       ),
     knowsOthersThan: (consumerIds) => table.hasOthersThan(consumerIds),
     deleteOldAttempts: (days) => table.deleteOlderThan(days, Date.now()),
-    stop: async () => void (await Promise.all([archive.stop(), uses.stop()])),
+    keep: (added) => events.keep(added),
+    listEvents: (query) =>
+      orUnavailable(
+        async () => {
+          await events.flush();
+          return eventTable.list(query);
+        },
+        { keeps: 'holds the changes of consumers' },
+      ),
+    deleteOldEvents: async () => void (await eventTable.deleteOlderThan(retentionDays, Date.now())),
+    stop: async () => {
+      await Promise.all([archive.stop(), events.stop(), uses.stop()]);
+    },
   };
 }

@@ -81,14 +81,18 @@ async function checkSecrets(context: DoctorContext): Promise<string> {
 /** Without a consumer the keys are not read: that would make them, which is left to the service. */
 async function checkConsumers(context: DoctorContext): Promise<string> {
   const secrets = secretsOf(context);
-  const { length } = await secrets.list(consumersFolder);
-  if (length === 0) return 'no consumers yet: make one with `handoff consumer create`, or by a first start';
+  const names = await secrets.list(consumersFolder);
+  if (names.length === 0)
+    return 'no consumers yet: make one with `handoff consumer create`, or by a first start';
   const log = createLog('silent');
   const consumers = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
   await consumers.keys.load();
-  const readable = (await consumers.store.list()).length;
-  if (readable === length) return `${length} consumers`;
-  throw new Error(`${length - readable} of ${length} consumers can't be read: restore them, or delete them.`);
+  const found = await Promise.allSettled(
+    names.map((name) => consumers.store.find(name.slice(consumersFolder.length + 1))),
+  );
+  const broken = found.filter(({ status }) => status === 'rejected').length;
+  if (broken === 0) return `${(await consumers.store.list()).length} consumers`;
+  throw new Error(`${broken} of ${names.length} consumers can't be read: restore them, or delete them.`);
 }
 
 /** Several are valid at once while senders change from one to the next. */

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Author } from '../audit/audit-event.ts';
+import { logAuditEvent } from '../audit/audit-event-archive.ts';
 import { Problem } from '../base/problem.ts';
+import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
 import { type Authority, checkAuthority, checkRevocation } from './authority.ts';
 import { requireWithin } from './ceiling.ts';
@@ -16,6 +19,7 @@ import { type CredentialPair, isConsumerId, makeCredentialPair } from './credent
 import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
 import { checkPermissions } from './permissions.ts';
+import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 
@@ -58,37 +62,37 @@ export interface AdministrationOptions {
   keys: Keys;
   /** Notifies the other replicas of a change; never fails. */
   announce: (id: string) => Promise<void>;
+  log: Log;
   graceWindowHours: number;
   /** Milliseconds since 1970. */
   clock: () => number;
 }
 
 export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
-  const { store, directory, keys, announce, clock } = options;
+  const { store, keys, clock } = options;
 
   /** Reads, changes and writes, again where another process wrote in between. */
   async function update(
     id: string,
     change: (consumer: Consumer) => Consumer,
     authority?: Authority,
+    kind?: 'consumer.rotated',
   ): Promise<Consumer> {
     const saved = await retryOnConflict(async () => {
       const { consumer, version } = await findIn(store, id);
-      const changed = change(consumer);
+      const changed = recordChange(consumer, change(consumer), authorOf(authority), clock(), kind);
       if (authority) await checkAuthority(authority, consumer, changed, options);
       return { consumer: changed, version: await writing(() => store.save(changed, version)) };
     });
-    directory.put(saved.consumer, saved.version);
-    await announce(id);
+    await spread(options, saved);
     return saved.consumer;
   }
 
   return {
     create: async (wanted, authority) => {
       if (authority) requireWithin(authority.caller, checkPermissions(wanted.permissions));
-      const created = await writing(() => store.create(wanted));
-      directory.put(created.consumer, created.version);
-      await announce(created.consumer.id);
+      const created = await writing(() => store.create(wanted, authorOf(authority)));
+      await spread(options, created);
       return created;
     },
     find: (id) => findOrLoaded(id, options),
@@ -110,18 +114,33 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
         const replacement = activeCredential(pair, pepper, new Date(now).toISOString());
         return rotateCredentials(consumer, replacement, now, graceWindowHours);
       };
-      const rotated = await update(id, rotate, authority);
+      const rotated = await update(id, rotate, authority, 'consumer.rotated');
       return { id, ...pair, rotatedAt: rotated.rotatedAt as string, previous: previousOf(rotated, before) };
     },
     revoke: async (id, authority) => {
-      await retryOnConflict(async () => {
+      const revoked = await retryOnConflict(async () => {
         const version = authority && (await checkRevocation(authority, () => findIn(store, id), options));
-        if (!isConsumerId(id) || !(await writing(() => store.remove(id, version)))) consumerNotFound();
+        if (!isConsumerId(id)) return consumerNotFound();
+        return (await writing(() => store.revoke(id, authorOf(authority), version))) ?? consumerNotFound();
       });
-      directory.remove(id);
-      await announce(id);
+      await spread(options, revoked);
     },
   };
+}
+
+function authorOf(authority: Authority | undefined): Author {
+  return authority?.author ?? commandLine();
+}
+
+/** Applies what was written, here and on the other replicas, and logs it. */
+async function spread(
+  { directory, announce, log }: AdministrationOptions,
+  { consumer, version }: VersionedConsumer,
+): Promise<void> {
+  const event = waitingEvents(consumer).at(-1);
+  if (event !== undefined) logAuditEvent(log, event);
+  directory.put(consumer, version);
+  await announce(consumer.id);
 }
 
 /** A malformed id names no secret: nothing is read for it. */

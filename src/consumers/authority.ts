@@ -1,3 +1,4 @@
+import type { Author } from '../audit/audit-event.ts';
 import { holdAnotherAdministrator, isAdministrator, type OtherAdministrators } from './administrators.ts';
 import { everyPermission, requireWithin } from './ceiling.ts';
 import type { Consumer } from './consumer.ts';
@@ -8,6 +9,8 @@ import { BrokenConsumer } from './stored-consumer.ts';
 export interface Authority {
   /** Nobody changes more than they have. */
   caller: Consumer;
+  /** The same, with what events tell of the request. */
+  author: Author;
   /** Throws what forbids the change. */
   precondition?: (consumer: Consumer) => void;
 }

@@ -1,9 +1,11 @@
+import type { Author } from '../audit/audit-event.ts';
 import type { Log } from '../observability/log.ts';
 import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
 import type { Consumer, StoredCredential } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { KeySet, Keys } from './keys.ts';
+import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { createRevocationNotes } from './revocations.ts';
 import {
   BrokenConsumer,
@@ -30,18 +32,25 @@ export interface VersionedConsumer {
 /** Consumers in the secrets manager. Every method throws `SecretsUnavailable`. */
 export interface ConsumerStore {
   /** Throws `Problem` invalid_request for a bad name or permission, `KeyUnusable`. */
-  create(wanted: NewConsumer): Promise<CreatedConsumer>;
+  create(wanted: NewConsumer, author?: Author): Promise<CreatedConsumer>;
   /** All consumers, oldest first; broken records are logged and left out. */
   list(): Promise<Consumer[]>;
-  /** Undefined where there is none. Throws `BrokenConsumer`. */
+  /** Undefined where there is none, or where it was revoked. Throws `BrokenConsumer`. */
   find(id: string): Promise<VersionedConsumer | undefined>;
   /** Writes if the secret still has that version; returns the new one. Throws `VersionConflict`. */
   save(consumer: Consumer, version: string | null): Promise<string>;
   /**
-   * Deletes the consumer, even if its record is broken, and only that version of it where one is named; false where
-   * there is none. Throws `VersionConflict`.
+   * Revokes the consumer, even if its record is broken, and only that version of it where one is named: what is left is a
+   * record without credentials that holds its events. Undefined where there is none. Throws `VersionConflict`.
    */
-  remove(id: string, version?: string): Promise<boolean>;
+  revoke(id: string, author: Author, version?: string): Promise<VersionedConsumer | undefined>;
+  /**
+   * These events are recorded: they are taken out of the record, and one that was revoked is deleted once none is left.
+   * Never fails: where another process is faster, the next refresh tries again.
+   */
+  forgetEvents(id: string, eventIds: ReadonlySet<string>): Promise<void>;
+  /** Whether no consumer is there that was not revoked. */
+  isEmpty(): Promise<boolean>;
 }
 
 export interface ConsumerStoreOptions {
@@ -52,35 +61,32 @@ export interface ConsumerStoreOptions {
   clock: () => number;
 }
 
-export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStoreOptions): ConsumerStore {
-  const noteRevocation = createRevocationNotes(secrets);
-  const save = (consumer: Consumer, version: string | null) =>
+export function createConsumerStore(options: ConsumerStoreOptions): ConsumerStore {
+  const { secrets, keys, log, clock } = options;
+  const save: ConsumerStore['save'] = (consumer, version) =>
     secrets.write(consumerSecretName(consumer.id), formatConsumer(consumer), version);
   const find = async (id: string) => {
-    const name = consumerSecretName(id);
-    const secret = await secrets.read(name);
-    return secret && { consumer: parseConsumer(name, secret.value), version: secret.version };
+    const found = await readRecord(secrets, id);
+    return found?.consumer.revokedAt === undefined ? found : undefined;
   };
   return {
     find,
     save,
-    remove: async (id, version) => {
-      const name = consumerSecretName(id);
-      const secret = await secrets.read(name);
-      if (secret === undefined) return false;
-      if (version !== undefined && version !== secret.version)
-        throw new VersionConflict(`${name} was changed by another writer`);
-      // First, so that every process that sees the deletion knows that it was intended.
-      await noteRevocation(id);
-      await secrets.delete(name, secret.version);
+    ...createRevocation({ ...options, save }),
+    isEmpty: async () => {
+      for (const name of await secrets.list(consumersFolder)) {
+        const id = name.slice(consumersFolder.length + 1);
+        if ((await find(id).catch(unlessBroken)) !== undefined) return false;
+      }
       return true;
     },
-    create: async (wanted) => {
+    create: async (wanted, author = commandLine()) => {
       const checked = checkChange(wanted) as Parameters<typeof newConsumer>[0];
       const { pepper } = await keys.load();
       const id = makeConsumerId();
       const pair = makeCredentialPair(id);
-      const consumer = newConsumer({ ...checked, id }, pair, pepper, clock());
+      const made = newConsumer({ ...checked, id }, pair, pepper, clock());
+      const consumer = recordChange(null, made, author, clock());
       return { consumer, ...pair, version: await save(consumer, null) };
     },
     list: async () => {
@@ -92,6 +98,87 @@ export function createConsumerStore({ secrets, keys, log, clock }: ConsumerStore
       return consumers.sort((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
     },
   };
+}
+
+interface RevocationOptions extends Pick<ConsumerStoreOptions, 'secrets' | 'log' | 'clock'> {
+  save: ConsumerStore['save'];
+}
+
+/** A revoked consumer's record stays, bare, until its events are recorded: only then the secret is deleted. */
+function createRevocation({
+  secrets,
+  log,
+  clock,
+  save,
+}: RevocationOptions): Pick<ConsumerStore, 'revoke' | 'forgetEvents'> {
+  const noteRevocation = createRevocationNotes(secrets);
+
+  async function forget(id: string, eventIds: ReadonlySet<string>): Promise<void> {
+    const found = await readRecord(secrets, id);
+    if (found === undefined) return;
+    const { consumer, version } = found;
+    const waiting = waitingEvents(consumer);
+    const left = waiting.filter((event) => !eventIds.has(event.id));
+    if (consumer.revokedAt !== undefined && left.length === 0) {
+      await secrets.delete(consumerSecretName(id), version);
+    } else if (left.length < waiting.length) await save({ ...consumer, auditEvents: left }, version);
+  }
+
+  return {
+    revoke: async (id, author, version) => {
+      const name = consumerSecretName(id);
+      const secret = await secrets.read(name);
+      if (secret === undefined) return undefined;
+      if (version !== undefined && version !== secret.version)
+        throw new VersionConflict(`${name} was changed by another writer`);
+      const before = parseOrReplace(id, secret.value, clock());
+      if (before.revokedAt !== undefined) return undefined;
+      // First, so that every process that sees the deletion knows that it was intended.
+      await noteRevocation(id);
+      const at = new Date(clock()).toISOString();
+      const bare = {
+        ...before,
+        permissions: [],
+        credentials: [],
+        enabled: false,
+        updatedAt: at,
+        revokedAt: at,
+      };
+      const consumer = recordChange(before, bare, author, clock(), 'consumer.revoked');
+      return { consumer, version: await save(consumer, secret.version) };
+    },
+    forgetEvents: (id, eventIds) =>
+      forget(id, eventIds).catch((err: unknown) => {
+        if (!(err instanceof VersionConflict))
+          log.warn(
+            { err, consumer_id: id },
+            'recorded changes could not be taken out of the record of a consumer',
+          );
+      }),
+  };
+}
+
+async function readRecord(secrets: SecretsManager, id: string): Promise<VersionedConsumer | undefined> {
+  const name = consumerSecretName(id);
+  const secret = await secrets.read(name);
+  return secret && { consumer: parseConsumer(name, secret.value), version: secret.version };
+}
+
+function unlessBroken(error: unknown): 'broken' {
+  if (error instanceof BrokenConsumer) return 'broken';
+  throw error;
+}
+
+/** The consumer, or one in the place of a broken record. */
+function parseOrReplace(id: string, value: string, now: number): Consumer {
+  try {
+    return parseConsumer(consumerSecretName(id), value);
+  } catch (error) {
+    if (!(error instanceof BrokenConsumer)) throw error;
+    const at = new Date(now).toISOString();
+    const bare = { id, name: id, permissions: [], certificateFingerprints: [], credentials: [] };
+    return { ...bare, createdAt: at, updatedAt: at, rotatedAt: null };
+  }
 }
 
 async function findOrSkip(id: string, find: ConsumerStore['find'], log: Log) {

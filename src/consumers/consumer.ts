@@ -58,6 +58,10 @@ export const consumerSchema = Type.Object({
   rateLimitPerMinute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
   /** Addresses and blocks that it may call from; none: any. */
   allowedAddresses: Type.Optional(Type.Array(Type.String())),
+  /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */
+  auditEvents: Type.Optional(Type.Array(Type.Unknown())),
+  /** It was revoked then; the record stays only until its last events are recorded. */
+  revokedAt: Type.Optional(timestamp),
   /** Of the last time that its staying an administrator was relied on: see administrators.ts. */
   administratorMark: Type.Optional(Type.String()),
 });

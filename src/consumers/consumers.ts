@@ -1,14 +1,17 @@
 import type { AttemptRecorder } from '../audit/attempt.ts';
+import type { AuditEvent } from '../audit/audit-event.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import { type ConsumerAdministration, createConsumerAdministration } from './administration.ts';
 import { type Authenticate, createAuthentication } from './authentication.ts';
+import type { Consumer } from './consumer.ts';
 import { type ConsumerStore, createConsumerStore } from './consumer-store.ts';
 import { isConsumerId } from './credentials.ts';
 import { ConsumerDirectory } from './directory.ts';
 import { createKeys, type Keys } from './keys.ts';
+import { waitingEvents } from './record-changes.ts';
 
 export interface ConsumersOptions {
   secrets: SecretsManager;
@@ -22,6 +25,8 @@ export interface ConsumersOptions {
   cache?: SharedCache | undefined;
   /** Where attempts are kept, beside the log. */
   audit?: AttemptRecorder;
+  /** Where changes of consumers are recorded; without it they wait in the consumers' records. */
+  auditEvents?: { keep(events: readonly AuditEvent[]): Promise<void> };
   /** How long a rotated pair stays valid unless a rotation sets another time; a day if left out. */
   graceWindowHours?: number;
   /** Milliseconds since 1970; the system's clock if left out. */
@@ -47,8 +52,9 @@ export interface Consumers {
 export function createConsumers(options: ConsumersOptions): Consumers {
   const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
   const keys = createKeys(secrets);
-  const directory = new ConsumerDirectory({ secrets, keys, log, metrics, refreshSeconds, clock });
   const store = createConsumerStore({ secrets, keys, log, clock });
+  const onRecord = archiveChanges(store, options.auditEvents);
+  const directory = new ConsumerDirectory({ secrets, keys, log, metrics, onRecord, refreshSeconds, clock });
   const announce = createAnnounce(cache, log);
   let unfollow: (() => void) | undefined;
   return {
@@ -61,6 +67,7 @@ export function createConsumers(options: ConsumersOptions): Consumers {
       directory,
       keys,
       announce,
+      log,
       graceWindowHours,
       clock,
     }),
@@ -73,6 +80,32 @@ export function createConsumers(options: ConsumersOptions): Consumers {
       unfollow?.();
       await directory.stop();
     },
+  };
+}
+
+/** Records that hold so many recorded changes are worth a write that takes them out. */
+const forgottenAtOnce = 10;
+
+/** Takes the changes that wait in records to the archive, and then out of the records. */
+function archiveChanges(
+  store: Pick<ConsumerStore, 'forgetEvents'>,
+  archive: ConsumersOptions['auditEvents'],
+): (consumer: Consumer) => void {
+  const underWay = new Set<string>();
+  return (consumer) => {
+    const events = waitingEvents(consumer);
+    const { id, revokedAt } = consumer;
+    const last = `${id} ${events.at(-1)?.id}`;
+    if (archive === undefined || (events.length === 0 && revokedAt === undefined) || underWay.has(last))
+      return;
+    underWay.add(last);
+    void archive
+      .keep(events)
+      .then(() => {
+        if (revokedAt === undefined && events.length < forgottenAtOnce) return undefined;
+        return store.forgetEvents(id, new Set(events.map((event) => event.id)));
+      })
+      .finally(() => underWay.delete(last));
   };
 }
 

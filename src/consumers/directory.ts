@@ -12,6 +12,8 @@ export interface DirectoryOptions {
   keys: Keys;
   log: Log;
   metrics: Pick<Metrics, 'secretsLoadedAt' | 'consumerValidUntil'>;
+  /** Told of every record that is read or written here, with the changes that wait in it. */
+  onRecord: (consumer: Consumer) => void;
   /** Seconds between two refreshes. */
   refreshSeconds: number;
   /** Milliseconds since 1970. */
@@ -114,14 +116,7 @@ export class ConsumerDirectory {
 
   /** Stores what this process has just written, without waiting for a refresh. */
   put(consumer: Consumer, version: string): void {
-    this.#observe(consumer.id, ++this.#observations, () =>
-      this.#index.set(consumer.id, version, consumer, this.#options.clock()),
-    );
-  }
-
-  /** Forgets a consumer that this process has just deleted. */
-  remove(id: string): void {
-    this.#observe(id, ++this.#observations, () => this.#index.remove(id, this.#options.clock()));
+    this.#observe(consumer.id, ++this.#observations, () => this.#setRecord(consumer.id, version, consumer));
   }
 
   /**
@@ -276,9 +271,16 @@ export class ConsumerDirectory {
   #set(id: string, secret: Secret | undefined): void {
     const { clock } = this.#options;
     if (secret === undefined) this.#index.remove(id, clock());
-    else if (secret.version !== this.#index.versionOf(id)) {
-      this.#index.set(id, secret.version, this.#parse(consumerSecretName(id), secret.value), clock());
-    }
+    else if (secret.version !== this.#index.versionOf(id))
+      this.#setRecord(id, secret.version, this.#parse(consumerSecretName(id), secret.value));
+  }
+
+  /** A revoked consumer is gone, though its record stays for a while. */
+  #setRecord(id: string, version: string, consumer: Consumer | undefined): void {
+    const { clock, onRecord } = this.#options;
+    if (consumer?.revokedAt === undefined) this.#index.set(id, version, consumer, clock());
+    else this.#index.remove(id, clock());
+    if (consumer !== undefined) onRecord(consumer);
   }
 
   /** One broken record must not stop the service or affect other records. */

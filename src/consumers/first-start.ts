@@ -10,7 +10,7 @@ import { newConsumer } from './consumer-store.ts';
 import type { Consumers } from './consumers.ts';
 import { consumerIdOf, hasValidChecksum, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import { checkForLoss } from './loss-guard.ts';
-import { consumersFolder } from './stored-consumer.ts';
+import { recordChange, service } from './record-changes.ts';
 
 const business: PermissionResource[] = ['members', 'quotes', 'bookings', 'webhooks'];
 const resourcesOf = { console: business, admin: [...business, 'consumers'] } as const;
@@ -52,7 +52,7 @@ export async function makeFirstConsumers(options: FirstStartOptions): Promise<st
     const path = join(dataDir, 'credentials.json');
     const draft = `${path}~draft`;
     const unfinished = await readDraft(draft);
-    if (unfinished === undefined && (await secrets.list(consumersFolder)).length > 0) return undefined;
+    if (unfinished === undefined && !(await options.consumers.store.isEmpty())) return undefined;
     if (unfinished === undefined)
       await checkForLoss(secrets, (revoked) => namesOthers(path, revoked), advice(path));
     const credentials = unfinished ?? makeCredentials();
@@ -121,7 +121,7 @@ async function createIfMissing(
   const { pepper } = await consumers.keys.load();
   const consumer = newConsumer({ id, name, permissions }, pair, pepper, clock());
   try {
-    await consumers.store.save(consumer, null);
+    await consumers.store.save(recordChange(null, consumer, service, clock()), null);
   } catch (error) {
     // Made before the crash.
     if (!(error instanceof VersionConflict)) throw error;

@@ -13,6 +13,7 @@ import {
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { type Consumer, permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
 import { createConsumers } from '../../src/consumers/consumers.ts';
+import { commandLine } from '../../src/consumers/record-changes.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
@@ -293,7 +294,7 @@ async function pairWith(gateway: TestGateway, change: Partial<Consumer>): Promis
 
 async function revokedPair(gateway: TestGateway): Promise<Pair> {
   const pair = await gateway.newConsumer(...allPermissions());
-  await withStore(gateway, (store) => store.remove(pair.id));
+  await withStore(gateway, (store) => store.revoke(pair.id, commandLine()));
   await untilRefused(gateway, pair);
   return pair;
 }

@@ -83,6 +83,8 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
   'src/consumers': [
     'src/audit/attempt.ts',
+    'src/audit/audit-event.ts',
+    'src/audit/audit-event-archive.ts',
     'src/secrets/secrets-manager.ts',
     'src/cache/shared-cache.ts',
     'src/observability',

@@ -152,7 +152,7 @@ describe('handoff consumer', () => {
     assert.deepEqual(JSON.parse((await run('revoke', id, '--json')).stdout), { id, revoked: true });
     const again = await run('revoke', id);
     assert.deepEqual([again.code, again.stderr], [1, 'error: There is no consumer with this id.\n']);
-    assert.deepEqual(await store.secrets.list('consumers'), []);
+    assert.deepEqual(JSON.parse((await run('list', '--json')).stdout), []);
   });
 
   it('says what is wrong and what is allowed, with exit code 2, and creates nothing', async () => {

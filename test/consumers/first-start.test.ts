@@ -53,7 +53,7 @@ describe('first start', () => {
       const expected = resources.map((resource) => ({ resource, actions: all }));
       assert.deepEqual(answer.consumer.permissions, expected);
     }
-    assert.equal((await store.secrets.list('consumers')).length, 2);
+    assert.equal((await consumers.store.list()).length, 2);
     assert.deepEqual(await readdir(dataDir), ['credentials.json']);
     assert.equal((await stat(join(dataDir, 'credentials.json'))).mode & 0o777, 0o600);
     await consumers.stop();

@@ -63,6 +63,7 @@ function answerOf(route: Route, ledger: Ledger) {
         headers: request.headers,
         bodyText: request.bodyText,
         consumer: request.consumer,
+        address: request.ip,
         call,
         claim,
       });

@@ -9,7 +9,7 @@ import { compareNewestFirst, type ListPosition } from '../../../consumers/direct
 import { entityTag } from '../../../resources/representation.ts';
 import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
-import { defineRoute, json, type Route } from '../../route.ts';
+import { defineRoute, type Input, json, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
 import {
   consumerSchema,
@@ -27,6 +27,9 @@ export interface ConsumersContext {
   directory: { newestFirst(): readonly Consumer[] };
   audit: Pick<Audit, 'lastUses'>;
 }
+
+/** Characters that are kept of what a client calls itself. */
+const maxUserAgentLength = 255;
 
 const list = 'consumers';
 const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey: 'ignored' } as const;
@@ -126,8 +129,8 @@ function createRoute({ administration }: ConsumersContext): Route {
       },
     },
     problems: ['secrets_unavailable'],
-    async handle({ body, consumer: caller }) {
-      const { consumer, apiSecret } = await administration.create(body, authorityOf(caller));
+    async handle({ body, ...request }) {
+      const { consumer, apiSecret } = await administration.create(body, authorityOf(request));
       const location = `${all.path}/${consumer.id}`;
       return json(201, { ...viewOfConsumer(consumer, Date.now()), apiSecret }, { location });
     },
@@ -168,8 +171,8 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
       body: Type.Object(changes, { additionalProperties: false, minProperties: 1 }),
     },
     answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers } },
-    handle: async ({ params, body, consumer, headers: { 'if-match': expected } }) =>
-      consumerAnswer(await administration.change(params.id, body, authorityOf(consumer, expected)), audit),
+    handle: async ({ params, body, ...request }) =>
+      consumerAnswer(await administration.change(params.id, body, conditionalAuthorityOf(request)), audit),
   });
 }
 
@@ -185,8 +188,8 @@ function removeRoute({ administration }: ConsumersContext): Route {
     conditional: 'If-Match',
     request: { params: idParams },
     answers: { 204: { description: 'The consumer is gone.' } },
-    async handle({ params, consumer, headers: { 'if-match': expected } }) {
-      await administration.revoke(params.id, authorityOf(consumer, expected));
+    async handle({ params, ...request }) {
+      await administration.revoke(params.id, conditionalAuthorityOf(request));
       return { status: 204 };
     },
   });
@@ -208,19 +211,34 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new pair is valid.', schema: rotation } },
-    handle: async ({ params, body, consumer }) =>
-      json(200, await administration.rotate(params.id, body.graceWindowHours, authorityOf(consumer))),
+    handle: async ({ params, body, ...request }) =>
+      json(200, await administration.rotate(params.id, body.graceWindowHours, authorityOf(request))),
   });
 }
 
-function authorityOf(caller: Consumer | undefined, ifMatch?: string): Authority {
+type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;
+
+function authorityOf({ consumer, address, headers: sent, call }: Request): Authority {
+  // Every route here needs credentials.
+  const caller = consumer as Consumer;
+  const { id, name } = caller;
   return {
-    // Every route here needs credentials.
-    caller: caller as Consumer,
-    ...(ifMatch !== undefined && {
-      precondition: (consumer) => requireMatch(ifMatch, tagOf(consumer)),
-    }),
+    caller,
+    author: {
+      actor: { type: 'consumer', id, name, person: call.actor ?? null },
+      address,
+      user_agent: sent['user-agent']?.slice(0, maxUserAgentLength) ?? null,
+      request_id: call.requestId,
+    },
   };
+}
+
+/** The same, for what honours If-Match. */
+function conditionalAuthorityOf(request: Request): Authority {
+  const ifMatch = request.headers['if-match'];
+  if (ifMatch === undefined) return authorityOf(request);
+  const precondition = (consumer: Consumer) => requireMatch(ifMatch, tagOf(consumer));
+  return { ...authorityOf(request), precondition };
 }
 
 /** Of what can be changed: a use of the credentials must not make a change fail. */
