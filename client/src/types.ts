@@ -1,5 +1,5 @@
 // Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
-import type { JsonObject } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 
 /** A hand-off that was answered 202. */
 export interface AcceptedHandoff {
@@ -37,6 +37,57 @@ export interface AcceptedHandoff {
 export interface Activity {
   interval_seconds: number;
   series: Series[];
+}
+
+/** A change of a consumer. */
+export interface AuditEvent {
+  /** Id of the event. */
+  id: string;
+  timestamp: string;
+  /** What was done. Where `enabled` changes with other fields, that is the action. Known values: `consumer.created`, `consumer.updated`, `consumer.rotated`, `consumer.disabled`, `consumer.enabled`, `consumer.revoked`. Others may be added; treat an unknown one as such. */
+  action: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | (string & {});
+  /** Who did it. */
+  actor: {
+    /** `service`: the first start, which makes two consumers. Known values: `consumer`, `command_line`, `service`. Others may be added; treat an unknown one as such. */
+    type: 'consumer' | 'command_line' | 'service' | (string & {});
+    /** Id of the consumer; the name of the user of the operating system; `service`. */
+    id: string;
+    /** Its name. */
+    name: string;
+    /** The person whom X-Actor named. */
+    person: string | null;
+  };
+  /** The consumer. */
+  target: {
+    /** Id of the consumer. */
+    id: string;
+    /** Its name then. */
+    name: string;
+  };
+  /** Address of the request; null without one. */
+  address: string | null;
+  /** What the client called itself. */
+  user_agent: string | null;
+  /** The X-Request-Id of the request. */
+  request_id: string | null;
+  /** The fields that were changed; never a secret. */
+  changes: ({
+    /** Name of the field. */
+    field: string;
+    /** Its value before; null for a new consumer. */
+    from: JsonValue;
+    /** Its value since. */
+    to: JsonValue;
+  })[];
+}
+
+/** A page of changes of consumers. */
+export interface AuditEventPage {
+  data: AuditEvent[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
 }
 
 /** An attempt to authenticate, accepted or not. */
@@ -927,5 +978,21 @@ export interface ListAuthenticationAttemptsQuery {
   /** The API key that was presented. */
   api_key?: string | undefined;
   /** Earlier attempts are left out. */
+  since?: string | undefined;
+}
+
+/** List changes of consumers: what can be asked for. */
+export interface ListAuditEventsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** What was done. Where `enabled` changes with other fields, that is the action. */
+  action?: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | undefined;
+  /** Id of the consumer; the name of the user of the operating system; `service`. */
+  actor_id?: string | undefined;
+  /** Id of the consumer. */
+  target_id?: string | undefined;
+  /** Earlier events are left out. */
   since?: string | undefined;
 }
