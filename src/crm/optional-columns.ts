@@ -165,8 +165,7 @@ function describeLack({ crmObject }: Resource, columns: readonly string[]): stri
   return `${crmObject} lacks ${columns.join(', ')}`;
 }
 
-const lackAdvice =
-  'Deploy the package in salesforce/ and assign its permission set to the integration user.';
+const lackAdvice = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
 
 /** For a request that needs to know who made a record, in an org that has no columns for it. */
 export function lacksOwner(resource: Resource): CrmFailure {

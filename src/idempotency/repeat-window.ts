@@ -44,12 +44,14 @@ export async function runWithinWindow(
   const run = async (claim: Claim) => {
     isClaimed = true;
     executed = await execute(unlessUnavailable(claim));
+    // Given back rather than kept: an equal request is a new try.
+    if (executed.status >= 400) throw new Error('refused');
     return executed;
   };
   try {
     return await ledger.run(request, run, admit);
   } catch (error) {
-    // It was executed, and only its answer could not be stored.
+    // It was executed; its answer is a failure, or could not be stored.
     if (executed !== undefined) return { answer: executed, replayed: false };
     if (isClaimed || !isStoreUnavailable(error)) throw error;
     return { answer: await executeUnkept(unkeptClaim(request)), replayed: false };

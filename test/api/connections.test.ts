@@ -196,8 +196,9 @@ for (const [how, startServer] of [
     test('is cut off, and so is each of many; its request ends as one whose caller has hung up', async () => {
       const clients = await Promise.all(Array.from({ length: 20 }, () => connectRaw(server.url)));
       for (const { socket } of clients) socket.pause().write(get('/large').repeat(100));
-      while ((await cutOff()) < clients.length) await sleep(50);
-      const lines = server.logLines.filter(({ message }) => message === 'request');
+      const linesNow = () => server.logLines.filter(({ message }) => message === 'request');
+      while ((await cutOff()) < clients.length || linesNow().length < clients.length) await sleep(50);
+      const lines = linesNow();
       assert.equal(lines.length, clients.length);
       for (const { facts } of lines) assert.equal(facts['hung_up'], true);
       assert.match(await server.metrics(), /^http_server_active_requests 0$/m);

@@ -109,6 +109,15 @@ describe('the window for repeats of hand-offs without a key', () => {
     assert.equal((await made(body)).length, 1);
   });
 
+  test('after a refusal the next one is a new try, too', async () => {
+    const body = offer().replace(gateway.org.memberId, randomUUID());
+    for (let n = 0; n < 2; n++) {
+      const refused = await handOff(body);
+      assert.equal(refused.status, 422);
+      assert.equal(refused.headers.get('idempotent-replayed'), null);
+    }
+  });
+
   test('a hundred at once make one record', async () => {
     const body = offer();
     const answers = await Promise.all(Array.from({ length: 100 }, () => handOff(body)));
