@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { AuditEvents } from './audit-events.ts';
 import { html } from './shared/html.ts';
 import { usePages } from './shared/load.ts';
 import { Choice, type Column, Field, Id, List } from './shared/parts.ts';
@@ -54,8 +55,18 @@ const columns: Column<Attempt>[] = [
 
 const none = { consumer_id: '', address: '', api_key: '' };
 
-/** Who tried to authenticate, and how each try ended. */
-export function AttemptsPage(): VNode {
+/** Who tried to authenticate, and who changed consumers. `route`: `changes` for the latter. */
+export function AttemptsPage({ route }: { route: string[] }): VNode {
+  const isChanges = route[0] === 'changes';
+  return html`<h1>Attempts</h1>
+    <nav class="tabs" aria-label="Kinds of entries">
+      <a href="#/attempts" aria-current=${isChanges ? undefined : 'page'}>Authentication</a>
+      <a href="#/attempts/changes" aria-current=${isChanges ? 'page' : undefined}>Changes</a>
+    </nav>
+    ${isChanges ? html`<${AuditEvents} />` : html`<${Attempts} />`}`;
+}
+
+function Attempts(): VNode {
   const [result, setResult] = useState('');
   const [typed, setTyped] = useState(none);
   const [asked, ask] = useState(none);
@@ -66,8 +77,7 @@ export function AttemptsPage(): VNode {
     ask(typed);
   };
   const isFiltered = Object.values({ result, ...asked }).some(Boolean);
-  return html`<h1>Attempts</h1>
-    <form class="filters" onSubmit=${submit}>
+  return html`<form class="filters" onSubmit=${submit}>
       <${Choice} label="Result" value=${result} options=${results} onChange=${setResult} />
       <${Field} label="Consumer" value=${typed.consumer_id} onInput=${set('consumer_id')} placeholder="con_…" />
       <${Field} label="Address" value=${typed.address} onInput=${set('address')} />

@@ -53,7 +53,7 @@ describe('the console in a browser', {
   });
 
   test('makes a consumer, shows its secret until it is stored, rotates, disables and enables it', async () => {
-    const { page, close } = await browser.open(address());
+    const { page, check, close } = await browser.open(address());
     await signIn(page, gateway.admin);
     await goTo(page, 'Consumers');
     await page.getByLabel('Name').fill('Partner B');
@@ -88,6 +88,15 @@ describe('the console in a browser', {
     await row.getByRole('button', { name: 'Revoke' }).click();
     await row.getByRole('button', { name: 'Revoke now' }).click();
     await row.waitFor({ state: 'detached' });
+    await goTo(page, 'Attempts');
+    await page.getByRole('link', { name: 'Changes' }).click();
+    for (const action of ['created', 'rotated', 'disabled', 'enabled', 'revoked'])
+      await page
+        .getByRole('row')
+        .filter({ hasText: `consumer.${action}` })
+        .filter({ hasText: 'Partner B' })
+        .waitFor();
+    await check('changes');
     await close();
   });
 
