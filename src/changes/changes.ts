@@ -16,7 +16,7 @@ export interface Changes {
   nudge(): void;
   /** How far behind the reader is, for the health report. */
   health(): Promise<ConnectionState>;
-  /** Begins to read. Throws what the database does. */
+  /** Begins to read. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -29,6 +29,15 @@ export function createChanges(options: ChangesOptions): Changes {
   const { database, log, pollSeconds } = options;
   const table = new ReaderTable(database);
   let polling: Polling | undefined;
+  let isPrepared = false;
+  const prepare = async () => {
+    if (!isPrepared) await table.prepare();
+    isPrepared = true;
+  };
+  const check = async (stopping: AbortSignal) => {
+    await prepare();
+    await reader.check(stopping);
+  };
   const reader = new ChangeReader({ ...options, table, wake: () => polling?.wake() });
   return {
     nudge: () => reader.nudge(),
@@ -44,12 +53,9 @@ export function createChanges(options: ChangesOptions): Changes {
       };
     },
     async start() {
-      await table.prepare();
-      polling = startPolling({
-        what: 'changes in the CRM',
-        check: (stopping) => reader.check(stopping),
-        log,
-      });
+      // Before requests are taken, so that the first of them has an event. Where the database fails, the check does it.
+      await prepare().catch(() => undefined);
+      polling = startPolling({ what: 'changes in the CRM', check, log });
       polling.wake();
     },
     async stop() {

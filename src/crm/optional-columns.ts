@@ -39,6 +39,11 @@ function firstColumnOf({ crm: { path }, columns, ...field }: Field): Field {
   return { ...field, crm: { path }, ...(columns && { columns: { ...columns, count: 1 } }) };
 }
 
+/** The resource with the first column of each long text only. */
+export function withFirstColumns(resource: Resource): Resource {
+  return without(resource, (part) => part === 'continuations');
+}
+
 /** A resource's columns as one request may name them. */
 export interface UsedColumns {
   /** The resource without what is left out. */

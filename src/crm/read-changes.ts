@@ -1,21 +1,25 @@
+import type { Call } from '../base/call.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
 import type { FieldValues } from '../resources/records.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { Field, Resource } from '../resources/resource.ts';
 import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
+import { queryPath } from './batching/find.ts';
 import { type CrmRow, createRowReader, readKey, readTimestamp } from './mapping/records.ts';
-import type { OptionalColumns } from './optional-columns.ts';
+import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { changesQuery } from './soql/query.ts';
+import { byIdsQuery, changesQuery } from './soql/query.ts';
 
 /** Rows of one object in a call at most: more do not fit a page of the CRM. */
 const mostRows = 2000;
 const fewestRows = 50;
 /** Characters of all records of a page; a first record may have more. */
 const mostCharacters = 8 * 1024 * 1024;
+/** Records with a text in several columns that are asked for at once: each may have a megabyte. */
+const wholeAtOnce = 8;
 /** `{"compositeResponse": [{"body": {"records": [` stand around a row. */
 const frameDepth = 5;
 
@@ -32,10 +36,10 @@ export interface ChangeSourceOptions {
  */
 export function createChangeSource({ client, metrics, columnsOf }: ChangeSourceOptions): ChangeSource {
   const readers = new Map<Resource, (row: CrmRow) => FieldValues>();
-  const readRow = (resource: Resource, row: CrmRow): ChangedRecord => {
+  const readRow = (resource: Resource, row: CrmRow): FieldValues => {
     const read = readers.get(resource) ?? createRowReader(resource, metrics);
     readers.set(resource, read);
-    return toChange(resource, row, read);
+    return read(row);
   };
   /** Halved by a call that took too long, doubled by one that did not. */
   let limit = mostRows;
@@ -55,10 +59,68 @@ export function createChangeSource({ client, metrics, columnsOf }: ChangeSourceO
         const sentAt = client.time.now() - (performance.now() - started);
         const asked = limit;
         limit = Math.min(mostRows, limit * 2);
-        return reading.page(answer, request, asked, sentAt);
+        const page = reading.page(answer, request, asked, sentAt);
+        const { unfinished } = reading;
+        if (unfinished.length === 0) return page;
+        const whole = await readWhole({ client, used }, unfinished, call);
+        return { ...page, records: page.records.map((record) => finish(record, whole, readRow)) };
       });
     },
   };
+}
+
+/**
+ * Rows of records whose long text goes on in further columns, by native id, with all of it. They are asked for by
+ * themselves: the CRM ends pages at 200 rows that have several long texts.
+ */
+async function readWhole(
+  {
+    client: { send, dataPath },
+    used,
+  }: { client: ChangeSourceOptions['client']; used: ReadonlyMap<Resource, Resource> },
+  unfinished: readonly ChangedRecord[],
+  call: Call,
+): Promise<Map<string, CrmRow>> {
+  const rows = new Map<string, CrmRow>();
+  for (const resource of used.keys()) {
+    const ids = unfinished.filter((record) => record.resource === resource).map(({ nativeId }) => nativeId);
+    for (let start = 0; start < ids.length; start += wholeAtOnce) {
+      const some = ids.slice(start, start + wholeAtOnce);
+      const path = queryPath(dataPath, byIdsQuery(used.get(resource) ?? resource, some));
+      const take = (row: CrmRow) => rows.set(String(row['Id']), row).size > 0;
+      const request = { operation: 'changes', effect: 'read', method: 'GET', path } as const;
+      await send({ ...request, takeRows: () => take }, call);
+    }
+  }
+  return rows;
+}
+
+/** A record that is gone meanwhile stays as it is: a later page tells of its deletion. */
+function finish(
+  record: ChangedRecord,
+  whole: ReadonlyMap<string, CrmRow>,
+  readRow: (resource: Resource, row: CrmRow) => FieldValues,
+): ChangedRecord {
+  const row = whole.get(record.nativeId);
+  return row === undefined ? record : { ...record, values: readRow(record.resource, row) };
+}
+
+/** Fields whose text goes on in columns that were not asked for. */
+function unfinishedFields({ fields }: Resource, row: CrmRow): Field[] {
+  return Object.values(fields).filter(({ crm, columns }) => {
+    const text = row[crm.path];
+    const mayGoOn = crm.continuations !== undefined && typeof text === 'string';
+    return mayGoOn && text.length > (columns?.size ?? 0) / 2 && !isJson(text);
+  });
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Sends one request that names the columns of several resources: again without those that the org lacks. */
@@ -82,13 +144,15 @@ function isLate(error: unknown): boolean {
 
 class PageReading {
   readonly #places: ReadonlyMap<Resource, ChangePlace>;
-  readonly #readRow: (resource: Resource, row: CrmRow) => ChangedRecord;
+  readonly #readRow: (resource: Resource, row: CrmRow) => FieldValues;
   #records: ChangedRecord[] = [];
+  /** Those whose long text goes on in columns that were not asked for; it is null so far. */
+  unfinished: ChangedRecord[] = [];
   #characters = 0;
 
   constructor(
     places: ReadonlyMap<Resource, ChangePlace>,
-    readRow: (resource: Resource, row: CrmRow) => ChangedRecord,
+    readRow: (resource: Resource, row: CrmRow) => FieldValues,
   ) {
     this.#places = places;
     this.#readRow = readRow;
@@ -98,7 +162,7 @@ class PageReading {
   request(dataPath: string, used: ReadonlyMap<Resource, Resource>, limit: number): CrmRequest {
     const parts = [...this.#places].map(([resource, place]) => ({
       method: 'GET' as const,
-      path: `${dataPath}/queryAll?q=${encodeURIComponent(changesQuery(used.get(resource) ?? resource, place, limit))}`,
+      path: `${dataPath}/queryAll?q=${encodeURIComponent(changesQuery(withFirstColumns(used.get(resource) ?? resource), place, limit))}`,
     }));
     const request: CrmRequest = {
       ...{ operation: 'changes', effect: 'read' },
@@ -108,6 +172,7 @@ class PageReading {
       frameDepth,
       takeRows: () => {
         this.#records = [];
+        this.unfinished = [];
         this.#characters = 0;
         return (row) => this.#take(row);
       },
@@ -124,10 +189,18 @@ class PageReading {
     const { type } = (row['attributes'] ?? {}) as { type?: unknown };
     const resource = [...this.#places.keys()].find(({ crmObject }) => crmObject === type);
     if (resource === undefined) throw unusable({ effect: 'read' });
-    const record = this.#readRow(resource, row);
-    this.#characters += Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    const open = unfinishedFields(resource, row);
+    const emptied = Object.fromEntries(open.map(({ crm }) => [crm.path, null]));
+    const record = toChange(resource, row, this.#readRow(resource, { ...row, ...emptied }));
+    const length = Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    const lengthToCome = open.reduce(
+      (sum, { columns }) => sum + (columns?.size ?? 0) * (columns?.count ?? 0),
+      0,
+    );
+    this.#characters += length + lengthToCome;
     if (this.#records.length > 0 && this.#characters > mostCharacters) return false;
     this.#records.push(record);
+    if (open.length > 0 && !record.isDeleted) this.unfinished.push(record);
     return true;
   }
 
@@ -146,7 +219,7 @@ function isWhole(body: unknown, limit: number): boolean {
   return done !== false && records.length < limit;
 }
 
-function toChange(resource: Resource, row: CrmRow, read: (row: CrmRow) => FieldValues): ChangedRecord {
+function toChange(resource: Resource, row: CrmRow, values: FieldValues): ChangedRecord {
   const stamp = readTimestamp(row['SystemModstamp']);
   if (stamp === undefined) throw unusable({ effect: 'read' });
   const key = readKey(resource, row);
@@ -156,6 +229,6 @@ function toChange(resource: Resource, row: CrmRow, read: (row: CrmRow) => FieldV
     stamp,
     isDeleted: row['IsDeleted'] === true,
     externalId: isUuid(key) ? key.toLowerCase() : undefined,
-    values: read(row),
+    values,
   };
 }

@@ -127,10 +127,40 @@ describe('the feed', () => {
     await assertProblem(await gateway.request('/v1/events?type=quote.eaten'), 400, 'invalid_request', 'type');
   });
 
+  test('has the whole of details that take several columns of the CRM', async () => {
+    const id = await newQuote(`{"text":"${'x'.repeat(200_000)}","net":1.10}`);
+    const event = await feed.until(({ resource }) => resource.id === id);
+    assert.deepEqual([event.type, event.data_omitted], ['quote.created', undefined]);
+    const page = await textOf(`/v1/events?resource_id=${id}`);
+    assert.ok(page.includes(`"data":${await textOf(`/v1/quotes/${id}`)}`));
+  });
+
   test('leaves out data that is too long', async () => {
     const id = await newQuote(`{"text":"${'é'.repeat(131_000)}"}`);
     const event = await feed.until(({ resource }) => resource.id === id);
     assert.deepEqual([event.data, event.data_omitted], [{ id }, true]);
+  });
+
+  test('costs one call a poll, also where 2,000 records have changed', async () => {
+    const numbers = async () => {
+      const { metered } = (await gateway.org.counters()) as { metered: number };
+      const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+      const polls = Number(/^handoff_change_polls_total\{result="ok"\} (\d+)$/m.exec(metrics)?.[1]);
+      return { metered, polls };
+    };
+    const before = await numbers();
+    const rows = Array.from({ length: 1999 }, () => ({
+      ...{ External_Id__c: randomUUID(), Name__c: 'many', Source__c: 's', Trip_Id__c: randomUUID() },
+    }));
+    const missing = new Set<string>(rows.map((row) => row.External_Id__c));
+    await gateway.org.insert('Booking__c', rows);
+    while (missing.size > 0) for (const { resource } of await feed.next()) missing.delete(resource.id);
+    const after = await numbers();
+    // One may be under way at either moment.
+    assert.ok(
+      after.metered - before.metered <= after.polls - before.polls + 2,
+      JSON.stringify({ before, after }),
+    );
   });
 
   test('is in the health report', async () => {
