@@ -47,6 +47,8 @@ export interface FeedQuery {
   /** Milliseconds since 1970. */
   since?: number | undefined;
   limit: number;
+  /** Bytes of data after which no further event is read. */
+  maxBytes: number;
 }
 
 interface LatestQuery {
@@ -56,7 +58,7 @@ interface LatestQuery {
 }
 
 export interface FeedPage {
-  /** Oldest first, one more than `limit` where there are more. */
+  /** Oldest first, one more than `limit` or `maxBytes` allow where there are more. */
   events: StoredEvent[];
   /** All events up to here were searched. */
   searchedTo: number;
@@ -95,7 +97,7 @@ export class EventFeed {
    * that the place is from. Throws `store_unavailable`.
    */
   async read(query: FeedQuery): Promise<FeedPage | undefined> {
-    const { after, limit } = query;
+    const { after, limit, maxBytes } = query;
     const start = after ?? 0;
     const statement = sql<Row>`
       with searched as materialized (
@@ -106,9 +108,14 @@ export class EventFeed {
       select last_sequence::text, deleted_through::text, searched_to::text, searched,
         found.sequence::text, id, type, resource_type, resource_id, occurred_at, data, data_omitted
       from event_counter cross join upto left join lateral (
-        select * from events e
-        where e.sequence > ${start} and e.sequence <= upto.searched_to and ${conditions(query)}
-        order by e.sequence limit ${limit + 1}
+        select * from (
+          select e.*, sum(octet_length(data)) over (order by sequence) - octet_length(data) as bytes_before
+          from (
+            select * from events e
+            where e.sequence > ${start} and e.sequence <= upto.searched_to and ${conditions(query)}
+            order by e.sequence limit ${limit + 1}
+          ) as e
+        ) as e where bytes_before <= ${maxBytes}
       ) as found on true
       order by found.sequence`;
     const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), {

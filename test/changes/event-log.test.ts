@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { EventFeed } from '../../src/changes/event-feed.ts';
 import { addEvents, type NewEvent } from '../../src/changes/event-log.ts';
 import { databaseKinds } from '../support/databases.ts';
 
@@ -15,6 +16,23 @@ function event(id: string, data = `{"id":"${id}"}`): NewEvent {
 }
 
 for (const [kind, open] of Object.entries(databaseKinds)) {
+  test(`${kind}: a page of the feed reads no more data than it holds, and one event more`, async (t) => {
+    const database = await open();
+    if (!database) return t.skip('there is no PostgreSQL');
+    t.after(database.stop);
+    const [replica] = database.replicas;
+    const feed = new EventFeed(replica);
+    await addEvents(
+      replica.sql,
+      Array.from({ length: 10 }, (_, n) => event(String(n), JSON.stringify('x'.repeat(1000)))),
+    );
+    const sizes = [0, 2500, 1_000_000].map(async (maxBytes) => {
+      const page = await feed.read({ limit: 5, maxBytes });
+      return page?.events.length;
+    });
+    assert.deepEqual(await Promise.all(sizes), [1, 3, 6]);
+  });
+
   test(`${kind}: events keep their order and every digit of their data`, async (t) => {
     const database = await open();
     if (!database) return t.skip('there is no PostgreSQL');

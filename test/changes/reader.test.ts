@@ -47,7 +47,7 @@ async function readAll(database: Database): Promise<StoredEvent[]> {
   const feed = new EventFeed(database);
   const all: StoredEvent[] = [];
   for (let after = 0; ; ) {
-    const page = await feed.read({ after, limit: 100 });
+    const page = await feed.read({ after, limit: 100, maxBytes: 2 ** 22 });
     assert.ok(page);
     all.push(...page.events.slice(0, 100));
     if (page.events.length <= 100) return all;
@@ -203,7 +203,7 @@ test('PostgreSQL: a cursor misses nothing, however many add events at once', asy
   const read = async () => {
     const found: string[] = [];
     for (let after = 0, isLast = false; ; ) {
-      const page = await new EventFeed(reading).read({ after, limit: 7 });
+      const page = await new EventFeed(reading).read({ after, limit: 7, maxBytes: 2 ** 22 });
       assert.ok(page);
       const shown = page.events.slice(0, 7);
       found.push(...shown.map(({ resource_id }) => resource_id));

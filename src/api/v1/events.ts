@@ -114,6 +114,7 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
         resourceId,
         since: since === undefined ? undefined : readMoment(since, 'since'),
         limit,
+        maxBytes: maxPageBytes,
       } satisfies FeedQuery);
       if (found === undefined)
         throw new Problem(
