@@ -75,9 +75,9 @@ export interface AuditEvent {
     /** Name of the field. */
     field: string;
     /** Its value before; null for a new consumer. */
-    from: JsonValue;
+    from: null | boolean | number | string | JsonValue[] | JsonObject;
     /** Its value since. */
-    to: JsonValue;
+    to: null | boolean | number | string | JsonValue[] | JsonObject;
   })[];
 }
 

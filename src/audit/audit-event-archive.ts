@@ -99,7 +99,8 @@ export class AuditEventArchive {
   }
 }
 
-/** One line for each change, wherever it was made. */
+/** One line for each change, wherever it was made. The log holds no API keys, not even their public half. */
 export function logAuditEvent(log: Log, event: AuditEvent): void {
-  log.info({ audit: true, ...event }, 'a consumer was changed');
+  const changes = event.changes.filter(({ field }) => field !== 'apiKey');
+  log.info({ audit: true, ...event, changes }, 'a consumer was changed');
 }

@@ -222,6 +222,7 @@ describe('what the service answers fits its document', () => {
     await send(path, { as, method: 'DELETE' });
     await send('/v1/quotes', { as: null });
     await pages('/v1/admin/auth-attempts?limit=1', { as });
+    await pages('/v1/admin/audit-events?limit=1', { as });
     await send('/v1/admin/activity', { as });
     await send('/v1/admin/auth-attempts?result=missing&since=2026-01-01T00:00:00Z', { as });
   });

@@ -38,6 +38,17 @@ const query = Type.Object(
   { additionalProperties: false },
 );
 
+/** What a field of a consumer can hold. */
+const fieldValue = (description: string, example: unknown) =>
+  Type.Unsafe<unknown>({
+    ...{
+      type: ['null', 'boolean', 'integer', 'string', 'array', 'object'],
+      description,
+      examples: [example],
+    },
+    ...{ minimum: 0, maximum: 2_147_483_647, maxLength: 400, maxItems: 150 },
+  });
+
 const event = Type.Object(
   {
     id: text(36, 'Id of the event.', '0199f3a2-7c11-7001-8f53-2b6c1d9e4a07'),
@@ -65,8 +76,8 @@ const event = Type.Object(
     changes: Type.Array(
       Type.Object({
         field: text(40, 'Name of the field.', 'rateLimitPerMinute'),
-        from: Type.Unknown({ description: 'Its value before; null for a new consumer.', examples: [null] }),
-        to: Type.Unknown({ description: 'Its value since.', examples: [600] }),
+        from: fieldValue('Its value before; null for a new consumer.', null),
+        to: fieldValue('Its value since.', 600),
       }),
       { maxItems: 20, description: 'The fields that were changed; never a secret.' },
     ),
