@@ -86,6 +86,8 @@ export function createHarness(storesUsed: Set<string>): Harness {
         PORT: '0',
         METRICS_PORT: '0',
         RATE_LIMIT_PER_MINUTE: '0',
+        // Its polls would be counted with the calls of what is measured.
+        CHANGES_POLL_SECONDS: '0',
         ...(crm && { CRM_LOGIN_URL: crm.url, CRM_CLIENT_ID: clientId, CRM_USERNAME: username }),
         ...env,
       };
