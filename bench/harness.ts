@@ -10,6 +10,8 @@ import { createProcesses, type Processes, type Program } from './processes.ts';
 
 const clientId = 'bench';
 const username = 'bench@example.com';
+/** Settings of every gateway. The reader's polls would be counted with the calls of what is measured. */
+const common = { PORT: '0', METRICS_PORT: '0', RATE_LIMIT_PER_MINUTE: '0', CHANGES_POLL_SECONDS: '0' };
 
 /** Something that answers like the CRM: the simulated org, or the fast upstream. */
 export interface Crm {
@@ -83,11 +85,7 @@ export function createHarness(storesUsed: Set<string>): Harness {
       writeFileSync(join(keyFolder, 'private-key'), privateKey, { mode: 0o600 });
       const settings = {
         DATA_DIR: dataDir,
-        PORT: '0',
-        METRICS_PORT: '0',
-        RATE_LIMIT_PER_MINUTE: '0',
-        // Its polls would be counted with the calls of what is measured.
-        CHANGES_POLL_SECONDS: '0',
+        ...common,
         ...(crm && { CRM_LOGIN_URL: crm.url, CRM_CLIENT_ID: clientId, CRM_USERNAME: username }),
         ...env,
       };
