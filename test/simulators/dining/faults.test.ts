@@ -48,12 +48,12 @@ it('breaks the connection, or never answers, and does nothing', async () => {
 });
 
 it('holds calls before and after their work, until they are released', async () => {
-  for (const [harness, booked] of [
+  for (const [stage, booked] of [
     ['before', 0],
     ['after', 1],
   ] as const) {
     await own.partner.reset();
-    const fault = await arm({ kind: 'hold', harness });
+    const fault = await arm({ kind: 'hold', stage });
     const held = create();
     await fault.hit();
     assert.equal(await count(), booked);
