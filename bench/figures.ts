@@ -44,6 +44,21 @@ export const figures = {
   },
   idleRead: { title: 'idle: added to a read', unit: 'ms', target: { atMost: 1 } },
   idleWrite: { title: 'idle: added to a keyed write', unit: 'ms', target: { atMost: 3 } },
+  copyReads: { title: 'reads a second from the copy, one process', unit: '', target: { atLeast: 6000 } },
+  copyIdle: { title: 'idle: a read from the copy', unit: 'ms', target: { atMost: 1.5 } },
+  budgetCalls: {
+    title:
+      'budget of 100,000 calls, copy, 4 replicas, 500 reads and 50 keyed writes a second: CRM calls a second',
+    unit: '',
+    target: { atMost: 1.2 },
+  },
+  budgetReadsP99: { title: 'the same: p99 of reads', unit: 'ms', target: { atMost: 15 } },
+  budgetWritesP99: { title: 'the same: p99 of keyed writes', unit: 'ms', target: { atMost: 2500 } },
+  budgetReplicas: {
+    title: 'without copy through 1, 2 and 4 replicas: most calls over fewest',
+    unit: 'x',
+    target: { atMost: 1.1 },
+  },
   authentication: {
     title: "check of credentials, 100,000 consumers: share of a read's CPU time",
     unit: '%',

@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { arrivals } from './arrivals.ts';
+import { budget } from './budget.ts';
 import { bulk } from './bulk.ts';
 import { authentication, loading } from './consumers.ts';
+import { copy } from './copy.ts';
 import { describeEnvironment } from './environment.ts';
 import { type FigureName, figuresTable } from './figures.ts';
 import { createHarness, type Harness } from './harness.ts';
@@ -21,8 +23,10 @@ const parts: Record<string, Part> = {
   idle,
   authentication,
   loading,
+  copy,
   'start-up': startUp,
   replicas,
+  budget,
 };
 
 const usage = `Usage: npm run bench -- [options]

@@ -4,7 +4,8 @@ import { AnswerReader } from './answer-reader.ts';
 import { type LoadResult, open, percentiles, withPatience } from './load.ts';
 
 export interface OpenLoad {
-  url: string;
+  /** One, or several that get the connections in turn. */
+  url: string | readonly string[];
   /** Requests a second, on average. */
   perSecond: number;
   seconds: number;
@@ -32,6 +33,7 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
   const idle: Connection[] = [];
   const all: Connection[] = [];
   let waiting = 0;
+  let opened = 0;
   const done = Promise.withResolvers<void>();
   // Awaited when the last request is sent.
   done.promise.catch(() => undefined);
@@ -45,7 +47,8 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
     if (allSent && waiting === 0) done.resolve();
   };
   const connect = async (): Promise<Connection> => {
-    const connection: Connection = { socket: await open(url), dueAt: 0 };
+    const urls = typeof url === 'string' ? [url] : url;
+    const connection: Connection = { socket: await open(urls[opened++ % urls.length]), dueAt: 0 };
     all.push(connection);
     readAnswers(connection.socket, (status) => finish(connection, status), done.reject);
     return connection;
@@ -67,7 +70,8 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
     const leftMs = dueAt - performance.now();
     if (leftMs > 0) await delay(leftMs);
     waiting += 1;
-    const connection = idle.pop();
+    // The one that was idle longest, before the service closes it.
+    const connection = idle.shift();
     if (connection !== undefined) send(connection, dueAt, next(n));
     else {
       const [at, request] = [dueAt, next(n)];

@@ -11,35 +11,36 @@ import { waitUntilAvailable } from './base/wait-until-available.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
 import type { Changes } from './changes/changes.ts';
 import { EventFeed } from './changes/event-feed.ts';
+import { connectCrm } from './connect-crm.ts';
 import { type Connectors, healthOf } from './connectors/connectors.ts';
 import { type Consumers, createConsumers } from './consumers/consumers.ts';
 import { makeFirstConsumers } from './consumers/first-start.ts';
 import type { KeySets } from './consumers/keys.ts';
 import { checkForLoss, guardAgainstLoss } from './consumers/loss-guard.ts';
-import { type Crm, createCrm } from './crm/crm.ts';
-import { hashConnection } from './crm/token/access-token.ts';
+import type { Copy } from './copy/copy.ts';
+import type { Crm } from './crm/crm.ts';
 import { startDeliveries } from './deliveries.ts';
-import { type SimulatedOrg, type SimulatedPartner, startSimulatedOrg } from './embedded/simulators.ts';
+import type { SimulatedOrg, SimulatedPartner } from './embedded/simulators.ts';
 import type { Handoffs } from './handoff/handoffs.ts';
 import { startHandoffs } from './handoffs.ts';
 import { unreadAnswerMs } from './http/connections.ts';
 import { createLedger } from './idempotency/ledger.ts';
-import { cachedMembers, createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
+import { cachedMembers, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
 import type { Log } from './observability/log.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { createOperationsServer } from './observability/operations-server.ts';
 import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
 import { openConsole } from './open-console.ts';
+import { openCopy, openMembers } from './open-copy.ts';
 import { connectPartners } from './partners.ts';
 import { createRateLimits } from './rate-limits/rate-limits.ts';
 import type { Reservations } from './reservations/reservations.ts';
 import { openSecretsManager } from './secrets/secrets.ts';
 import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
-import type { CrmSettings, Settings, TlsSettings } from './settings/table.ts';
+import type { Settings, TlsSettings } from './settings/table.ts';
 import { startJobs } from './start-jobs.ts';
 import type { Database } from './store/database.ts';
-import { createDatabaseLocks } from './store/database-locks.ts';
 import { isUnavailable } from './store/failures.ts';
 import { migrate } from './store/migrate.ts';
 import { version } from './version.ts';
@@ -116,8 +117,9 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const database = await openDatabase(context);
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
-    const { crm, org } = await connectCrm(context, { secrets, cache, database });
-    const found = { secrets, cache, database, consumers, audit, crm };
+    const { org, crm } = await connectCrm({ ...context, secrets, cache, database });
+    const connection = openCopy({ ...context, database, crm });
+    const found = { secrets, cache, database, consumers, audit, ...connection };
     const { diningPartner, ...features } = await startFeatures(context, found, org);
     const parts = { ...found, ...features };
     const routes = buildRoutes(parts, settings);
@@ -151,11 +153,11 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
 /** What works with the stores and the CRM once they are open. */
 async function startFeatures(
   context: Context,
-  found: Pick<Parts, 'secrets' | 'cache' | 'database' | 'consumers' | 'crm'>,
+  found: Pick<Parts, 'secrets' | 'cache' | 'database' | 'consumers' | 'crm' | 'copy'>,
   org: SimulatedOrg | undefined,
 ) {
   const partners = await connectPartners({ ...context, ...found });
-  const members = createMembers(context, found.cache, org);
+  const members = openMembers(context, found.cache, found.copy, org?.settings);
   const handoffs = startHandoffs({ ...context, ...found });
   const changes = await watchChanges({ ...context, ...found, members });
   const webhooks = await openWebhooks(context, { ...found, members, changes });
@@ -254,32 +256,6 @@ async function loadConsumers(
   return consumers;
 }
 
-async function connectCrm(
-  { settings, log, metrics, opened }: Context,
-  { secrets, cache, database }: Pick<Parts, 'secrets' | 'cache' | 'database'>,
-): Promise<{ crm: Crm; org: SimulatedOrg | undefined }> {
-  const org = await startSimulatedOrg(settings, secrets, opened);
-  const crm = createCrm({
-    ...({ ...settings.crm, ...org?.settings } as CrmSettings),
-    environment: settings.environment,
-    secrets,
-    cache,
-    spareLocks: createDatabaseLocks(database),
-    log,
-    metrics,
-  });
-  opened.defer(() => crm.stop());
-  await crm.start();
-  return { crm, org };
-}
-
-/** The members of this org in the cache that others may share. */
-function createMembers({ settings, metrics }: Context, cache: SharedCache, org?: SimulatedOrg): MemberCache {
-  const { environment, memberCacheSeconds: seconds } = settings;
-  const connection = hashConnection({ ...settings.crm, ...org?.settings } as CrmSettings);
-  return createMemberCache({ cache, scope: `${environment}:${connection.slice(0, 16)}`, seconds, metrics });
-}
-
 async function openWebhooks(
   { settings, log, metrics, opened }: Context,
   { secrets, database, members, changes }: Pick<Parts, 'secrets' | 'database' | 'members' | 'changes'>,
@@ -308,6 +284,7 @@ interface Parts extends ReturnType<typeof openConsole> {
   consumers: Consumers;
   audit: Audit;
   crm: Crm;
+  copy: Copy | null;
   connectors: Connectors;
   reservations: Reservations | null;
   members: MemberCache;
@@ -318,7 +295,7 @@ interface Parts extends ReturnType<typeof openConsole> {
 }
 
 function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
-  const { secrets, cache, database, consumers, audit, crm, connectors, reservations } = parts;
+  const { secrets, cache, database, consumers, audit, crm, copy, connectors, reservations } = parts;
   const { members, changes, webhooks, handoffs, webhookEndpoints, console, activity } = parts;
   const health = createHealth(
     {
@@ -332,6 +309,7 @@ function buildRoutes(parts: Parts, { handoff }: Settings): Route[] {
       cache: shareProbe(connected(() => cache.checkHealth())),
       handoffs: shareProbe(() => handoffs.checkHealth()),
       ...(changes && { changes: changes.health }),
+      ...(copy && { copy: shareProbe(copy.health) }),
     },
     ['crm', 'database'],
   );

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { handoffEventData } from './api/v1/handoffs/schemas.ts';
+import type { Consumers } from './consumers/consumers.ts';
+import { visibleRecords } from './consumers/visible-records.ts';
 import type { Crm } from './crm/crm.ts';
 import { createHandoffs, type Handoffs } from './handoff/handoffs.ts';
 import type { Log } from './observability/log.ts';
@@ -19,10 +21,12 @@ interface Parts {
   opened: AsyncDisposableStack;
   database: Database;
   crm: Crm;
+  consumers: Pick<Consumers, 'directory'>;
 }
 
 /** Hand-offs, and the delivery of those that were accepted, also by processes before this one. */
-export function startHandoffs({ settings, log, metrics, opened, database, crm }: Parts): Handoffs {
+export function startHandoffs(parts: Parts): Handoffs {
+  const { settings, log, metrics, opened, database, crm, consumers } = parts;
   const owner = randomUUID();
   const handoffs = createHandoffs({
     ...settings.handoff,
@@ -32,6 +36,10 @@ export function startHandoffs({ settings, log, metrics, opened, database, crm }:
     metrics,
     holdTurn: () => holdTurn(database, 'handoff-delivery', owner, turnSeconds),
     eventData: handoffEventData,
+    visibleTo: (consumerId, resource) => {
+      const consumer = consumers.directory.consumer(consumerId);
+      return consumer ? visibleRecords(consumer, resource) : 'all';
+    },
   });
   opened.defer(() => handoffs.stop());
   handoffs.start();

@@ -4,6 +4,7 @@ import type { Audit } from './audit/audit.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
 import { forgetDeletedRecords } from './changes/changes.ts';
 import { EventFeed } from './changes/event-feed.ts';
+import { clearCopy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
 import type { Handoffs } from './handoff/handoffs.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
@@ -80,6 +81,7 @@ export function startJobs(parts: Parts): void {
         run: async () => {
           await new EventFeed(database).deleteOlderThan(settings.changes.retentionDays);
           await forgetDeletedRecords(database);
+          await clearCopy(database);
         },
       },
       { name: 'clear-audit-events', cron: '12 * * * *', run: () => audit.deleteOldEvents() },

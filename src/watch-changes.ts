@@ -1,5 +1,6 @@
 import { CacheUnavailable } from './cache/shared-cache.ts';
 import { type Changes, createChanges } from './changes/changes.ts';
+import type { Copy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
 import type { MemberCache } from './member-cache/member-cache.ts';
 import type { Log } from './observability/log.ts';
@@ -18,11 +19,12 @@ interface Parts {
   database: Database;
   crm: Crm;
   members: MemberCache;
+  copy: Copy | null;
 }
 
 /** Starts the reader of changes in the CRM; null where it is off. */
 export async function watchChanges(parts: Parts): Promise<Changes | null> {
-  const { settings, opened, crm, members } = parts;
+  const { settings, opened, crm, members, copy } = parts;
   const { pollSeconds, minimumSeconds } = settings.changes;
   if (pollSeconds === 0) return null;
   const changes = createChanges({
@@ -32,11 +34,15 @@ export async function watchChanges(parts: Parts): Promise<Changes | null> {
     resources: [member, quote, booking],
     pollSeconds,
     minimumSeconds,
-    memberChanged: (externalId) =>
-      members.drop(externalId, Date.now()).catch((error: unknown) => {
+    keeper: copy?.keeper,
+    memberChanged: async (externalId) => {
+      // The copy gets what the reader sees.
+      if (copy !== null) return;
+      await members.drop(externalId, Date.now()).catch((error: unknown) => {
         // What is cached ends by itself, within minutes.
         if (!(error instanceof CacheUnavailable)) throw error;
-      }),
+      });
+    },
   });
   crm.onWrite(changes.nudge);
   opened.defer(() => changes.stop());

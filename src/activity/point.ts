@@ -32,9 +32,7 @@ const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'changesReadAt'] as const;
 
 /** The metrics as they stand; the counts are those since the process began. */
 export async function readTotals(metrics: Metrics): Promise<Point> {
-  const crmCalls = (await metrics.crmCallDuration.get()).values
-    .filter(({ metricName }) => isCount(metricName))
-    .reduce((total, { value }) => total + value, 0);
+  const crmCalls = (await metrics.crmCalls.get()).values.reduce((total, { value }) => total + value, 0);
   return {
     ...countRequests((await metrics.httpRequestDuration.get()).values),
     crmCalls,

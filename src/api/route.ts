@@ -59,8 +59,8 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   bodyText: string;
   /** The caller; undefined on public routes. */
   consumer: Consumer | undefined;
-  /** The caller's address. */
-  address: string;
+  /** Of an authenticated caller; null where its connection has ended. */
+  address: string | null;
   call: Call;
   /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;
@@ -131,7 +131,9 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   preferable?: true;
   /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';
-  /** Name of the record that it changes, whatever its state where there is no If-Match. */
+  /** It takes Cache-Control: its answer may be of some age. For the documentation. */
+  takesAge?: true;
+  /** Name of the record that it changes, whatever its state where there is no If-Match, for callers that see all. */
   overwrites?(params: Part<S, 'params'>): string;
   /** Whether an Idempotency-Key is needed, honoured when sent, or ignored. */
   idempotencyKey: K;

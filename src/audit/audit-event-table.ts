@@ -38,7 +38,7 @@ export class AuditEventTable {
     const added = await sql<{ id: string }>`
       insert into audit_events (id, action, actor_id, target_id, event)
       select id, action, actor_id, target_id, event
-      from json_to_recordset(${JSON.stringify(rows)}::json) as added (
+      from json_to_recordset(${JSON.stringify(rows, storable)}::json) as added (
         id uuid, action text, actor_id text, target_id text, event jsonb)
       on conflict do nothing
       returning id`.execute(this.#database.sql);
@@ -69,4 +69,9 @@ export class AuditEventTable {
         select id from audit_events where id < ${boundary}::uuid order by id limit ${deletedAtOnce})`;
     return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
   }
+}
+
+/** The database holds no half of a surrogate pair and no NUL; one event with such a text must not keep out the others. */
+function storable(_: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\ufffd') : value;
 }

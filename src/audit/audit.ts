@@ -1,4 +1,3 @@
-import type { Database } from '../store/database.ts';
 import { orUnavailable } from '../store/failures.ts';
 import type { AttemptRecorder } from './attempt.ts';
 import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
@@ -6,14 +5,15 @@ import { type AttemptQuery, AttemptTable, type ListedAttempt } from './attempt-t
 import type { AuditEvent } from './audit-event.ts';
 import { AuditEventArchive } from './audit-event-archive.ts';
 import { type AuditEventQuery, AuditEventTable } from './audit-event-table.ts';
-import { type LastUses, LastUseTable } from './last-uses.ts';
+import { type KeyOwner, type LastUses, LastUseTable } from './last-uses.ts';
+import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
 
 /** The attempts and the changes of consumers that are kept in the database. */
 export interface Audit extends AttemptRecorder {
   /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
   list(query: AttemptQuery): Promise<ListedAttempt[]>;
   /** When the keys of these consumers were used last; while the database is unavailable, as far as this replica knows. */
-  lastUses(consumerIds: readonly string[]): Promise<LastUses>;
+  lastUses(consumers: readonly KeyOwner[]): Promise<LastUses>;
   /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */
   knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;
   /** Deletes what is older, a piece at a time; returns how many. Throws what the database does. */
@@ -22,14 +22,14 @@ export interface Audit extends AttemptRecorder {
   keep(events: readonly AuditEvent[]): Promise<void>;
   /** Changes of consumers, newest first, with those that this replica knows of. Throws `Problem` store_unavailable. */
   listEvents(query: AuditEventQuery): Promise<AuditEvent[]>;
-  /** Deletes changes that are older than they are kept. Throws what the database does. */
+  /** Deletes changes that are older than they are kept, and networks not used for so long. Throws what the database does. */
   deleteOldEvents(): Promise<void>;
   /** Writes what is left. */
   stop(): Promise<void>;
 }
 
-export interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'> {
-  database: Database;
+export interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'>, UsedNetworksOptions {
+  metrics: AttemptArchiveOptions['metrics'] & UsedNetworksOptions['metrics'];
   /** How long changes of consumers are kept. */
   retentionDays: number;
 }
@@ -40,12 +40,14 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
   const eventTable = new AuditEventTable(database);
   const events = new AuditEventArchive({ table: eventTable, retentionDays, log: options.log });
   const uses = new LastUseTable(database);
+  const networks = new UsedNetworks({ database, ...options });
   return {
     record: (attempt) => {
       archive.record(attempt);
       uses.note(attempt);
+      networks.note(attempt);
     },
-    lastUses: (consumerIds) => uses.of(consumerIds),
+    lastUses: (consumers) => uses.of(consumers),
     list: (query) =>
       orUnavailable(
         async () => {
@@ -65,9 +67,12 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
         },
         { keeps: 'holds the changes of consumers' },
       ),
-    deleteOldEvents: async () => void (await eventTable.deleteOlderThan(retentionDays, Date.now())),
+    deleteOldEvents: async () => {
+      await eventTable.deleteOlderThan(retentionDays, Date.now());
+      await networks.deleteOld(retentionDays);
+    },
     stop: async () => {
-      await Promise.all([archive.stop(), events.stop(), uses.stop()]);
+      await Promise.all([archive.stop(), events.stop(), uses.stop(), networks.stop()]);
     },
   };
 }

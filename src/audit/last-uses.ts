@@ -5,6 +5,12 @@ import type { Attempt } from './attempt.ts';
 /** When API keys were used last, by key, and by consumer the latest of all its keys; RFC 3339 UTC, to the minute. */
 export type LastUses = ReadonlyMap<string, string>;
 
+/** Whose uses are asked for, with the keys that it has. */
+export interface KeyOwner {
+  id: string;
+  credentials: readonly { apiKey: string }[];
+}
+
 /** Keys that are remembered at most; only those of valid credentials are. Some 20 MB. */
 const maxKeys = 100_000;
 const batchSize = 1000;
@@ -66,10 +72,13 @@ export class LastUseTable {
   }
 
   /** Of all keys of these consumers, over all replicas; what this one knows while the database is unavailable. */
-  async of(consumerIds: readonly string[]): Promise<LastUses> {
-    const stored = await readUses(this.#database, consumerIds).catch(() => []);
-    const wanted = new Set(consumerIds);
-    const known = [...this.#known.values()].filter(({ consumer_id }) => wanted.has(consumer_id));
+  async of(consumers: readonly KeyOwner[]): Promise<LastUses> {
+    const stored = await readUses(
+      this.#database,
+      consumers.map(({ id }) => id),
+    ).catch(() => []);
+    const keys = consumers.flatMap(({ credentials }) => credentials);
+    const known = keys.flatMap(({ apiKey }) => this.#known.get(apiKey) ?? []);
     return latestOf([...stored, ...known]);
   }
 

@@ -4,6 +4,14 @@ import { type Span, startPlainSpan } from './span.ts';
 /** Which records work may see: all, or those that one consumer made. Others do not exist for it. */
 export type Visible = 'all' | { readonly consumerId: string };
 
+/** How old the answer to a request may be, and how old it is. */
+export interface Freshness {
+  /** Seconds; undefined where the request does not say. */
+  maxAgeSeconds: number | undefined;
+  /** Set where the answer is not the CRM's of now. */
+  ageSeconds?: number;
+}
+
 /** The context of one request, passed through every layer. */
 export interface Call {
   /** Id of the request, for logs. */
@@ -23,13 +31,16 @@ export interface Call {
    * route can forget to.
    */
   visible: (resource: string) => Visible;
+  /** The work only reads, and may take an answer of some age; otherwise the CRM's of now. */
+  freshness?: Freshness;
   /** The work changes something, though it may begin with reading: it may use what is reserved for writes. */
   isWrite?: boolean;
   /**
    * Work that waits in the database, and comes after all that requests wait for. `probe`: the one call that is to show
-   * whether the CRM is back, made although others are refused, and once.
+   * whether the CRM is back, made although others are refused, and once. `poll`: the reader of changes, which has a small
+   * share of the CRM's calls to itself.
    */
-  background?: 'batch' | 'probe' | undefined;
+  background?: 'batch' | 'probe' | 'poll' | undefined;
   /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
   crmMs: number;
 }

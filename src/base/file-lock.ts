@@ -35,10 +35,13 @@ export interface FileLock {
 export class FileLockHeld extends Error {
   override readonly name = 'FileLockHeld';
   readonly holder: LockHolder;
+  /** Who has it, without what others add to the message. */
+  readonly fact: string;
 
   constructor(subject: string, holder: LockHolder) {
     super(`${subject} is in use by process ${holder.pid} (${holder.purpose}, since ${holder.since})`);
     this.holder = holder;
+    this.fact = this.message;
   }
 }
 

@@ -1,32 +1,79 @@
-import { isIP } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** Blocks of IP addresses. */
-export interface Networks {
-  /** Whether an address is in one of them. An IPv4 address that is mapped to IPv6 counts as the former. */
-  has(address: string): boolean;
+const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/**
+ * An address in the one form in which it is stored and compared: IPv4 mapped to IPv6 is IPv4, and IPv6 is as short as RFC
+ * 5952 has it. Text that is no address, as a trusted proxy may send it, stays text of up to 64 characters.
+ */
+export function normaliseAddress(text: string): string {
+  if (!text.includes(':')) return text.slice(0, 64);
+  const mapped = mappedIpv4.exec(text)?.[1];
+  if (mapped !== undefined) return mapped;
+  const address = withoutZone(text);
+  if (isIP(address) !== 6) return text.slice(0, 64);
+  const short = new SocketAddress({ address, family: 'ipv6' }).address;
+  // It may have been written in hex: `::ffff:c000:201`.
+  return mappedIpv4.exec(short)?.[1] ?? short;
 }
 
-/** Whether the text is a block in CIDR notation, such as `10.0.0.0/8` or `fd00::/8`. */
+/**
+ * So many first bytes of an IPv4 address, in the form of `normaliseAddress`, or so many first groups of an IPv6 address,
+ * without what follows. Other text stays as it is.
+ */
+export function firstPartOf(address: string, { bytes, groups }: { bytes: number; groups: number }): string {
+  const version = isIP(address);
+  if (version === 0) return address;
+  if (version === 4) return address.split('.').slice(0, bytes).join('.');
+  const { parts } = ipaddr.IPv6.parse(address);
+  const first = parts.slice(0, groups);
+  return first.map((part) => part.toString(16)).join(':');
+}
+
+/** Whether the text is a block of addresses as CIDR writes it, such as `10.0.0.0/8` or `fd00::/8`. */
 export function isNetwork(text: string): boolean {
-  const [address = '', length = '', ...rest] = text.split('/');
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] as number;
-  return rest.length === 0 && /^\d{1,3}$/.test(length) && Number(length) <= bits;
+  return text.includes('/') && isAddressOrNetwork(text);
 }
 
-/** The blocks, each as `isNetwork` takes it. */
-export function createNetworks(blocks: readonly string[]): Networks {
-  const parsed = blocks.map((block) => ipaddr.parseCIDR(block));
-  return {
-    has(text) {
-      const address = ipaddr.process(text);
-      return parsed.some((block) => address.kind() === block[0].kind() && address.match(block));
-    },
+/** Whether the text is an IPv4 or IPv6 address, or a block of them. */
+export function isAddressOrNetwork(text: string): boolean {
+  const { address, version, prefix } = parseNetwork(text);
+  const bits = version === 4 ? 32 : 128;
+  return version !== 0 && !address.includes('%') && (prefix ?? 0) <= bits;
+}
+
+/**
+ * Whether an address is one of these, or in one of these blocks; compiled once, since every request asks. IPv4 mapped to
+ * IPv6 counts as IPv4.
+ */
+export function compileNetworks(list: readonly string[]): (address: string) => boolean {
+  const blocks = new BlockList();
+  for (const text of list) {
+    const { address, version, prefix } = parseNetwork(text);
+    const family = version === 4 ? 'ipv4' : 'ipv6';
+    if (prefix === undefined) blocks.addAddress(address, family);
+    else blocks.addSubnet(address, prefix, family);
+  }
+  return (text) => {
+    const address = withoutZone(text);
+    const version = isIP(address);
+    return version !== 0 && blocks.check(address, version === 4 ? 'ipv4' : 'ipv6');
   };
 }
 
+function parseNetwork(text: string) {
+  const [, address = '', prefix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  return { address, version: isIP(address), prefix: prefix === undefined ? undefined : Number(prefix) };
+}
+
+/** An address of a link may name its interface: `fe80::1%eth0`. */
+function withoutZone(address: string): string {
+  return address.includes('%') ? address.replace(/%.*$/, '') : address;
+}
+
 /** All IPv6 addresses of the internet (RFC 4291 section 2.4); the library also takes those without any use for public. */
-const publicIpv6 = createNetworks(['2000::/3']);
+const isPublicIpv6 = compileNetworks(['2000::/3']);
 /** Public by its block, and yet every virtual machine of Azure finds its host there. */
 const azureHost = '168.63.129.16';
 
@@ -37,5 +84,5 @@ const azureHost = '168.63.129.16';
 export function isPublicAddress(text: string): boolean {
   const address = ipaddr.process(text);
   if (address.range() !== 'unicast' || address.toString() === azureHost) return false;
-  return address.kind() === 'ipv4' || publicIpv6.has(text);
+  return address.kind() === 'ipv4' || isPublicIpv6(text);
 }

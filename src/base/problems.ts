@@ -28,6 +28,8 @@ export interface ProblemFacts {
   retryAfter?: number;
   /** A write was sent, and it is unknown whether it took effect. */
   outcomeUnknown?: boolean;
+  /** It is not the CRM that refuses: the service paces its own calls. */
+  isPaced?: boolean;
   /** The External ID of the record that such a write would have made. */
   externalId?: string;
   /** The partner's own word for its refusal; shown as `cause`. */
@@ -294,8 +296,10 @@ export const problems = {
   crm_quota_exhausted: {
     status: 503,
     title: 'The quota of CRM calls is used up',
-    meaning: 'The CRM allows so many calls a day, and they are used up. Nothing was changed.',
-    advice: 'Wait as long as Retry-After says. The operator can raise the quota or see who uses it up.',
+    meaning:
+      'The CRM allows so many calls a day, and they are used up; or the service has a budget of them, and the next call is too far away. Nothing was changed.',
+    advice:
+      'Wait as long as Retry-After says. The operator can raise the quota or the budget, or see who uses it up.',
     example: { detail: "The CRM's daily quota of calls is used up.", facts: { retryAfter: 900 } },
   },
   partner_unavailable: {

@@ -39,6 +39,10 @@ class MemoryCache implements SharedCache {
     this.#now = now;
   }
 
+  async time(): Promise<number> {
+    return this.#now();
+  }
+
   async get(key: string): Promise<string | undefined> {
     return this.#live(this.#entries, key)?.value;
   }

@@ -80,6 +80,11 @@ class RedisCache implements SharedCache {
     logConnection(subscriberConnection, log, 'announcements');
   }
 
+  async time(): Promise<number> {
+    const [seconds, microseconds] = (await this.#run((redis) => redis.time())) as unknown[];
+    return Number(seconds) * 1000 + Number(microseconds) / 1000;
+  }
+
   async get(key: string): Promise<string | undefined> {
     return (await this.#run((redis) => redis.get(key).catch(noValueOfOtherKind))) ?? undefined;
   }

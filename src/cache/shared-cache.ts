@@ -6,6 +6,8 @@ import type { Locks } from '../base/lock.ts';
  */
 export interface SharedCache extends Locks {
   readonly kind: 'memory' | 'redis';
+  /** Milliseconds since some moment, by one clock for all replicas. */
+  time(): Promise<number>;
   get(key: string): Promise<string | undefined>;
   /** Keeps the value for `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;

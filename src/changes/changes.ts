@@ -47,7 +47,9 @@ export function createChanges(options: ChangesOptions): Changes {
         return { connected: false, seconds_behind: null };
       const behind = Math.round(state.completedAgo + state.checkedAgo);
       return {
-        connected: behind <= Math.max(mostSeconds, mostPolls * pollSeconds),
+        connected:
+          behind <=
+          Math.max(mostSeconds, mostPolls * Math.max(pollSeconds, options.source.leastSeconds ?? 0)),
         seconds_behind: behind,
         ...(isRecentAbsence(state.absentAgo) && { deletions_missed: true }),
       };

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../store/database.ts';
 import { changeInPieces, interval, leaseSeconds } from '../store/statements.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
+import { Replaced } from './keeper.ts';
 
 /** Known records that one statement deletes. */
 const deletedAtOnce = 5000;
@@ -45,6 +46,8 @@ export interface ReaderState extends Omit<Turn, 'fence'> {
   mayIn: number;
   /** Seconds since the last absence that was too long ended; null: there was none. */
   absentAgo: number | null;
+  /** Seconds since the poll began that the copy is from; null where there is no complete one. */
+  copyAge: number | null;
 }
 
 /** How far the changes of a resource were read, by the CRM's clock; milliseconds since 1970. */
@@ -59,10 +62,18 @@ export interface Piece {
   /** By resource; null leaves it as it is. */
   positions: Map<string, { readTo: number; readLateTo: number | null }>;
   events: NewEvent[];
+  /** What else is stored with it. */
+  further?: ((transaction: Database['sql']) => Promise<void>) | undefined;
 }
 
-/** Another reader has taken over, and what this one has found is for nobody. */
-export class Replaced extends Error {}
+/** How a poll ended. */
+interface PollEnd extends Pick<Piece, 'further'> {
+  isComplete: boolean;
+  isLong: boolean;
+  /** Seconds from its beginning to when the next one is due, and may begin. */
+  dueIn: number;
+  mayIn: number;
+}
 
 /** The tables of the reader: `change_reader`, `change_positions` and `known_records`. */
 export class ReaderTable {
@@ -77,20 +88,27 @@ export class ReaderTable {
     await sql`insert into change_reader default values on conflict do nothing`.execute(this.#database.sql);
   }
 
-  /** Takes the turn where a poll is due, or may begin and is wanted; and how things are. */
-  async take(isWanted: boolean): Promise<ReaderState> {
+  /**
+   * Takes the turn where a poll is due, or may begin and is wanted; and how things are. `keeps`: the turn keeps the copy,
+   * which shows by its fence which turns did.
+   */
+  async take(isWanted: boolean, keeps: boolean): Promise<ReaderState> {
     const seconds = (moment: string) => sql`extract(epoch from ${sql.raw(moment)})::float8`;
     const { rows } = await sql<ReaderState>`
       with taken as (
         update change_reader set fence = fence + 1, lease_until = now() + ${lease}, polled_at = now()
         where lease_until <= now() and (due_at <= now() or (${isWanted}::boolean and not_before <= now()))
         returning fence
+      ), kept as (
+        update copy_state set fence = taken.fence from taken
+        where ${keeps}::boolean and copy_state.fence = taken.fence - 1
       )
       select (select fence::text from taken) as fence, failures, polls,
         ${seconds('now() - started_at')} as "startedAgo",
         ${seconds('now() - polled_at')} as "polledAgo",
         ${seconds('now() - completed_at')} as "completedAgo",
         ${seconds('now() - absent_to')} as "absentAgo",
+        (select ${seconds('now() - kept_through')} from copy_state where places is null) as "copyAge",
         ${seconds('greatest(due_at, lease_until) - now()')} as "dueIn",
         ${seconds('greatest(not_before, lease_until) - now()')} as "mayIn"
       from change_reader`.execute(this.#database.sql);
@@ -121,31 +139,40 @@ export class ReaderTable {
     return new Map(rows.map((row) => [keyOf(row), row]));
   }
 
-  /** Stores a piece, and keeps the turn. Throws `Replaced`, and what the database does. */
-  store(fence: string, { known, positions, events }: Piece): Promise<void> {
+  /** Does work in a transaction, and keeps the turn. Throws `Replaced`, and what the database does. */
+  fenced(fence: string, work: (transaction: Database['sql']) => Promise<void>): Promise<void> {
     return this.#database.bulk.transaction().execute(async (transaction) => {
       const { numAffectedRows } = await sql`
         update change_reader set lease_until = now() + ${lease} where fence = ${fence}::bigint`.execute(
         transaction,
       );
       if (numAffectedRows !== 1n) throw new Replaced('another reader has taken over');
+      await work(transaction);
+    });
+  }
+
+  /** Stores a piece, and keeps the turn. Throws as `fenced`. */
+  store(fence: string, { known, positions, events, further }: Piece): Promise<void> {
+    return this.fenced(fence, async (transaction) => {
       if (known.length > 0) await rememberAll(transaction, known);
       for (const [resource, position] of positions) await movePosition(transaction, resource, position);
+      await further?.(transaction);
       await addEvents(transaction, events);
     });
   }
 
   /** Ends a poll: the next one is due after so many seconds from its beginning, and may begin after so many. */
-  async finish(fence: string, end: { isComplete: boolean; isLong: boolean; dueIn: number; mayIn: number }) {
-    const { isComplete, isLong, dueIn, mayIn } = end;
-    // The rest of what has changed is read as soon as it may be.
-    const due = isComplete ? dueIn : mayIn;
-    await sql`
+  finish(fence: string, { isComplete, isLong, dueIn, mayIn, further }: PollEnd): Promise<void> {
+    return this.fenced(fence, async (transaction) => {
+      await further?.(transaction);
+      await sql`
       update change_reader set lease_until = now(), failures = 0,
         completed_at = case when ${isComplete} then polled_at else completed_at end,
         polls = case when not ${isComplete} then polls when ${isLong} then 0 else polls + 1 end,
-        due_at = polled_at + ${interval(due)}, not_before = polled_at + ${interval(mayIn)}
-      where fence = ${fence}::bigint`.execute(this.#database.sql);
+        due_at = polled_at + ${interval(dueIn)}, not_before = polled_at + ${interval(mayIn)}`.execute(
+        transaction,
+      );
+    });
   }
 
   /** Ends a poll that failed: the next one is tried after so many seconds. */

@@ -3,16 +3,11 @@ import { Problem } from '../base/problem.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ChangedRecord, ChangeSource } from '../resources/changes.ts';
+import type { Database } from '../store/database.ts';
 import { createJudge, type Judge, type WatchedResource } from './judge.ts';
+import { type Fenced, type Keeper, Replaced } from './keeper.ts';
 import { ReadPlan } from './read-plan.ts';
-import {
-  keyOf,
-  type Piece,
-  type ReaderState,
-  type ReaderTable,
-  Replaced,
-  type Turn,
-} from './reader-table.ts';
+import { keyOf, type Piece, type ReaderState, type ReaderTable, type Turn } from './reader-table.ts';
 
 /*
  * The reader turns changes of records in the CRM, whoever made them, into events. There is one for all replicas: the row
@@ -64,6 +59,8 @@ export interface ReaderOptions {
   memberChanged: (externalId: string) => Promise<void>;
   pollSeconds: number;
   minimumSeconds: number;
+  /** Keeps a copy of all that is read. */
+  keeper?: Keeper | undefined;
   log: Log;
   metrics: Metrics;
   /** Checks soon. */
@@ -108,7 +105,10 @@ export class ChangeReader {
   async check(stopping: AbortSignal): Promise<void> {
     const checkedAt = performance.now();
     const nudgedAt = this.#nudgedAt;
-    const state = await this.#options.table.take(nudgedAt !== undefined || this.#isNew);
+    const state = await this.#options.table.take(
+      nudgedAt !== undefined || this.#isNew,
+      this.#options.keeper !== undefined,
+    );
     this.#note(state, checkedAt);
     const { fence } = state;
     if (fence === null) {
@@ -134,9 +134,10 @@ export class ChangeReader {
   #note(state: ReaderState, checkedAt: number): void {
     this.#state = state;
     this.#stateAt = checkedAt;
-    const { metrics } = this.#options;
+    const { metrics, keeper } = this.#options;
     const { completedAgo, absentAgo } = state;
     if (completedAgo !== null) metrics.changesReadAt.set(Date.now() / 1000 - completedAgo);
+    if (keeper !== undefined) metrics.copyAge.set(state.copyAge ?? Number.NaN);
     metrics.changesMissedDeletions.set(isRecentAbsence(absentAgo) ? 1 : 0);
   }
 
@@ -145,9 +146,7 @@ export class ChangeReader {
     const { table, log, metrics } = this.#options;
     const isLong = this.#isNew || turn.polls >= pollsToLookFarBack - 1;
     try {
-      if (turn.completedAgo !== null && turn.completedAgo > longestAbsence) await this.#noteAbsence(turn);
-      const isComplete = await this.#readAll(turn, takenAt, isLong, stopping);
-      await table.finish(turn.fence, { isComplete, isLong, ...this.#nextPoll() });
+      const isComplete = await this.#readAndKeep(turn, takenAt, isLong, stopping);
       metrics.changePolls.inc({ result: 'ok' });
       if (isComplete) this.#isNew = false;
     } catch (err) {
@@ -158,17 +157,39 @@ export class ChangeReader {
     }
   }
 
+  /** Whether all was read. Throws as `#readAll`. */
+  async #readAndKeep(turn: Turn, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+    const { table, keeper } = this.#options;
+    const { fence, completedAgo } = turn;
+    const fenced: Fenced = (work) => table.fenced(fence, work);
+    const isTorn = completedAgo !== null && completedAgo > longestAbsence;
+    if (isTorn) await this.#noteAbsence(turn);
+    await keeper?.begin(fence, isTorn, fenced);
+    const isComplete = await this.#readAll(turn, takenAt, isLong, stopping);
+    const isBusy = (await keeper?.work(fenced, stopping)) === true;
+    const further = isComplete && keeper ? (tx: Database['sql']) => keeper.complete(tx, fence) : undefined;
+    // The rest of what has changed is read as soon as it may be.
+    const { mayIn, ...next } = this.#nextPoll();
+    const dueIn = isComplete && !isBusy ? next.dueIn : mayIn;
+    await table.finish(fence, { isComplete, isLong, dueIn, mayIn, further });
+    return isComplete;
+  }
+
   async #noteAbsence({ fence, completedAgo }: Turn): Promise<void> {
     const { table, log } = this.#options;
     log.error({ seconds: completedAgo }, 'changes were not read for longer than the CRM remembers deletions');
     await table.noteAbsence(fence);
   }
 
-  /** Seconds from the beginning of this poll to the next one: more where the CRM's daily calls run short. */
+  /** Seconds from the beginning of this poll to the next one: more where the CRM's daily calls, or those of the budget, run short. */
   #nextPoll() {
     const { source, pollSeconds, minimumSeconds } = this.#options;
     const factor = stretchFor(source.usage);
-    return { dueIn: pollSeconds * factor, mayIn: minimumSeconds * factor };
+    const { leastSeconds = 0 } = source;
+    return {
+      dueIn: Math.max(leastSeconds, pollSeconds * factor),
+      mayIn: Math.max(leastSeconds, minimumSeconds * factor),
+    };
   }
 
   /** Reads and stores page after page; whether nothing is left. Throws what the CRM or the database does, `Replaced`. */
@@ -184,7 +205,8 @@ export class ChangeReader {
     let startedAt = 0;
     for (let pages = 0; (pages < mostPages || !plan.isAhead) && !stopping.aborted; pages++) {
       const sentAfter = performance.now() - takenAt;
-      const page = await source.readChanges(plan.places, startCall('changes', undefined, callMs));
+      const call = { ...startCall('changes', undefined, callMs), background: 'poll' as const };
+      const page = await source.readChanges(plan.places, call);
       if (pages === 0) {
         plan.begin(page.sentAt);
         startedAt = Math.floor((page.sentAt - sentAfter - turn.startedAgo * 1000) / 1000) * 1000;
@@ -199,6 +221,11 @@ export class ChangeReader {
     return false;
   }
 
+  #keeping(records: readonly ChangedRecord[]): Pick<Piece, 'further'> {
+    const { keeper } = this.#options;
+    return keeper === undefined ? {} : { further: (transaction) => keeper.keep(transaction, records) };
+  }
+
   async #storePiece(
     { fence, completedAgo }: Turn,
     plan: ReadPlan,
@@ -206,7 +233,12 @@ export class ChangeReader {
     startedAt: number,
   ): Promise<void> {
     const { table, memberChanged, metrics } = this.#options;
-    const piece: Piece = { known: [], events: [], positions: plan.advance(records) };
+    const piece: Piece = {
+      known: [],
+      events: [],
+      ...this.#keeping(records),
+      positions: plan.advance(records),
+    };
     const keys = records.map(({ resource, nativeId }) => ({ resource: resource.name, nativeId }));
     const before = await table.known(keys);
     const isFirst = completedAgo === null;

@@ -3,6 +3,7 @@ import { loadSettings } from '../settings/settings.ts';
 import { migrate } from '../store/migrate.ts';
 import { version } from '../version.ts';
 import { openConsumers, registerConsumerCommands } from './consumer.ts';
+import { registerCopyCommands } from './copy.ts';
 import { registerDeliveryCommands } from './delivery.ts';
 import { runDoctor } from './doctor.ts';
 import { registerEventCommands } from './event.ts';
@@ -38,6 +39,7 @@ export function createProgram(): Command {
   registerHandoffCommands(program, configFile);
   registerReservationCommands(program, configFile);
   registerWebhookCommands(program, configFile);
+  registerCopyCommands(program, configFile);
   registerEventCommands(program, configFile);
   registerDeliveryCommands(program, configFile);
   registerMemberCommands(program, configFile);

@@ -55,6 +55,25 @@ export function checkChoice<T extends string>(
   );
 }
 
+/** Rows that one list shows at most. */
+export const listedAtOnce = 1000;
+
+/** Adds `list` to a group of commands; the caller adds the options that `find` is given. */
+export function addList<Row>(
+  group: Command,
+  what: string,
+  find: (options: Record<string, string>) => Promise<Row[]>,
+  show: (found: Row[]) => string,
+): Command {
+  return group
+    .command('list')
+    .description(`list ${what}, newest first, ${listedAtOnce} at most`)
+    .option('--json', 'print JSON')
+    .action(({ json, ...options }: { json?: true }, command: Command) =>
+      runCommand(command, async () => print(json, await find(options), show)),
+    );
+}
+
 /** Prints a result for machines or for people. */
 export function print<T>(asJson: true | undefined, value: T, show: (value: T) => string): void {
   process.stdout.write(`${asJson ? JSON.stringify(value) : show(value)}\n`);

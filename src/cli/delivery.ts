@@ -2,18 +2,17 @@ import type { Command } from 'commander';
 import { DeliveriesTable, type ListedDelivery } from '../webhook-endpoints/deliveries-table.ts';
 import { type Delivery, deliveryStatuses } from '../webhook-endpoints/endpoint.ts';
 import {
+  addList,
   CommandFailed,
   type ConfigFile,
   checkChoice,
   exitNotFound,
+  listedAtOnce,
   print,
   runCommand,
   table,
   withDatabase,
 } from './command.ts';
-
-/** Deliveries that one list shows at most. */
-const listedAtOnce = 1000;
 
 /**
  * Adds `delivery list` and `delivery resend ID`, which work on the database beside a running service; the embedded
@@ -21,21 +20,15 @@ const listedAtOnce = 1000;
  */
 export function registerDeliveryCommands(program: Command, configFile: ConfigFile): void {
   const group = program.command('delivery').description('events on their way to webhook endpoints');
-  group
-    .command('list')
-    .description(`list deliveries, newest first, ${listedAtOnce} at most`)
-    .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
-    .option('--endpoint <id>', 'only those to this webhook endpoint')
-    .option('--json', 'print JSON')
-    .action((options: { status?: string; endpoint?: string; json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const status = checkChoice('--status', deliveryStatuses, options.status);
-        const found = await withDeliveries(configFile, (deliveries) =>
-          deliveries.listAll(status, options.endpoint, listedAtOnce),
-        );
-        print(options.json, found, showDeliveries);
-      }),
+  const find = async (options: { status?: string; endpoint?: string }) => {
+    const status = checkChoice('--status', deliveryStatuses, options.status);
+    return withDeliveries(configFile, (deliveries) =>
+      deliveries.listAll(status, options.endpoint, listedAtOnce),
     );
+  };
+  addList(group, 'deliveries', find, showDeliveries)
+    .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
+    .option('--endpoint <id>', 'only those to this webhook endpoint');
   group
     .command('resend')
     .description('send a delivery again, whatever became of it')

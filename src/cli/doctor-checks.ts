@@ -117,11 +117,10 @@ async function checkDatabase(context: DoctorContext): Promise<string> {
   }
   const database = await unlessInUse(openDatabase(settings, context.opened, purpose));
   context.isLocked = !databaseUrl;
-  const { applied, known, missing, foreign } = await compareSchema(database);
+  const { applied, known, missing, refusal } = await compareSchema(database);
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
-  if (foreign !== undefined) {
-    throw new Error(`The schema has version ${foreign}, this program knows ${known}: run the newer program.`);
-  }
+  if (refusal !== undefined) throw new Error(refusal);
+  if (applied > known) return `${what}, schema version ${applied} of a newer program, on which this one runs`;
   if (missing === 0) return `${what}, schema version ${applied}`;
   return `${what}, schema version ${applied} of ${known}: the service brings it up to date when it starts`;
 }
@@ -172,7 +171,7 @@ async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefine
 function unlessInUse<T>(opening: Promise<T>): Promise<T> {
   return opening.catch((error: unknown) => {
     if (!(error instanceof FileLockHeld)) throw error;
-    throw new NothingToCheck(`embedded; ${error.message}: see its GET /v1/healthz, or stop it first`);
+    throw new NothingToCheck(`embedded; ${error.fact}: see its GET /v1/healthz, or stop it first`);
   });
 }
 
@@ -192,19 +191,26 @@ async function checkFields(context: DoctorContext): Promise<string> {
   const resources = [member, quote, booking];
   const faults: string[] = [];
   const lacks: string[] = [];
+  const slow: string[] = [];
   for (const resource of resources) {
     const found = await crmOf(context)
       .inspect(resource, context.token as CrmToken)
-      .catch((error: Error) => ({ faults: [`${resource.crmObject}: ${error.message}`], lacks: [] }));
+      .catch((error: Error) => ({
+        ...{ faults: [`${resource.crmObject}: ${error.message}`], lacks: [], slow: [] },
+      }));
     faults.push(...found.faults);
     lacks.push(...found.lacks);
+    slow.push(...found.slow);
   }
   const advice = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
   if (faults.length > 0) throw new Error([...faults, ...lacks, advice].join('\n'));
   const objects = resources.map(({ crmObject }) => crmObject).join(', ');
-  return lacks.length === 0
-    ? objects
-    : [`${objects}; the service works without:`, ...lacks, advice].join('\n');
+  if (lacks.length + slow.length === 0) return objects;
+  const lines = [
+    ...(lacks.length === 0 ? [] : ['the service works without:', ...lacks]),
+    ...(slow.length === 0 ? [] : ['without an index lists become slow as records become many:', ...slow]),
+  ];
+  return [`${objects}; ${lines[0]}`, ...lines.slice(1), advice].join('\n');
 }
 
 /** Whoever may not see deleted records cannot tell of deletions. */

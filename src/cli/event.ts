@@ -1,10 +1,7 @@
 import type { Command } from 'commander';
 import { EventFeed, type ListedEvent } from '../changes/event-feed.ts';
 import { eventTypes } from '../changes/event-log.ts';
-import { type ConfigFile, checkChoice, print, runCommand, table, withDatabase } from './command.ts';
-
-/** Events that one list shows at most. */
-const listedAtOnce = 1000;
+import { addList, type ConfigFile, checkChoice, listedAtOnce, table, withDatabase } from './command.ts';
 
 /**
  * Adds `event list`, which works on the database beside a running service; the embedded database is its service's alone.
@@ -12,22 +9,16 @@ const listedAtOnce = 1000;
  */
 export function registerEventCommands(program: Command, configFile: ConfigFile): void {
   const group = program.command('event').description('events of the feed');
-  group
-    .command('list')
-    .description(`list events, newest first, ${listedAtOnce} at most`)
-    .option('--type <type>', 'only those of this type')
-    .option('--resource <id>', 'only those of the resource with this id')
-    .option('--json', 'print JSON')
-    .action((options: { type?: string; resource?: string; json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const type = checkChoice('--type', eventTypes, options.type);
-        const resourceId = options.resource?.toLowerCase();
-        const found = await withDatabase(configFile, 'handoff event', (database) =>
-          new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
-        );
-        print(options.json, found, show);
-      }),
+  const find = async (options: { type?: string; resource?: string }) => {
+    const type = checkChoice('--type', eventTypes, options.type);
+    const resourceId = options.resource?.toLowerCase();
+    return withDatabase(configFile, 'handoff event', (database) =>
+      new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
     );
+  };
+  addList(group, 'events', find, show)
+    .option('--type <type>', 'only those of this type')
+    .option('--resource <id>', 'only those of the resource with this id');
 }
 
 /** Without the data, which may be personal. */

@@ -3,19 +3,18 @@ import { isUuid } from '../base/uuid.ts';
 import { type HandoffStatus, handoffStatuses, type StoredHandoff } from '../handoff/accepted.ts';
 import { HandoffsTable } from '../handoff/handoffs-table.ts';
 import {
+  addList,
   CommandFailed,
   type ConfigFile,
   checkChoice,
   exitBadInput,
   exitNotFound,
+  listedAtOnce,
   print,
   runCommand,
   table,
   withDatabase,
 } from './command.ts';
-
-/** Hand-offs that one list shows at most. */
-const listedAtOnce = 1000;
 
 /**
  * Adds `handoff list`, `retry` and `cancel` for hand-offs that were answered 202. They work on the database beside a
@@ -23,17 +22,12 @@ const listedAtOnce = 1000;
  */
 export function registerHandoffCommands(program: Command, configFile: ConfigFile): void {
   const group = program.command('handoff').description('hand-offs that were answered 202');
-  group
-    .command('list')
-    .description(`list them, newest first, ${listedAtOnce} at most`)
-    .option('--status <status>', `only those with this status: ${handoffStatuses.join(', ')}`)
-    .option('--json', 'print JSON')
-    .action((options: { status?: string; json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const status = checkChoice('--status', handoffStatuses, options.status);
-        print(options.json, await list(configFile, status), show);
-      }),
-    );
+  const find = async (options: { status?: string }) =>
+    list(configFile, checkChoice('--status', handoffStatuses, options.status));
+  addList(group, 'them', find, show).option(
+    '--status <status>',
+    `only those with this status: ${handoffStatuses.join(', ')}`,
+  );
   registerChange(group, configFile, {
     name: 'retry',
     description: 'deliver a failed one again',

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { isUuid } from '../base/uuid.ts';
 import { EventFeed } from '../changes/event-feed.ts';
 import { ReaderTable } from '../changes/reader-table.ts';
+import { eraseCopiedMember } from '../copy/copy.ts';
 import { HandoffsTable } from '../handoff/handoffs-table.ts';
 import { ClaimsTable } from '../idempotency/claims-table.ts';
 import { forgetMember } from '../member-cache/member-cache.ts';
@@ -92,9 +93,10 @@ function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
   });
 }
 
-/** What the reader knows of the member goes with them. */
+/** What the reader knows of the member goes with them, and what the copy has. */
 async function eraseEvents(database: Database, memberId: string): Promise<number> {
   await new ReaderTable(database).eraseMember(memberId);
+  await eraseCopiedMember(database, memberId);
   return new EventFeed(database).eraseMember(memberId);
 }
 

@@ -1,4 +1,5 @@
 import type { App } from '../app.ts';
+import { FileLockHeld } from '../base/file-lock.ts';
 import type { Log } from '../observability/log.ts';
 import type { Settings } from '../settings/table.ts';
 
@@ -45,8 +46,12 @@ export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: L
   );
 }
 
-/** A port that is in use, in terms of the settings; any other error as it is. */
-export function explainTakenPort(error: unknown): unknown {
+/** A port or a data folder that is in use, in terms of the settings; any other error as it is. */
+export function explainTaken(error: unknown): unknown {
+  if (error instanceof FileLockHeld) {
+    error.message += ': stop that one, or give this one another folder with DATA_DIR.';
+    return error;
+  }
   const { code, port } = error as { code?: string; port?: number };
   if (code !== 'EADDRINUSE') return error;
   return new Error(

@@ -1,10 +1,7 @@
 import type { Command } from 'commander';
 import { type Plan, type ReservationStatus, reservationStatuses } from '../reservations/plan.ts';
 import { PlansTable } from '../reservations/plans-table.ts';
-import { type ConfigFile, checkChoice, print, runCommand, withDatabase } from './command.ts';
-
-/** Reservations that one list shows at most. */
-const listedAtOnce = 1000;
+import { addList, type ConfigFile, checkChoice, listedAtOnce, withDatabase } from './command.ts';
 
 /** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
 interface ListedReservation {
@@ -25,17 +22,12 @@ interface ListedReservation {
  */
 export function registerReservationCommands(program: Command, configFile: ConfigFile): void {
   const group = program.command('reservation').description('reservations, and those that need attention');
-  group
-    .command('list')
-    .description(`list reservations, newest first, ${listedAtOnce} at most`)
-    .option('--status <status>', `only those with this status: ${reservationStatuses.join(', ')}`)
-    .option('--json', 'print JSON')
-    .action((options: { status?: string; json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const status = checkChoice('--status', reservationStatuses, options.status);
-        print(options.json, await list(configFile, status), show);
-      }),
-    );
+  const find = async (options: { status?: string }) =>
+    list(configFile, checkChoice('--status', reservationStatuses, options.status));
+  addList(group, 'reservations', find, show).option(
+    '--status <status>',
+    `only those with this status: ${reservationStatuses.join(', ')}`,
+  );
 }
 
 async function list(

@@ -3,7 +3,7 @@ import { banner } from '../embedded/banner.ts';
 import { createLog } from '../observability/log.ts';
 import { loadSettings } from '../settings/settings.ts';
 import type { Settings } from '../settings/table.ts';
-import { closeAndExit, explainTakenPort, onSignals } from './process.ts';
+import { closeAndExit, explainTaken, onSignals } from './process.ts';
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with
@@ -36,6 +36,6 @@ async function serveAlone(settings: Settings): Promise<void> {
   } catch (error) {
     if (stopping) return;
     await app.close();
-    throw explainTakenPort(error);
+    throw explainTaken(error);
   }
 }

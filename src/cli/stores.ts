@@ -43,14 +43,18 @@ function explainHeld(error: unknown): never {
   throw error;
 }
 
-/** The same, for commands that need every table as this program knows it. Throws where the schema is older. */
+/**
+ * The same, for commands that need every table as this program knows it. Throws where the schema is older, and where
+ * it is so new that this program does not run on it.
+ */
 export async function openMigratedDatabase(
   settings: Settings,
   opened: AsyncDisposableStack,
   purpose: string,
 ): Promise<Database> {
   const database = await openDatabase(settings, opened, purpose);
-  const { missing } = await compareSchema(database);
+  const { missing, refusal } = await compareSchema(database);
+  if (refusal !== undefined) throw new Error(refusal);
   if (missing === 0) return database;
   throw new Error('The schema of the database is not up to date: run `handoff migrate`, or the service.');
 }

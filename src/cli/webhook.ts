@@ -2,18 +2,17 @@ import type { Command } from 'commander';
 import { type EventState, eventStates, isMemberEvent } from '../webhooks/event.ts';
 import { EventsTable, type ListedEvent } from '../webhooks/events-table.ts';
 import {
+  addList,
   CommandFailed,
   type ConfigFile,
   checkChoice,
   exitNotFound,
+  listedAtOnce,
   print,
   runCommand,
   table,
   withDatabase,
 } from './command.ts';
-
-/** Webhooks that one list shows at most. */
-const listedAtOnce = 1000;
 
 /**
  * Adds `webhook list` and `webhook replay ID`, which work on the database beside a running service; the embedded
@@ -21,18 +20,14 @@ const listedAtOnce = 1000;
  */
 export function registerWebhookCommands(program: Command, configFile: ConfigFile): void {
   const group = program.command('webhook').description('webhooks that the CRM has sent');
-  group
-    .command('list')
-    .description(`list received webhooks, newest first, ${listedAtOnce} at most`)
-    .option('--state <state>', `only those in this state: ${eventStates.join(', ')}`)
-    .option('--json', 'print JSON')
-    .action((options: { state?: string; json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const state = checkChoice('--state', eventStates, options.state);
-        const found = await withEvents(configFile, (events) => events.list(state, listedAtOnce));
-        print(options.json, found, showEvents);
-      }),
-    );
+  const find = async (options: { state?: string }) => {
+    const state = checkChoice('--state', eventStates, options.state);
+    return withEvents(configFile, (events) => events.list(state, listedAtOnce));
+  };
+  addList(group, 'received webhooks', find, showEvents).option(
+    '--state <state>',
+    `only those in this state: ${eventStates.join(', ')}`,
+  );
   group
     .command('replay')
     .description('process a webhook again that is dead, or was processed')

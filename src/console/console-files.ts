@@ -30,6 +30,12 @@ const libraries: Record<string, string> = {
   htm: import.meta.resolve('htm'),
 };
 
+/** The console calls the service with the package that partners have. */
+const client = {
+  name: '@handoff-gateway/client',
+  folder: fileURLToPath(new URL('../../client/src/', import.meta.url)),
+};
+
 const contentTypes: Record<string, string> = {
   // Browsers take no module of the type that tables of types give for `.ts`.
   '.ts': 'text/javascript; charset=utf-8',
@@ -41,11 +47,17 @@ const contentTypes: Record<string, string> = {
 /** Reads the console's files and strips their types. Without samples the page offers no results of its own. */
 export async function readConsoleFiles(hasSamples: boolean): Promise<ConsoleFiles> {
   const files = new Map<string, ConsoleFile>();
-  for (const path of await listFiles()) {
+  for (const path of await listFiles(folder)) {
     const contentType = contentTypes[extname(path)];
     if (contentType === undefined || path === 'tsconfig.json' || (path === samples && !hasSamples)) continue;
     const text = await readFile(join(folder, path), 'utf8');
     files.set(path, { contentType, text: path.endsWith('.ts') ? stripTypes(text) : text });
+  }
+  for (const path of await listFiles(client.folder)) {
+    const text = stripTypes(await readFile(join(client.folder, path), 'utf8'));
+    // What has types only is nothing now.
+    if (/^export /m.test(text))
+      files.set(`client/${path}`, { contentType: contentTypes['.ts'] as string, text });
   }
   for (const [name, url] of Object.entries(libraries)) {
     const text = await readFile(fileURLToPath(url), 'utf8');
@@ -58,11 +70,11 @@ export async function readConsoleFiles(hasSamples: boolean): Promise<ConsoleFile
   return { version, page: makePage(version, [...files.keys()], hasSamples), files };
 }
 
-async function listFiles(): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+async function listFiles(root: string): Promise<string[]> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length).replaceAll('\\', '/'))
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length).replaceAll('\\', '/'))
     .sort();
 }
 
@@ -77,9 +89,10 @@ function withoutSourceMap(code: string): string {
 
 function makePage(version: string, paths: string[], hasSamples: boolean): ConsoleFiles['page'] {
   const address = (path: string) => `/console/files/${version}/${path}`;
-  const imports = Object.fromEntries(
-    Object.keys(libraries).map((name) => [name, address(libraryPath(name))]),
-  );
+  const imports = {
+    ...Object.fromEntries(Object.keys(libraries).map((name) => [name, address(libraryPath(name))])),
+    [client.name]: address('client/index.ts'),
+  };
   const importMap = JSON.stringify({ imports });
   const modules = paths.filter((path) => /\.(ts|js)$/.test(path));
   const text = [
@@ -97,7 +110,8 @@ function makePage(version: string, paths: string[], hasSamples: boolean): Consol
     ...modules.map((path) => `<link rel="modulepreload" href="${address(path)}">`),
     `<script type="module" src="${address('main.ts')}"></script>`,
     '</head>',
-    '<body><div id="console"></div><noscript>The console needs JavaScript.</noscript></body>',
+    // Stays where a module is missing: while versions change, its page and its files may be of two.
+    '<body><div id="console"><main><p>Loading… If this stays, load the page again.</p></main></div><noscript>The console needs JavaScript.</noscript></body>',
     '</html>',
     '',
   ].join('\n');

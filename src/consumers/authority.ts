@@ -1,6 +1,6 @@
 import type { Author } from '../audit/audit-event.ts';
 import { holdAnotherAdministrator, isAdministrator, type OtherAdministrators } from './administrators.ts';
-import { everyPermission, requireWithin } from './ceiling.ts';
+import { everyPermission, requireUnknownWithin, requireWithin } from './ceiling.ts';
 import type { Consumer } from './consumer.ts';
 import type { VersionedConsumer } from './consumer-store.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
@@ -26,6 +26,7 @@ export async function checkAuthority(
   others: OtherAdministrators,
 ): Promise<void> {
   requireWithin(caller, [...before.permissions, ...(after?.permissions ?? [])]);
+  requireUnknownWithin(caller, before.unknownPermissions);
   precondition?.(before);
   const endsAdministrator = isAdministrator(before) && !(after && isAdministrator(after));
   if (endsAdministrator) await holdAnotherAdministrator(before.id, others);

@@ -32,13 +32,26 @@ export function requireWithin(
     const isPart = caller.permissions.some(
       (permission) => permission.resource === resource && permission.actions.includes(action),
     );
-    const name = `${resource}:${action}${isPart ? ' on all records' : ''}`;
-    throw new Problem(
-      'permission_denied',
-      `These credentials lack the permission ${name}, which this consumer has.`,
-      {
-        required: { resource, action },
-      },
-    );
+    throw lacking(resource, action, isPart ? ' on all records' : '');
   }
+}
+
+/**
+ * The same for permissions that only a newer version understands: nobody can tell whether one is less than another, so the
+ * caller must have each as it is.
+ */
+export function requireUnknownWithin(
+  { unknownPermissions: had = [] }: Pick<Consumer, 'unknownPermissions'>,
+  permissions: readonly unknown[] = [],
+): void {
+  const texts = new Set(had.map((permission) => JSON.stringify(permission)));
+  const missing = permissions.find((permission) => !texts.has(JSON.stringify(permission)));
+  if (missing === undefined) return;
+  const { resource, actions } = missing as { resource: string; actions: readonly string[] };
+  throw lacking(resource, actions[0] ?? '', ' of a newer version');
+}
+
+function lacking(resource: string, action: string, more: string): Problem {
+  const detail = `These credentials lack the permission ${resource}:${action}${more}, which this consumer has.`;
+  return new Problem('permission_denied', detail, { required: { resource, action } });
 }

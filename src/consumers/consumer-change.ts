@@ -1,4 +1,4 @@
-import { isAddressOrBlock } from '../base/address.ts';
+import { isAddressOrNetwork } from '../base/networks.ts';
 import { Problem } from '../base/problem.ts';
 import { type Consumer, normaliseFingerprints } from './consumer.ts';
 import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
@@ -39,18 +39,19 @@ export function checkChange(change: ConsumerChange): Partial<Consumer> {
   };
 }
 
-/** In UTC. A leap second fits the format and no clock. */
+/** In UTC. A leap second fits the format and no clock; near the ends of it, UTC may need a year of five digits. */
 function checkMoment(text: string): string {
   const ms = Date.parse(text);
-  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
-  const message = 'must be a moment that exists, as RFC 3339 writes it';
+  const moment = Number.isNaN(ms) ? '' : new Date(ms).toISOString();
+  if (/^\d{4}-/.test(moment)) return moment;
+  const message = 'must be a moment that exists, as RFC 3339 writes it, in a year from 0000 to 9999 in UTC';
   throw notValid('validUntil', [{ pointer: '#/validUntil', message }]);
 }
 
 function checkAddresses(addresses: readonly string[]): string[] {
   const message = 'must be an IPv4 or IPv6 address, or a block of them such as 192.0.2.0/24';
   const faults = addresses.flatMap((text, i) =>
-    isAddressOrBlock(text) ? [] : [{ pointer: `#/allowedAddresses/${i}`, message }],
+    isAddressOrNetwork(text) ? [] : [{ pointer: `#/allowedAddresses/${i}`, message }],
   );
   if (faults.length > 0) throw notValid('allowedAddresses', faults);
   return [...new Set(addresses)];

@@ -5,7 +5,7 @@ import type { Consumer, StoredCredential } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { KeySet, Keys } from './keys.ts';
-import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
+import { commandLine, recordChange } from './record-changes.ts';
 import { createRevocationNotes } from './revocations.ts';
 import {
   BrokenConsumer,
@@ -117,8 +117,9 @@ function createRevocation({
     const found = await readRecord(secrets, id);
     if (found === undefined) return;
     const { consumer, version } = found;
-    const waiting = waitingEvents(consumer);
-    const left = waiting.filter((event) => !eventIds.has(event.id));
+    const { auditEvents: waiting = [] } = consumer;
+    // What this version cannot read stays: a newer one that wrote it records it.
+    const left = waiting.filter((event) => !eventIds.has((event as { id?: string } | null)?.id ?? ''));
     if (consumer.revokedAt !== undefined && left.length === 0) {
       await secrets.delete(consumerSecretName(id), version);
     } else if (left.length < waiting.length) await save({ ...consumer, auditEvents: left }, version);

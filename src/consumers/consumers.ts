@@ -53,7 +53,8 @@ export function createConsumers(options: ConsumersOptions): Consumers {
   const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
   const keys = createKeys(secrets);
   const store = createConsumerStore({ secrets, keys, log, clock });
-  const onRecord = archiveChanges(store, options.auditEvents);
+  const archiving = archiveChanges(store, options.auditEvents);
+  const onRecord = archiving.take;
   const directory = new ConsumerDirectory({ secrets, keys, log, metrics, onRecord, refreshSeconds, clock });
   const announce = createAnnounce(cache, log);
   let unfollow: (() => void) | undefined;
@@ -79,6 +80,7 @@ export function createConsumers(options: ConsumersOptions): Consumers {
     stop: async () => {
       unfollow?.();
       await directory.stop();
+      await archiving.stop();
     },
   };
 }
@@ -86,13 +88,23 @@ export function createConsumers(options: ConsumersOptions): Consumers {
 /** Records that hold so many recorded changes are worth a write that takes them out. */
 const forgottenAtOnce = 10;
 
-/** Takes the changes that wait in records to the archive, and then out of the records. */
+/**
+ * Takes the changes that wait in records to the archive, and then out of the records. `stop` resolves once no write is under
+ * way: the caller closes the secrets manager next.
+ */
 function archiveChanges(
   store: Pick<ConsumerStore, 'forgetEvents'>,
   archive: ConsumersOptions['auditEvents'],
-): (consumer: Consumer) => void {
+): { take(consumer: Consumer): void; stop(): Promise<unknown> } {
   const underWay = new Set<string>();
-  return (consumer) => {
+  const writes = new Set<Promise<void>>();
+  let stopped = false;
+  const forget = async (id: string, events: readonly { id: string }[]) => {
+    const write = store.forgetEvents(id, new Set(events.map((event) => event.id)));
+    writes.add(write);
+    await write.finally(() => writes.delete(write));
+  };
+  const take = (consumer: Consumer) => {
     const events = waitingEvents(consumer);
     const { id, revokedAt } = consumer;
     const last = `${id} ${events.at(-1)?.id}`;
@@ -102,11 +114,16 @@ function archiveChanges(
     void archive
       .keep(events)
       .then(() => {
-        if (revokedAt === undefined && events.length < forgottenAtOnce) return undefined;
-        return store.forgetEvents(id, new Set(events.map((event) => event.id)));
+        if (stopped || (revokedAt === undefined && events.length < forgottenAtOnce)) return undefined;
+        return forget(id, events);
       })
       .finally(() => underWay.delete(last));
   };
+  const stop = () => {
+    stopped = true;
+    return Promise.allSettled(writes);
+  };
+  return { take, stop };
 }
 
 /** Counts attempts and passes them on to the audit. The request log writes them to the log. */

@@ -1,4 +1,4 @@
-import { compileAddresses } from '../base/address.ts';
+import { compileNetworks } from '../base/networks.ts';
 import { type Consumer, expiryOf, type StoredCredential } from './consumer.ts';
 import { isSameHash } from './credentials.ts';
 
@@ -129,7 +129,7 @@ export class DirectoryIndex {
     this.#withdraw(before, now);
     if (consumer === undefined) return;
     const { allowedAddresses = [] } = consumer;
-    const addresses = allowedAddresses.length === 0 ? undefined : compileAddresses(allowedAddresses);
+    const addresses = allowedAddresses.length === 0 ? undefined : compileNetworks(allowedAddresses);
     for (const credential of consumer.credentials) {
       this.#entries.set(credential.apiKey, new IndexEntry(consumer, credential, addresses));
       this.#gone.delete(credential.apiKey);

@@ -52,11 +52,17 @@ function repeats(requested: readonly RequestedPermission[], i: number): Fault[] 
     : [{ pointer: `#/permissions/${i}/resource`, message: 'is listed already; list each resource once' }];
 }
 
-/** The name, unless it is empty, too long or can disturb a terminal or a log. Throws `Problem` invalid_request. */
+/**
+ * The name, unless it is empty, too long, no text that the database and the CRM can hold, or can disturb a terminal or a
+ * log. Throws `Problem` invalid_request.
+ */
 export function checkConsumerName(name: string): string {
   const length = [...name.slice(0, 4 * maxConsumerNameLength)].length;
-  if (length <= maxConsumerNameLength && /\S/.test(name) && !/\p{Cc}/u.test(name)) return name;
-  const message = `must have 1 to ${maxConsumerNameLength} characters, not only white space and no control characters`;
+  const isText = /\S/.test(name) && name.isWellFormed() && !/\p{Cc}/u.test(name);
+  if (length <= maxConsumerNameLength && isText) return name;
+  const message =
+    `must have 1 to ${maxConsumerNameLength} characters, not only white space, no control characters and no half ` +
+    'of a surrogate pair';
   const faults = [{ pointer: '#/name', message }];
   throw new Problem('invalid_request', summary(faults), { errors: faults });
 }

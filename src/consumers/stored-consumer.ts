@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { isAddressOrBlock } from '../base/address.ts';
+import { isAddressOrNetwork } from '../base/networks.ts';
 import {
   type Consumer,
   consumerSchema,
@@ -59,7 +59,7 @@ export function parseConsumer(name: string, value: string): Consumer {
   const further = furtherPermissions.filter(({ resource }) => !changed.has(resource));
   const stored: unknown[] = [...record.permissions, ...further];
   const known = stored.filter(isKnown);
-  if (!(record.allowedAddresses ?? []).every(isAddressOrBlock))
+  if (!(record.allowedAddresses ?? []).every(isAddressOrNetwork))
     throw new BrokenConsumer(`${name} has allowedAddresses that are no addresses or blocks`);
   const unknown = stored.filter((permission) => !isKnown(permission));
   return {
@@ -70,6 +70,9 @@ export function parseConsumer(name: string, value: string): Consumer {
     certificateFingerprints: normaliseFingerprints(record.certificateFingerprints),
   };
 }
+
+/** Longer records are stored without white space: a secrets manager takes 64 KiB. */
+const maxReadableBytes = 32 * 1024;
 
 /** The text to store. */
 export function formatConsumer({ unknownPermissions = [], ...consumer }: Consumer): string {
@@ -82,7 +85,8 @@ export function formatConsumer({ unknownPermissions = [], ...consumer }: Consume
     permissions: granted,
     ...(further.length > 0 && { furtherPermissions: further }),
   };
-  return `${JSON.stringify(record, null, 2)}\n`;
+  const readable = `${JSON.stringify(record, null, 2)}\n`;
+  return Buffer.byteLength(readable) <= maxReadableBytes ? readable : `${JSON.stringify(record)}\n`;
 }
 
 function isKnown(permission: unknown): permission is Permission {

@@ -36,6 +36,8 @@ export interface ObjectFindings {
   faults: string[];
   /** What it can do without. */
   lacks: string[];
+  /** Columns that lists are filtered by and the CRM does not index. */
+  slow: string[];
 }
 
 export interface CrmCheckOptions extends CrmSettings {
@@ -99,12 +101,13 @@ interface DescribedField {
   createable: boolean;
   updateable: boolean;
   unique: boolean;
+  externalId?: boolean;
 }
 
 /** REST Developer Guide, sObject Describe: fields that the user can't see are left out, like those that are not there. */
 function compare(resource: Resource, description: unknown): ObjectFindings {
   const { fields } = (description ?? {}) as { fields?: DescribedField[] };
-  const found: ObjectFindings = { faults: [], lacks: [] };
+  const found: ObjectFindings = { faults: [], lacks: [], slow: [] };
   if (!Array.isArray(fields)) {
     found.faults.push(`${resource.crmObject}: the CRM does not describe its fields`);
     return found;
@@ -115,6 +118,8 @@ function compare(resource: Resource, description: unknown): ObjectFindings {
     const fault = faultOf(name, field, byName.get(column));
     const list = field.optional === undefined ? found.faults : found.lacks;
     if (fault !== undefined) list.push(`${resource.crmObject}.${column} ${fault}`);
+    else if (lacksIndex(field, byName.get(column)))
+      found.slow.push(`${resource.crmObject}.${column} is not an external ID`);
     for (const more of field.crm.continuations ?? []) {
       const lack = faultOf(name, field, byName.get(more));
       if (lack !== undefined) found.lacks.push(`${resource.crmObject}.${more} ${lack}`);
@@ -130,6 +135,11 @@ function faultOf(name: string, field: Field, found: DescribedField | undefined):
     return 'may not be written by the user';
   if (name === 'id' && !found.unique) return 'is not unique';
   return undefined;
+}
+
+/** What a description shows of indexes: unique fields and external IDs have one. */
+function lacksIndex({ indexed }: Field, found: DescribedField | undefined): boolean {
+  return indexed && found?.externalId !== true && found?.unique !== true;
 }
 
 function columnOf({ crm }: Field): string {

@@ -1,5 +1,6 @@
 import { type Call, startCall } from '../base/call.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
+import type { CallBudget } from './budget/call-budget.ts';
 import { CrmFailure, isConnected } from './rest/failure.ts';
 import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
@@ -27,7 +28,7 @@ export interface CrmState {
   /** What the org lacks, as far as requests have shown, and what to do; the service works without it. */
   lacks?: string;
   /** Use of the daily quota of calls, as the CRM last told; undefined before it did. */
-  quota?: ApiUsage;
+  quota?: ApiUsage & { budget?: number; budget_used?: number };
 }
 
 export interface CrmHealth {
@@ -45,6 +46,7 @@ export interface CrmHealthOptions {
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
   tokens: Pick<TokenProvider, 'faultToFix'>;
   lacks: () => string | undefined;
+  budget?: CallBudget | undefined;
 }
 
 /** Health of the CRM. `noteOutcome` is told how each call ended. */
@@ -88,7 +90,7 @@ export class CrmHealthMonitor implements CrmHealth {
       user: connected ? this.#user : null,
       ...(reason !== undefined && { reason }),
       ...(lacks !== undefined && { lacks }),
-      ...(usage !== undefined && { quota: usage }),
+      ...(usage !== undefined && { quota: { ...usage, ...(await this.#options.budget?.status()) } }),
     };
   }
 

@@ -7,9 +7,13 @@ import type { ChangeSource } from '../resources/changes.ts';
 import type { Records } from '../resources/records.ts';
 import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import type { CrmSettings } from '../settings/table.ts';
+import { Company } from './batching/company.ts';
+import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
+import { CallBudget } from './budget/call-budget.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
 import { createChangeSource } from './read-changes.ts';
+import { paced } from './rest/failure.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
@@ -24,6 +28,8 @@ export interface CrmOptions extends CrmSettings {
   cache: SharedCache;
   /** Used for the token's lock while the cache is unavailable. */
   spareLocks: Locks;
+  /** Where the budget of calls is kept, if there is one and the cache is not shared. */
+  ownBudgetStore?: BudgetStore;
   log: Log;
   metrics: Metrics;
 }
@@ -53,25 +59,28 @@ export function createCrm(options: CrmOptions): Crm {
   const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
   const backoff = createBackoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
   const tokens = createTokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now });
+  const budget = openBudget(options);
   const client = createCrmClient({
     ...options,
+    budget,
     http,
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
+  const company = budget && cache.kind === 'redis' ? new Company(options) : undefined;
   const columns = createColumns(log);
   const health = new CrmHealthMonitor({
-    ...{ environment, connectionHash, cache, client, tokens },
+    ...{ environment, connectionHash, cache, client, tokens, budget },
     lacks: () => columns.lacks(),
   });
   let unwatch: (() => void) | undefined;
   let tellOfWrite = () => {};
   return {
     records: createSalesforceRecords({
-      ...{ client, timeoutMs, metrics, columnsOf: columns.of },
+      ...{ client, timeoutMs, metrics, company, columnsOf: columns.of },
       onWrite: () => tellOfWrite(),
     }),
-    changes: createChangeSource({ client, metrics, columnsOf: columns.of }),
+    changes: createChangeSource({ ...options, client, columnsOf: columns.of }),
     health,
     tokens,
     get usage() {
@@ -85,13 +94,29 @@ export function createCrm(options: CrmOptions): Crm {
       await signer
         .sign()
         .catch((err: unknown) => log.error({ err }, 'The private key for the CRM cannot be used'));
+      await budget?.start();
     },
     async stop() {
       unwatch?.();
+      company?.stop();
+      await budget?.stop();
       await tokens.close();
       await http.close();
     },
   };
+}
+
+function openBudget(options: CrmOptions): CallBudget | undefined {
+  const { dailyCallBudget: dailyCalls, cache, environment } = options;
+  if (dailyCalls === undefined) return undefined;
+  const shared = createCacheBudgetStore(cache, budgetName(environment));
+  return new CallBudget({ ...options, dailyCalls, store: options.ownBudgetStore ?? shared, refusal: paced });
+}
+
+/** Under which the budget of an environment is kept. */
+export function budgetName(environment: string): string {
+  const key = `crm_budget:${environment}`;
+  return key;
 }
 
 /** `crm/dev` of `crm/dev/private-key`. */

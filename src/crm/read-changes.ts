@@ -2,11 +2,13 @@ import type { Call } from '../base/call.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import { ownerField } from '../resources/created-by.ts';
 import type { FieldValues } from '../resources/records.ts';
 import type { Field, Resource } from '../resources/resource.ts';
 import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
 import { queryPath } from './batching/find.ts';
-import { type CrmRow, createRowReader, readKey, readTimestamp } from './mapping/records.ts';
+import { pollShare } from './budget/waiters.ts';
+import { type CrmRow, createRowReader, readKey, readLinks, readTimestamp } from './mapping/records.ts';
 import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
@@ -26,6 +28,8 @@ const frameDepth = 5;
 export interface ChangeSourceOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'time' | 'usage'>;
   metrics: Metrics;
+  /** See `CallBudget`. */
+  dailyCallBudget?: number | undefined;
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
 }
@@ -34,12 +38,13 @@ export interface ChangeSourceOptions {
  * Changes as the CRM shows them: one Composite call with a query for each object, which is metered as one. `queryAll`
  * finds deleted records with their fields. It is one single call at a time, and takes its turn with all others for a slot.
  */
-export function createChangeSource({ client, metrics, columnsOf }: ChangeSourceOptions): ChangeSource {
+export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
+  const { client, metrics, columnsOf, dailyCallBudget } = options;
   const readers = new Map<Resource, (row: CrmRow) => FieldValues>();
   const readRow = (resource: Resource, row: CrmRow): FieldValues => {
     const read = readers.get(resource) ?? createRowReader(resource, metrics);
     readers.set(resource, read);
-    return read(row);
+    return withoutUnknownOwner(resource, row, read(row));
   };
   /** Halved by a call that took too long, doubled by one that did not. */
   let limit = mostRows;
@@ -47,6 +52,7 @@ export function createChangeSource({ client, metrics, columnsOf }: ChangeSourceO
     get usage() {
       return client.usage;
     },
+    ...(dailyCallBudget !== undefined && { leastSeconds: 86_400 / dailyCallBudget / pollShare }),
     readChanges(places, call) {
       return withColumns([...places.keys()], columnsOf, async (used) => {
         const reading = new PageReading(places, readRow);
@@ -135,6 +141,14 @@ function withColumns<T>(
   return columnsOf(first).send('all', ({ resource }) =>
     withColumns(others, columnsOf, send, new Map([...found, [first, resource]])),
   );
+}
+
+/** An owner that is null was taken away; one that the row has no column for is not known. */
+function withoutUnknownOwner({ fields }: Resource, row: CrmRow, values: FieldValues): FieldValues {
+  const column = fields[ownerField]?.crm.path;
+  if (column === undefined || column in row) return values;
+  const { [ownerField]: _, ...known } = values;
+  return known;
 }
 
 function isLate(error: unknown): boolean {
@@ -230,5 +244,6 @@ function toChange(resource: Resource, row: CrmRow, values: FieldValues): Changed
     isDeleted: row['IsDeleted'] === true,
     externalId: isUuid(key) ? key.toLowerCase() : undefined,
     values,
+    links: readLinks(resource, row),
   };
 }

@@ -16,6 +16,7 @@ import type {
 import type { Resource } from '../resources/resource.ts';
 import { Batcher } from './batching/batcher.ts';
 import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
+import type { Company } from './batching/company.ts';
 import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
 import type { Operation } from './batching/execute.ts';
@@ -23,7 +24,7 @@ import { createFind, type OperationOptions, type Sought } from './batching/find.
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
 import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
-import { createRowReader, readKey } from './mapping/records.ts';
+import { createRowReader, readKey, readLinks } from './mapping/records.ts';
 import type { OptionalColumns } from './optional-columns.ts';
 import { CrmFailure, crowded } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
@@ -36,6 +37,7 @@ export interface SalesforceRecordsOptions {
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
+  company?: Company | undefined;
   /** Told after each write, whatever came of it. */
   onWrite: () => void;
 }
@@ -85,21 +87,28 @@ class SalesforceRecords implements Records {
     call: Call,
     options: ReadBack,
   ): Promise<StoredRecord | undefined>;
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: { readBack: 'if possible' },
+  ): Promise<RecordRef | StoredRecord>;
   async create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack }: Partial<ReadBack> = {},
+    { readBack }: { readBack?: true | 'if possible' } = {},
   ): Promise<RecordRef | StoredRecord | undefined> {
     const key = externalId.toLowerCase();
     try {
       const given =
         resource.fields[ownerField] === undefined ? values : { ...creatorValues(call), ...values };
       const visible = call.visible(resource.collection);
-      const creation = { externalId: key, values: given, readBack: readBack === true, visible };
+      const creation = { externalId: key, values: given, readBack: readBack !== undefined, visible };
       const created = await this.#batchersOf(resource).creates.submit(creation, call);
-      if (!readBack) return created;
+      if (readBack !== true) return created.record ?? created;
       return created.record ?? (await this.find(resource, key, call).catch(rethrowAsUnknown));
     } catch (error) {
       const problem = asProblem(error, resource);
@@ -208,7 +217,8 @@ function createRecordReader(resource: Resource, metrics: Metrics): Batchers['toR
   const readRow = createRowReader(resource, metrics);
   return (row) => {
     if (!isUuid(readKey(resource, row))) return undefined;
-    return { nativeId: nativeIdOf(row['Id'], { effect: 'read' }), values: readRow(row) };
+    const nativeId = nativeIdOf(row['Id'], { effect: 'read' });
+    return { nativeId, values: readRow(row), links: readLinks(resource, row) };
   };
 }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, startCall } from '../base/call.ts';
+import { type Call, startCall, type Visible } from '../base/call.ts';
 import { now } from '../base/clock.ts';
-import type { Problem } from '../base/problem.ts';
+import { Problem } from '../base/problem.ts';
 import type { Log } from '../observability/log.ts';
 import type { Records } from '../resources/records.ts';
 import type { Outcome, Settled, TakenHandoff } from './accepted.ts';
@@ -33,6 +33,8 @@ export interface DeliveryOptions {
   holdTurn: () => Promise<boolean>;
   /** Stores how tries ended. Throws what the database does. */
   settle: (settled: readonly Settled[]) => Promise<void>;
+  /** Which records of a resource a consumer sees: who sees only its own needs to be written into what is made for it. */
+  visibleTo: (consumerId: string, resource: string) => Visible;
   log: Log;
 }
 
@@ -99,7 +101,9 @@ export class Delivery {
     const background = this.#isProbing ? 'probe' : 'batch';
     const tries = await Promise.all(
       piece.map(async (handoff) => {
-        const call = backgroundCall(handoff, background, pieceMs);
+        const { visibleTo } = this.#options;
+        const visible = (resource: string) => visibleTo(handoff.consumerId, resource);
+        const call = { ...backgroundCall(handoff, background, pieceMs), visible };
         return { handoff, ended: await deliver(this.#options.records, handoff, call) };
       }),
     );
@@ -110,8 +114,11 @@ export class Delivery {
   }
 
   /** Learns from how a piece went. */
-  #note(settled: readonly Settled[], [first]: readonly Ended[]): void {
+  #note(settled: readonly Settled[], tries: readonly Ended[]): void {
+    const [first] = tries;
     const { log } = this.#options;
+    // The service's own budget has no call for it yet: the CRM may be well, and one call takes all of them.
+    if (tries.every(isPaced)) return;
     const isAnswered = settled.some(({ outcome }) => outcome.status !== 'accepted');
     if (isAnswered) {
       if (this.#isProbing) log.info({}, 'accepted hand-offs are delivered again');
@@ -181,7 +188,7 @@ export class Delivery {
 
   async #remove({ external_id: externalId, type, is_last: isLast }: RecordToRemove): Promise<void> {
     const { table, records, log } = this.#options;
-    const call = startCall(randomUUID(), undefined, pieceMs);
+    const call = { ...startCall(randomUUID(), undefined, pieceMs), isWrite: true };
     let isSettled = isLast;
     try {
       const record = await records.find(targets[type], externalId, call);
@@ -195,6 +202,10 @@ export class Delivery {
     }
     await table.putOff(externalId, isSettled ? undefined : lookAgainSeconds);
   }
+}
+
+function isPaced({ ended }: Ended): boolean {
+  return ended.status === 'open' && ended.error instanceof Problem && ended.error.facts.isPaced === true;
 }
 
 /** It was alone, and fails again: that says nothing about the others. */

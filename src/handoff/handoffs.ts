@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Call } from '../base/call.ts';
+import type { Call, Visible } from '../base/call.ts';
 import { type Polling, startPolling } from '../base/poll.ts';
 import { Problem } from '../base/problem.ts';
 import type { NewEvent } from '../changes/event-log.ts';
@@ -77,6 +77,8 @@ export interface HandoffsOptions {
   holdTurn: () => Promise<boolean>;
   /** A hand-off as GET answers it, for events. */
   eventData: (handoff: StoredHandoff) => object;
+  /** Which records of a resource a consumer sees now. */
+  visibleTo: (consumerId: string, resource: string) => Visible;
 }
 
 const retentionDays = 30;

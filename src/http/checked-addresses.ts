@@ -2,7 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { inTime } from '../base/in-time.ts';
 import { isLoopback } from '../base/loopback.ts';
-import { createNetworks, isPublicAddress } from '../base/networks.ts';
+import { compileNetworks, isPublicAddress } from '../base/networks.ts';
 
 /*
  * What URLs that others name may lead to; whoever names one could mean a machine inside our own network. A URL is
@@ -52,8 +52,8 @@ const usualPorts = new Set(['', '80', '443']);
 
 export function createCheckedAddresses(rules: AddressRules): CheckedAddresses {
   const { resolve = createResolve() } = rules;
-  const networks = createNetworks(rules.privateNetworks);
-  const isAllowed = (address: string) => isPublicAddress(address) || networks.has(address);
+  const isPrivate = compileNetworks(rules.privateNetworks);
+  const isAllowed = (address: string) => isPublicAddress(address) || isPrivate(address);
 
   async function of(host: string): Promise<readonly string[]> {
     const found = await addressesOf(host, resolve);

@@ -208,6 +208,11 @@ export class ClaimsTable {
     `.execute(this.#database.sql);
   }
 
+  /** Names the record that an unconditional change writes. */
+  nameRecord(claim: ClaimKey, fence: string, record: string): Promise<boolean> {
+    return this.#change(claim, fence, sql`overwrites = ${record}`);
+  }
+
   /** False, too, while a conditional write has leased the record that this one overwrites. */
   remember(claim: ClaimKey, fence: string, entityTag: string): Promise<boolean> {
     const isFree = sql`not exists (

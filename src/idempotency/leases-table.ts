@@ -11,9 +11,10 @@ import type { ClaimKey } from './keyed-request.ts';
  *   2. It checks for unconditional changes of the record that are under way. It is refused while there is one.
  *   3. It reads, compares and writes.
  *
- * An unconditional change takes no lease: many may run at once. Its claim names the record (`overwrites`) before it
- * reads, and the statement that it makes before it writes does nothing while the record is leased. So at least one of
- * the two sees the other: a change whose statement came before the lease had stored its claim by then. A deletion
+ * An unconditional change takes no lease: many may run at once. Its claim names the record (`overwrites`), and a later
+ * statement, just before it writes, does nothing while the record is leased. So at least one of the two sees the other: a
+ * change whose later statement came before the lease had named its record by then. It is named with the claim; where the
+ * caller may see some records only, after the look-up, so that nobody holds up writes to records of others. A deletion
  * without If-Match needs none of this: it does not write where the record is gone.
  *
  * A lease ends with its claim, when that is completed, without a statement of its own. The lease of a failed write is

@@ -49,6 +49,11 @@ export interface Claim {
    */
   leaseRecord(record: string): Promise<void>;
   /**
+   * Names the record that this unconditional change writes, for a caller that may see some records only: after the look-up
+   * that has shown it, and before `rememberBefore`. Others name it with their claim. Throws `idempotency_in_progress`.
+   */
+  nameRecord(record: string): Promise<void>;
+  /**
    * Stores the tag before the write, so that a later owner can tell our change from another. False where a write with
    * If-Match has the record: nothing is stored, and the record is to be read again.
    */
@@ -181,6 +186,7 @@ function ownedClaim(
   { claimedAt, lease }: { claimedAt: number; lease: ReturnType<typeof recordLease> },
 ): Claim {
   const { consumerId, key } = request;
+  let mayBeLeased = request.overwrites !== undefined;
   return {
     consumerId,
     key,
@@ -188,9 +194,13 @@ function ownedClaim(
     continued: row.continued,
     before: row.entity_tag_before ?? undefined,
     leaseRecord: (record) => lease.take(record),
+    async nameRecord(record) {
+      if (mayBeLeased) return;
+      if (!(await atStore(() => claims.nameRecord(request, row.fence, record)))) throw inProgress();
+      mayBeLeased = true;
+    },
     async rememberBefore(entityTag) {
       if (await atStore(() => claims.remember(request, row.fence, entityTag))) return true;
-      const mayBeLeased = request.overwrites !== undefined;
       if (mayBeLeased && (await atStore(() => claims.isOwner(request, row.fence)))) return false;
       throw inProgress();
     },

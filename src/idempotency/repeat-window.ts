@@ -73,6 +73,7 @@ function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): Claim {
   return {
     ...{ consumerId, key, externalId, continued: false, before: undefined },
     leaseRecord: async () => undefined,
+    nameRecord: async () => undefined,
     rememberBefore: async () => true,
     confirmOwnership: async () => undefined,
   };

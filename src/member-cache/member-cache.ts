@@ -117,11 +117,13 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   }
 }
 
-/** Reads one member through the cache. Writes, and decisions that depend on a member, ask the CRM itself. */
+/** Reads one member through the cache, unless the request wants the CRM's answer. Writes, and decisions that depend on a member, ask the CRM itself. */
 export function cachedMembers(records: Records, cache: MemberCache): Pick<Records, 'find'> {
   return {
-    find: (resource, externalId, call) =>
-      cache.find(externalId, () => records.find(resource, externalId, call)),
+    find: (resource, externalId, call) => {
+      const fetch = () => records.find(resource, externalId, call);
+      return call.freshness?.maxAgeSeconds === 0 ? fetch() : cache.find(externalId, fetch);
+    },
   };
 }
 

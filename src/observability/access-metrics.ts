@@ -28,6 +28,11 @@ export function accessMetrics(registers: Registry[]) {
       aggregator: 'max',
       registers,
     }),
+    consumerNewNetworks: new Counter({
+      name: 'handoff_consumer_new_networks_total',
+      help: 'Uses of valid credentials from a network (/24 of IPv4, /48 of IPv6) that was new to their consumer; the log names both.',
+      registers,
+    }),
     auditAttemptsDropped: new Counter({
       name: 'handoff_audit_attempts_dropped_total',
       help: 'Authentication attempts that never reached the database, which was unavailable for too long; the log has them.',

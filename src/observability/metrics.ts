@@ -7,6 +7,7 @@ import {
   Registry,
 } from 'prom-client';
 import { accessMetrics } from './access-metrics.ts';
+import { copyMetrics } from './copy-metrics.ts';
 
 /**
  * Every metric of the service, declared in one place; labels have few values, and no id but that of a consumer. With several workers
@@ -30,6 +31,7 @@ export function createMetrics() {
     }),
     ...accessMetrics(registers),
     ...crmMetrics(registers),
+    ...quotaMetrics(registers),
     ...partnerMetrics(registers),
     ...gatheringMetrics(registers),
     ...tokenMetrics(registers),
@@ -43,6 +45,7 @@ export function createMetrics() {
     ...memberMetrics(registers),
     ...handoffMetrics(registers),
     ...changeMetrics(registers),
+    ...copyMetrics(registers),
     ...deliveryMetrics(registers),
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
@@ -258,6 +261,24 @@ function crmMetrics(registers: Registry[]) {
         registers,
       },
     ),
+    crmUnreadableFields: new Counter({
+      name: 'handoff_crm_unreadable_fields_total',
+      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
+      labelNames: ['resource', 'field'] as const,
+      registers,
+    }),
+  };
+}
+
+/** Metrics of the calls that the CRM counts. */
+function quotaMetrics(registers: Registry[]) {
+  return {
+    crmCalls: new Counter({
+      name: 'handoff_crm_calls_total',
+      help: 'Calls that were sent to the CRM and that it meters, by operation.',
+      labelNames: ['operation'] as const,
+      registers,
+    }),
     crmApiUsage: new Gauge({
       name: 'handoff_crm_api_usage',
       help: 'Calls that the org has used of its daily quota, as the CRM last reported.',
@@ -270,10 +291,16 @@ function crmMetrics(registers: Registry[]) {
       aggregator: 'max',
       registers,
     }),
-    crmUnreadableFields: new Counter({
-      name: 'handoff_crm_unreadable_fields_total',
-      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
-      labelNames: ['resource', 'field'] as const,
+    crmBudget: new Gauge({
+      name: 'handoff_crm_budget',
+      help: 'Calls to the CRM in 24 hours that the service may make; 0: no budget is set.',
+      aggregator: 'max',
+      registers,
+    }),
+    crmBudgetUsed: new Gauge({
+      name: 'handoff_crm_budget_used',
+      help: 'Calls of the last 24 hours that count against the budget, of all replicas.',
+      aggregator: 'max',
       registers,
     }),
   };
@@ -314,7 +341,7 @@ function gatheringMetrics(registers: Registry[]) {
     }),
     crmTurnedAway: new Counter({
       name: 'handoff_crm_turned_away_total',
-      help: 'Requests that were refused before a call to the CRM, by reason: breaker, queue or quota.',
+      help: 'Requests that were refused before a call to the CRM, by reason: breaker, queue, quota or budget.',
       labelNames: ['reason'] as const,
       registers,
     }),

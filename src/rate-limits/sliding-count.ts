@@ -88,6 +88,7 @@ export class SlidingCount {
   }
 
   #dropFirst(count: number): void {
+    if (count === 0) return;
     for (const { shared, own } of this.#slots.splice(0, count)) this.#total -= shared + own;
   }
 }

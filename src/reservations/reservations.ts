@@ -85,7 +85,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
 
   async function driveOn(plan: Plan): Promise<void> {
     try {
-      await drive(plan, startCall(randomUUID()));
+      await drive(plan, { ...startCall(randomUUID()), isWrite: true });
     } catch (error) {
       if (error instanceof StillPending) return;
       const facts = { err: error, reservation_id: plan.id, state: plan.state };

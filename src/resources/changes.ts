@@ -1,5 +1,5 @@
 import type { Call } from '../base/call.ts';
-import type { FieldValues } from './records.ts';
+import type { FieldValues, Links } from './records.ts';
 import type { Resource } from './resource.ts';
 
 /** The port through which changes of records are read, whoever made them. */
@@ -11,6 +11,8 @@ export interface ChangeSource {
   readChanges(places: ReadonlyMap<Resource, ChangePlace>, call: Call): Promise<ChangedPage>;
   /** Use of the CRM's daily quota of calls; undefined before it told. */
   readonly usage: { used: number; limit: number } | undefined;
+  /** Seconds that must lie between two polls, for the budget of calls; none where there is no budget. */
+  readonly leastSeconds?: number;
 }
 
 /** A place among the changes of a resource: before all with this stamp, or, with an id, right behind that record. */
@@ -39,4 +41,5 @@ export interface ChangedRecord {
   /** Undefined where it has none, or no UUID: the API does not know the record. */
   externalId: string | undefined;
   values: FieldValues;
+  links?: Links;
 }

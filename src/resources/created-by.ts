@@ -19,6 +19,7 @@ export const createdByFields = {
     description: 'Id of the consumer that made the record.',
     example: 'con_o2tBsovC6m7gYpQd',
     filter: true,
+    indexed: true,
     maxLength: 64,
     ...part,
   }),

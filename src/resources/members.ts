@@ -8,16 +8,16 @@ export const member = {
   fields: {
     id: uuid('External_Id__c', {
       description: 'External ID of the member.',
-      example: '3b241101-e2bb-4255-8caf-4136c566a962',
+      example: '8673c1d4-1752-87ae-aa59-227b6cc68c14',
     }),
-    first_name: text('FirstName', { description: 'Given name.', example: 'Inés' }),
-    last_name: text('LastName', { description: 'Family name.', example: 'Marín' }),
+    first_name: text('FirstName', { description: 'Given name.', example: 'Amara' }),
+    last_name: text('LastName', { description: 'Family name.', example: 'Okafor' }),
     email: text('Email', {
       description: 'Address for mail.',
-      example: 'ines.marin@example.com',
+      example: 'amara.okafor.1@example.com',
       filter: true,
     }),
-    phone: text('Phone', { description: 'Telephone number.', example: '+34 952 555 010' }),
+    phone: text('Phone', { description: 'Telephone number.', example: '+1 202 555 0000' }),
     created_at: timestamp('CreatedDate', {
       description: 'When the CRM made the record.',
       example: '2027-01-18T09:30:00.000Z',

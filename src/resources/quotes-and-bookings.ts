@@ -13,10 +13,11 @@ const fields = {
     writable: true,
     required: true,
     filter: true,
+    indexed: true,
   }),
   member_id: lookup('Member__r', {
     description: 'External ID of the member.',
-    example: '3b241101-e2bb-4255-8caf-4136c566a962',
+    example: '8673c1d4-1752-87ae-aa59-227b6cc68c14',
     writable: true,
     required: true,
     filter: true,

@@ -24,6 +24,14 @@ export interface Records {
     call: Call,
     options: ReadBack,
   ): Promise<StoredRecord | undefined>;
+  /** The same, and the record where the call that made it gives it too. */
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: { readBack: 'if possible' },
+  ): Promise<RecordRef | StoredRecord>;
   /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
   /** Newest first, ties broken by External ID (descending too). The page must be released when it has left. */
@@ -66,7 +74,11 @@ export interface RecordRef {
 export interface StoredRecord extends RecordRef {
   /** All fields of the resource; null where the CRM has none or holds something of another type. */
   values: FieldValues;
+  links?: Links;
 }
+
+/** The CRM's own ids of the records that fields name by their External ID; null where they name none. */
+export type Links = Readonly<Record<string, string | null>>;
 
 export interface ListQuery {
   /** Equality, by API field name. */

@@ -25,6 +25,8 @@ export interface Field<S extends TSchema = TSchema> {
   required: boolean;
   /** A list can be filtered by it. */
   filter: boolean;
+  /** The column is an external ID, so that the CRM indexes it. */
+  indexed: boolean;
   /** For JSON text: the columns that hold it. */
   columns?: TextColumns;
   /**
@@ -52,6 +54,7 @@ interface FieldOptions {
   writable?: boolean;
   required?: boolean;
   filter?: boolean;
+  indexed?: boolean;
   optional?: string;
   within?: Field['within'];
 }
@@ -62,9 +65,9 @@ function field<S extends TSchema>(
   schema: S,
   options: FieldOptions,
 ): Field<S> {
-  const { writable = false, required = false, filter = false, optional, within } = options;
+  const { writable = false, required = false, filter = false, indexed = false, optional, within } = options;
   return {
-    ...{ kind, crm, schema, writable, required, filter },
+    ...{ kind, crm, schema, writable, required, filter, indexed },
     ...(optional !== undefined && { optional }),
     ...(within !== undefined && { within }),
   };

@@ -35,7 +35,7 @@ export function checkTogether(read: Read): string[] {
     }
   }
   faults.push(...checkRedis(raw.redisUrl), ...checkTls(set), ...checkWorkers(raw, set));
-  faults.push(...checkNetworks(raw));
+  faults.push(...checkNetworks(raw), ...checkCopy(raw));
   if (raw.secretsManager === 'vault') faults.push(...checkVault(read));
   if (raw.secretsManager === 'aws') faults.push(...checkAws(read));
   if (production) faults.push(...checkProduction(raw, set));
@@ -70,6 +70,14 @@ function checkWorkers({ workers = 1 }: RawSettings, set: ReadonlySet<SettingKey>
   return needed
     .filter((key) => workers > 1 && !set.has(key))
     .map((key) => `${named(key)} is missing: more than one worker (workers) share their state there`);
+}
+
+/** What nobody reads cannot be kept. */
+function checkCopy(raw: RawSettings): string[] {
+  if (raw['copy.enabled'] !== true || raw['changes.pollSeconds'] !== 0) return [];
+  return [
+    `${named('copy.enabled')} needs ${named('changes.pollSeconds')} over 0: the reader of changes keeps the copy`,
+  ];
 }
 
 /** One that is misspelt would open what was not meant, or nothing. */

@@ -147,6 +147,18 @@ export const settingsTable = {
     0,
     'Remaining daily calls below which only writes pass.',
   ),
+  'crm.dailyCallBudget': setting(
+    'CRM_DAILY_CALL_BUDGET',
+    Type.Integer({ minimum: 1, maximum: 2_147_483_647 }),
+    undefined,
+    'Calls to the CRM in 24 hours, for all replicas together; no budget when not set. See crm-calls.md.',
+  ),
+  'crm.patienceMs': setting(
+    'CRM_PATIENCE_MS',
+    Type.Integer({ minimum: 0, maximum: 20_000 }),
+    2000,
+    'With a budget, how long a request waits for a call at most, in milliseconds, before it is refused.',
+  ),
   'crm.recordUrl': setting(
     'CRM_RECORD_URL',
     like('^https?://[^\\s{}]+\\{id\\}[^\\s{}]*$', 'an http:// or https:// URL with {id} in it'),
@@ -230,11 +242,23 @@ export const settingsTable = {
       'the loopback blocks outside production when not set.',
     { normalize: (blocks) => blocks.filter((block) => block !== 'none') },
   ),
+  'copy.enabled': setting(
+    'COPY_ENABLED',
+    Type.Boolean(),
+    false,
+    'Whether quotes, bookings and members are copied to the database, to answer reads that take an answer of some age. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
+  ),
+  'copy.defaultMaxAgeSeconds': setting(
+    'COPY_DEFAULT_MAX_AGE_SECONDS',
+    seconds(0, 86_400),
+    0,
+    'How old the answer to a read without `Cache-Control` may be, where there is a copy; 0 = the CRM is asked.',
+  ),
   memberCacheSeconds: setting(
     'MEMBER_CACHE_SECONDS',
     seconds(0, 300),
     300,
-    'How long a member that was read may be cached, if no webhook says earlier that it has changed; 0 turns it off.',
+    'How long a member that was read may be cached, if no webhook says earlier that it has changed; 0 turns it off. Without effect where `copy.enabled` is true.',
   ),
   'rateLimit.perMinute': setting(
     'RATE_LIMIT_PER_MINUTE',
@@ -325,7 +349,8 @@ type Section<Prefix extends string> = {
 type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
 /** The settings `crm.*` with an org, real or simulated. */
-export type CrmSettings = Complete<Omit<Settings['crm'], 'recordUrl'>>;
+export type CrmSettings = Complete<Omit<Settings['crm'], 'recordUrl' | 'dailyCallBudget'>> &
+  Pick<Settings['crm'], 'dailyCallBudget'>;
 
 /** The settings `dining.*` with a partner, real or simulated. */
 export type DiningSettings = Complete<Settings['dining']>;

@@ -10,8 +10,15 @@ export interface Database {
   /** Runs SQL as it is: one statement with parameters, or several without. For libraries that bring their own SQL. */
   execute(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
   /** Runs several statements that take no parameters, in one transaction that only one process is in at a time. */
-  migrate(statements: (appliedVersions: readonly number[]) => string[]): Promise<void>;
+  migrate(statements: (applied: readonly AppliedMigration[]) => string[]): Promise<void>;
   /** Resolves when the database answers. Throws. */
   checkHealth(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A migration that a database has. */
+export interface AppliedMigration {
+  version: number;
+  /** Newest migration of the oldest program that runs on it; null: not known. */
+  oldest_program: number | null;
 }

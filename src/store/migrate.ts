@@ -1,30 +1,28 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Database } from './database.ts';
+import type { AppliedMigration, Database } from './database.ts';
 
 const folder = new URL('./migrations/', import.meta.url);
 
 interface Migration {
   version: number;
   name: string;
+  /** The first line says which programs run on it; where it does not, only those that have the migration. */
+  oldestProgram: number;
   sql: string;
 }
 
 /**
  * Applies the numbered files of `migrations/` that the database does not have yet, all in one transaction: also one
  * with a number below others that it has, as comes about when two changes are made side by side. Several processes may
- * start at once: one applies, the others find nothing left to do. Throws when the database is newer than this program.
+ * start at once: one applies, the others find nothing left to do. Throws when the database has migrations that this
+ * program does not know, unless each of them says that this program runs on it.
  */
 export async function migrate(database: Database): Promise<void> {
   const migrations = readMigrations();
   await database.migrate((applied) => {
-    const { foreign, missing } = compare(applied, migrations);
-    if (foreign !== undefined) {
-      throw new Error(
-        `The database has schema version ${foreign}, which this program does not know: ` +
-          'run the newer program, or restore a backup from before its migration.',
-      );
-    }
-    return missing.map(({ version, name, sql }) => `${sql}\n${recordOf(version, name)}`);
+    const { refusal, missing } = compare(applied, migrations);
+    if (refusal !== undefined) throw new Error(refusal);
+    return missing.map((migration) => `${migration.sql}\n${recordOf(migration)}`);
   });
 }
 
@@ -35,8 +33,8 @@ export interface SchemaComparison {
   known: number;
   /** How many migrations of this program the database lacks. */
   missing: number;
-  /** The newest migration of the database that this program does not know, if any. */
-  foreign: number | undefined;
+  /** Why this program does not run on it, in words; undefined where it does. */
+  refusal: string | undefined;
 }
 
 /** How far the database is. Changes nothing. */
@@ -44,43 +42,74 @@ export async function compareSchema(database: Database): Promise<SchemaCompariso
   const migrations = readMigrations();
   const history = await database.execute("select to_regclass('schema_migrations') is not null as made");
   const isMade = (history.rows[0] as { made: boolean }).made;
-  const rows = isMade ? (await database.execute(selectVersions)).rows : [];
-  const applied = (rows as { version: number }[]).map(({ version }) => version);
-  const { foreign, missing } = compare(applied, migrations);
+  const applied = (isMade ? (await database.execute(selectApplied)).rows : []) as AppliedMigration[];
+  const { refusal, missing } = compare(applied, migrations);
   const known = migrations.at(-1)?.version ?? 0;
-  return { applied: applied.at(-1) ?? 0, known, missing: missing.length, foreign };
+  return { applied: applied.at(-1)?.version ?? 0, known, missing: missing.length, refusal };
 }
 
 function compare(
-  applied: readonly number[],
+  applied: readonly AppliedMigration[],
   migrations: readonly Migration[],
-): { foreign: number | undefined; missing: Migration[] } {
+): { refusal: string | undefined; missing: Migration[] } {
   const known = new Set(migrations.map(({ version }) => version));
+  const newest = migrations.at(-1)?.version ?? 0;
+  const refusing = applied.findLast(
+    ({ version, oldest_program: oldest }) => !known.has(version) && (oldest === null || oldest > newest),
+  );
+  const done = new Set(applied.map(({ version }) => version));
   return {
-    foreign: applied.findLast((version) => !known.has(version)),
-    missing: migrations.filter(({ version }) => !applied.includes(version)),
+    refusal: refusing && refusalOf(refusing, newest),
+    missing: migrations.filter(({ version }) => !done.has(version)),
   };
 }
 
-/** Statement that makes the table of applied migrations; harmless when it is there. */
-export const createHistory =
-  'create table if not exists schema_migrations (' +
-  'version integer primary key, name text not null, applied_at timestamptz not null default now())';
+function refusalOf({ version, oldest_program: oldest }: AppliedMigration, newest: number): string {
+  const needed = oldest === null ? 'the newer program' : `a program with schema version ${oldest} or newer`;
+  return (
+    `The database has schema version ${version}, on which this program, with version ${newest}, does not run: ` +
+    `run ${needed}, or restore a backup from before that migration.`
+  );
+}
 
-/** Query for the migrations that the database has, the newest last. */
-export const selectVersions = 'select version from schema_migrations order by version';
+/** Statements that make the table of applied migrations, or bring it up to date; harmless when there is nothing to do. */
+export const createHistory = `
+  create table if not exists schema_migrations (
+    version integer primary key, name text not null, applied_at timestamptz not null default now(),
+    oldest_program integer);
+  do $$ begin
+    -- Asked first: an alter table that changes nothing waits all the same for a backup that reads the table.
+    if not exists (select from pg_attribute
+      where attrelid = 'schema_migrations'::regclass and attname = 'oldest_program') then
+      alter table schema_migrations add column oldest_program integer;
+    end if;
+  end $$`;
 
-function recordOf(version: number, name: string): string {
-  return `insert into schema_migrations (version, name) values (${version}, '${name}');`;
+/** Query for the migrations that the database has, the newest last; also where the table is an older program's. */
+export const selectApplied =
+  "select version, (to_jsonb(applied) ->> 'oldest_program')::integer as oldest_program " +
+  'from schema_migrations applied order by version';
+
+function recordOf({ version, name, oldestProgram }: Migration): string {
+  return (
+    'insert into schema_migrations (version, name, oldest_program) ' +
+    `values (${version}, '${name}', ${oldestProgram});`
+  );
+}
+
+/** What the first line of a migration says, as a number; undefined where it says nothing. */
+export function oldestProgramOf(sql: string): number | undefined {
+  const [, number] = /^-- Runs with programs from (\d{4}) on\.\n/.exec(sql) ?? [];
+  return number === undefined ? undefined : Number(number);
 }
 
 function readMigrations(): Migration[] {
   return readdirSync(folder)
     .filter((file) => /^\d{4}-[a-z0-9-]+\.sql$/.test(file))
     .sort()
-    .map((file) => ({
-      version: Number(file.slice(0, 4)),
-      name: file.slice(5, -4),
-      sql: readFileSync(new URL(file, folder), 'utf8'),
-    }));
+    .map((file) => {
+      const version = Number(file.slice(0, 4));
+      const sql = readFileSync(new URL(file, folder), 'utf8');
+      return { version, name: file.slice(5, -4), oldestProgram: oldestProgramOf(sql) ?? version, sql };
+    });
 }

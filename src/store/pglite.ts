@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { Kysely, PGliteDialect } from 'kysely';
-import type { Database } from './database.ts';
-import { createHistory, selectVersions } from './migrate.ts';
+import type { AppliedMigration, Database } from './database.ts';
+import { createHistory, selectApplied } from './migrate.ts';
 
 /**
  * For a developer's machine. V8's optimising compiler does not compile the module: that would take 600 MB for a while
@@ -49,8 +49,8 @@ export async function openPglite(dir: string): Promise<Database> {
     },
     migrate: async (statements) => {
       await pglite.exec(createHistory);
-      const { rows } = await pglite.query<{ version: number }>(selectVersions);
-      const wanted = statements(rows.map(({ version }) => version));
+      const { rows } = await pglite.query<AppliedMigration>(selectApplied);
+      const wanted = statements(rows);
       await pglite.transaction(async (transaction) => {
         for (const statement of wanted) await transaction.exec(statement);
       });

@@ -1,9 +1,9 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import { Pool, type PoolConfig, type QueryConfig } from 'pg';
 import type { Log } from '../observability/log.ts';
-import type { Database } from './database.ts';
+import type { AppliedMigration, Database } from './database.ts';
 import { isHung } from './failures.ts';
-import { createHistory, selectVersions } from './migrate.ts';
+import { createHistory, selectApplied } from './migrate.ts';
 import { preparedName } from './statements.ts';
 
 /** Number of the advisory lock under which one process migrates; any constant will do. */
@@ -84,8 +84,8 @@ async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>
     await client.query('begin; set local statement_timeout = 0');
     await client.query(`select pg_advisory_xact_lock(${migrationLock})`);
     await client.query(createHistory);
-    const { rows } = await client.query<{ version: number }>(selectVersions);
-    for (const statement of statements(rows.map(({ version }) => version))) await client.query(statement);
+    const { rows } = await client.query<AppliedMigration>(selectApplied);
+    for (const statement of statements(rows)) await client.query(statement);
     await client.query('commit');
   } catch (error) {
     broken = error as Error;

@@ -25,6 +25,8 @@ import { type Attempt, pingType } from './endpoint.ts';
  * much that is, costs others nothing.
  */
 
+/** In a statement on claimed deliveries: it was asked for again (resend, recover) after its claim began. */
+const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
 /** Deliveries to one endpoint at once. */
 const roomOfEndpoint = 10;
 /** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
@@ -166,11 +168,11 @@ export class DeliveryQueue {
           attempts = case when attempt is null then attempts
             when jsonb_array_length(attempts) < ${keptAttempts}::integer then attempts || attempt
             else attempts - 0 || attempt end,
-          tries = tries + case when outcome = 'postponed' then 0 else 1 end,
+          tries = case when ${askedMeanwhile} then 0 when outcome = 'postponed' then tries else tries + 1 end,
           status = case when outcome = 'delivered' then 'delivered'
-            when status = 'pending' and next_in is not null then 'pending' else 'failed' end,
-          next_attempt_at = case when outcome <> 'delivered' and status = 'pending'
-            then now() + make_interval(secs => next_in) end,
+            when status = 'pending' and (next_in is not null or ${askedMeanwhile}) then 'pending' else 'failed' end,
+          next_attempt_at = case when outcome = 'delivered' or status <> 'pending' then null
+            when ${askedMeanwhile} then next_attempt_at else now() + make_interval(secs => next_in) end,
           claimed_until = null
         from results
         where d.id = results.id and d.claim = results.claim and claimed_until is not null

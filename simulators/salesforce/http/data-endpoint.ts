@@ -3,11 +3,10 @@ import { tokenOf } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';
 import type { ApiAnswer, ApiCall, ApiContext } from '../rest/api-call.ts';
-import { countBatchCalls } from '../rest/batch.ts';
 import { mayQuery } from '../rest/composite.ts';
 import { isVersion } from '../rest/discovery.ts';
 import { routeCall } from '../rest/router.ts';
-import { effectiveMethod, splitPath } from '../rest/subrequest.ts';
+import { splitPath } from '../rest/subrequest.ts';
 import { loadSoqlParser } from '../soql/parse.ts';
 
 const DATA_ROOT = '/services/data';
@@ -71,7 +70,7 @@ export function toApiCall(call: HttpCall): ApiCall {
   const [version = '', ...path] = dataPath(call.pathname);
   if (!isVersion(version)) throw notFound();
   return {
-    method: effectiveMethod(call.method, call.query),
+    method: call.method,
     version,
     path,
     query: call.query,
@@ -81,11 +80,6 @@ export function toApiCall(call: HttpCall): ApiCall {
       return Array.isArray(value) ? value.join(',') : value;
     },
   };
-}
-
-/** How many calls this one is charged as. */
-export function chargeOf(call: ApiCall): number {
-  return call.path[0] === 'composite' && call.path[1] === 'batch' ? countBatchCalls(call.body) : 1;
 }
 
 /**

@@ -13,9 +13,7 @@ import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError } from '../org/api-error.ts';
 import type { ApiAnswer, ApiContext } from '../rest/api-call.ts';
 import { listVersions } from '../rest/discovery.ts';
-import { effectiveMethod } from '../rest/subrequest.ts';
 import {
-  chargeOf,
   checkDailyLimit,
   checkSession,
   concurrentLimitError,
@@ -67,7 +65,7 @@ export function operationOf(call: HttpCall): Operation {
   try {
     const [version, ...path] = dataPath(call.pathname);
     if (version === undefined) return { name: 'versions' };
-    return dataOperation(effectiveMethod(call.method, call.query), path, call.query);
+    return dataOperation(call.method, path, call.query);
   } catch {
     return { name: 'unknown' };
   }
@@ -182,7 +180,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       checkDailyLimit(parts.api);
       if (parts.gate.runningSince(LONG_RUNNING_MS) > MAX_LONG_RUNNING) throw concurrentLimitError();
       const apiCall = toApiCall(call);
-      parts.charge(chargeOf(apiCall));
+      parts.charge(1);
       const wrap = (work: () => ApiAnswer): ApiAnswer =>
         faults.during(subject, () => committedLate(parts, subject, work));
       return await runAround(struck, () => runDataCall(parts.api, apiCall, wrap).catch(asAnswer));

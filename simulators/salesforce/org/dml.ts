@@ -3,7 +3,6 @@ import { toId15 } from './ids.ts';
 import { type Body, type Changes, type InterpretOptions, interpretBody } from './interpret.ts';
 import type { Org } from './org.ts';
 import type { Field, ObjectType, Row, Value } from './schema.ts';
-import { coerceValue } from './values.ts';
 
 type Draft = Record<string, Value | undefined> & { Id: string };
 
@@ -85,19 +84,13 @@ function numberDraft(org: Org, type: ObjectType, draft: Draft): void {
 }
 
 /**
- * Creates a record; with `key` and `keyValue` the insert half of an upsert.
+ * Creates a record; `raw` as in `InterpretOptions`.
  * @throws ApiError for each rule that the body breaks.
  */
-export function insertRow(
-  org: Org,
-  type: ObjectType,
-  body: Body,
-  more: { key?: Field; keyValue?: string; raw?: boolean } = {},
-): Row {
+export function insertRow(org: Org, type: ObjectType, body: Body, more: { raw?: boolean } = {}): Row {
   refuseReadOnlyObject(type);
   const options: InterpretOptions = { mode: 'create', ...more };
   const changes = interpretBody(org, type, body, options);
-  if (more.key !== undefined) changes.set(more.key, coerceValue(more.key, more.keyValue));
   const draft = newDraft(org, type);
   assign(draft, changes);
   numberDraft(org, type, draft);
@@ -118,7 +111,7 @@ export function updateRow(
   type: ObjectType,
   row: Row,
   body: Body,
-  more: { key?: Field; raw?: boolean } = {},
+  more: { raw?: boolean } = {},
 ): Row {
   refuseReadOnlyObject(type);
   const changes = interpretBody(org, type, body, { mode: 'update', ...more });
@@ -172,10 +165,4 @@ export function getRow(org: Org, type: ObjectType, id: string, unknown: ApiError
   if (org.store.table(type).deleted.has(id15))
     throw new ApiError(404, 'ENTITY_IS_DELETED', 'entity is deleted', []);
   throw unknown;
-}
-
-/** The records whose external id has this value, as written in a path. */
-export function findByKey(org: Org, type: ObjectType, key: Field, text: string): Row[] {
-  const value = coerceValue(key, text);
-  return value === undefined ? [] : org.store.find(type, key, value);
 }

@@ -13,8 +13,6 @@ export interface InterpretOptions {
   mode: 'create' | 'update';
   /** System and read-only fields may be set too; used for test data only. */
   raw?: boolean;
-  /** The key of an upsert, which must stand in the path and not in the body. */
-  key?: Field;
 }
 
 export function isPlainObject(value: unknown): value is Body {
@@ -99,10 +97,6 @@ function isWriteable(field: Field, options: InterpretOptions): boolean {
   return options.mode === 'create' ? field.createable : field.updateable;
 }
 
-function refuseKey(name: string): ApiError {
-  return invalidField(`The ${name} field should not be specified in the sobject data.`);
-}
-
 function readOnly(names: string[]): ApiError {
   const message = `Unable to create/update fields: ${names.join(', ')}. Please check the security settings of this field and verify that it is read/write for your profile or permission set.`;
   return new ApiError(400, 'INVALID_FIELD_FOR_INSERT_UPDATE', message, names);
@@ -126,8 +120,8 @@ export function interpretBody(org: Org, type: ObjectType, body: Body, options: I
     const field = findField(type, name);
     if (field === undefined) {
       setChange(changes, ...interpretRelationship(org, type, name, raw), name);
-    } else if (field === options.key || field.type === 'id') {
-      throw refuseKey(field.name);
+    } else if (field.type === 'id') {
+      throw invalidField(`The ${field.name} field should not be specified in the sobject data.`);
     } else if (isWriteable(field, options)) {
       setChange(changes, field, interpretField(org, field, raw), name);
     } else {

@@ -31,12 +31,8 @@ export interface ApiContext {
   pageSize(): number;
   baseUrl(): string;
   usage(): { used: number; limit: number };
-  /** The error of an armed fault that strikes this part of a Composite or Batch call. */
+  /** The error of an armed fault that strikes this part of a Composite call. */
   refusePart(part: ApiCall): ApiError | undefined;
-}
-
-export function versionNumber(call: ApiCall): number {
-  return Number(call.version.slice(1));
 }
 
 export function findType(context: ApiContext, name: string): ObjectType {

@@ -1,32 +1,19 @@
-import { ApiError, invalidField, jsonParserError } from '../org/api-error.ts';
-import { deleteRow, findByKey, getRow, insertRow, updateRow } from '../org/dml.ts';
+import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';
+import { deleteRow, getRow, insertRow, updateRow } from '../org/dml.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
-import { findKeyField } from '../org/org.ts';
-import { type Field, foldFor, type ObjectType } from '../org/schema.ts';
-import { coerceValue } from '../org/values.ts';
-import {
-  type ApiAnswer,
-  type ApiCall,
-  type ApiContext,
-  bodyObject,
-  findType,
-  pickMethod,
-  presentRow,
-  selectFields,
-} from './api-call.ts';
+import type { ObjectType } from '../org/schema.ts';
+import { type ApiAnswer, type ApiCall, type ApiContext, bodyObject, pickMethod } from './api-call.ts';
 
 const MAX_RECORDS = 200;
 const MAX_CHUNKS = 10;
-const MAX_READ = 2000;
 
 interface ItemResult {
   id?: string;
   success: boolean;
   errors: object[];
-  created?: boolean;
 }
 
-type ItemWork = () => { id: string; created?: boolean };
+type ItemWork = () => { id: string };
 
 const ROLLED_BACK = {
   statusCode: 'ALL_OR_NONE_OPERATION_ROLLED_BACK',
@@ -38,9 +25,9 @@ function invalidInput(message: string): ApiError {
   return new ApiError(400, 'INVALID_INPUT', message);
 }
 
-function checkCount(count: number, maximum = MAX_RECORDS): void {
-  if (count <= maximum) return;
-  const message = `record limit reached. cannot submit more than ${maximum} records into this call`;
+function checkCount(count: number): void {
+  if (count <= MAX_RECORDS) return;
+  const message = `record limit reached. cannot submit more than ${MAX_RECORDS} records into this call`;
   throw new ApiError(400, 'EXCEEDED_ID_LIMIT', message);
 }
 
@@ -126,71 +113,6 @@ function updateMany(context: ApiContext, call: ApiCall): ApiAnswer {
   return runItems(context, works, allOrNone);
 }
 
-function splitKey(record: Body, key: Field): { text: string; rest: Body } {
-  const name = Object.keys(record).find((each) => each.toLowerCase() === key.name.toLowerCase());
-  const value = name === undefined ? undefined : coerceValue(key, record[name]);
-  if (name === undefined || value === undefined) {
-    throw new ApiError(400, 'MISSING_ARGUMENT', `${key.name} not specified`, [key.name]);
-  }
-  const { [name]: _key, ...rest } = record;
-  return { text: String(value), rest };
-}
-
-function upsertItem(
-  context: ApiContext,
-  type: ObjectType,
-  key: Field,
-  record: Body,
-): { id: string; created: boolean } {
-  const { text, rest } = splitKey(record, key);
-  if (key.type === 'id')
-    return { id: updateRow(context.org, type, getRow(context.org, type, text), rest).Id, created: false };
-  const rows = findByKey(context.org, type, key, text);
-  const [row] = rows;
-  if (row === undefined) {
-    return { id: insertRow(context.org, type, rest, { key, keyValue: text }).Id, created: true };
-  }
-  if (rows.length > 1) {
-    const ids = rows.map((each) => each.Id).join(', ');
-    const message = `${key.name}: more than one record found for external id field: [${ids}]`;
-    throw new ApiError(400, 'DUPLICATE_EXTERNAL_ID', message, [key.name]);
-  }
-  return { id: updateRow(context.org, type, row, rest, { key }).Id, created: false };
-}
-
-function foldedKey(record: Body, key: Field): unknown {
-  const value = record[key.name];
-  return typeof value === 'string' ? foldFor(key)(value) : value;
-}
-
-/** What an org does with one key twice in a call is not documented; a per-record refusal is the classic answer. */
-function repeatedKeys(records: Body[], key: Field): Set<unknown> {
-  const seen = new Set<unknown>();
-  const repeated = new Set<unknown>();
-  for (const record of records) {
-    const value = foldedKey(record, key);
-    if (value === undefined || value === null) continue;
-    if (seen.has(value)) repeated.add(value);
-    seen.add(value);
-  }
-  return repeated;
-}
-
-function upsertMany(context: ApiContext, call: ApiCall, type: ObjectType, key: Field): ApiAnswer {
-  const { records, allOrNone } = readRecords(call);
-  const mixed = records.find((record) => typeOf(context, record) !== type);
-  if (mixed !== undefined) throw invalidInput(`all records of this call must be of type ${type.name}`);
-  const repeated = repeatedKeys(records, key);
-  const works = records.map((record) => () => {
-    if (repeated.has(foldedKey(record, key))) {
-      const message = `Duplicate external id specified: ${String(record[key.name])}`;
-      throw new ApiError(400, 'DUPLICATE_VALUE', message, [key.name]);
-    }
-    return upsertItem(context, type, key, record);
-  });
-  return runItems(context, works, allOrNone);
-}
-
 function deleteMany(context: ApiContext, call: ApiCall): ApiAnswer {
   const ids = (call.query.get('ids') ?? '').split(',').filter((id) => id !== '');
   if (ids.length === 0) throw invalidInput('ids is required');
@@ -205,59 +127,9 @@ function deleteMany(context: ApiContext, call: ApiCall): ApiAnswer {
   return runItems(context, works, call.query.get('allOrNone') === 'true');
 }
 
-/** null stands where an id is missing, invalid or of another object (sObject Collections, Retrieve). */
-function readMany(
-  context: ApiContext,
-  call: ApiCall,
-  type: ObjectType,
-  ids: string[],
-  names: string[],
-): ApiAnswer {
-  checkCount(ids.length, MAX_READ);
-  const fields = selectFields(type, names);
-  const body = ids.map((id) => {
-    try {
-      return presentRow(call, type, getRow(context.org, type, id), fields);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      return null;
-    }
-  });
-  return { status: 200, body };
-}
-
-function strings(value: unknown, name: string): string[] {
-  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
-    throw invalidField(`${name} must be an array of strings`);
-  }
-  return value;
-}
-
-function typedCollection(context: ApiContext, call: ApiCall, type: ObjectType): ApiAnswer {
-  const handle = pickMethod<() => ApiAnswer>(call, {
-    GET: () => {
-      const ids = call.query.get('ids')?.split(',') ?? [];
-      return readMany(context, call, type, ids, call.query.get('fields')?.split(',') ?? []);
-    },
-    POST: () => {
-      const body = bodyObject(call);
-      return readMany(context, call, type, strings(body.ids, 'ids'), strings(body.fields, 'fields'));
-    },
-  });
-  return handle();
-}
-
-/** `/composite/sobjects` and everything below it. */
+/** `/composite/sobjects`. */
 export function handleCollections(context: ApiContext, call: ApiCall): ApiAnswer {
-  const [, , objectName, keyName] = call.path;
-  if (objectName === undefined) {
-    const handle = pickMethod(call, { POST: createMany, PATCH: updateMany, DELETE: deleteMany });
-    return handle(context, call);
-  }
-  const type = findType(context, objectName);
-  if (keyName === undefined) return typedCollection(context, call, type);
-  const key = findKeyField(type, keyName);
-  if (key === undefined)
-    throw invalidField(`Provided external ID field does not exist or is not accessible: ${keyName}`);
-  return pickMethod(call, { PATCH: () => upsertMany(context, call, type, key) })();
+  if (call.path[2] !== undefined) throw notFound();
+  const handle = pickMethod(call, { POST: createMany, PATCH: updateMany, DELETE: deleteMany });
+  return handle(context, call);
 }

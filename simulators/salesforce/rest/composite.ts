@@ -1,13 +1,11 @@
 import { ApiError, jsonParserError } from '../org/api-error.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
 import { type ApiAnswer, type ApiCall, type ApiContext, bodyObject } from './api-call.ts';
-import { fillReferences, halted } from './references.ts';
 import { type Route, runSubrequest, type Subrequest } from './subrequest.ts';
 
 const MAX_SUBREQUESTS = 25;
 const MAX_HEAVY = 5;
 const FORBIDDEN_HEADERS = new Set(['accept', 'authorization', 'content-type']);
-const ROLLED_BACK = 'The transaction was rolled back since another operation in the same transaction failed.';
 
 interface NamedRequest extends Subrequest {
   referenceId: string;
@@ -69,89 +67,24 @@ function readRequests(body: Body): NamedRequest[] {
   return requests;
 }
 
-function fill(request: NamedRequest, results: Map<string, unknown>): Subrequest {
-  return {
-    method: request.method,
-    url: fillReferences(request.url, results),
-    body: fillReferences(request.body, results),
-    headers: fillReferences(request.headers, results),
-  };
-}
-
-function haltedAnswer(referenceId: string, error: ApiError): SubAnswer {
-  return { body: error.toBody(), httpHeaders: {}, httpStatusCode: error.status, referenceId };
-}
-
-function runOne(
-  context: ApiContext,
-  request: NamedRequest,
-  results: Map<string, unknown>,
-  route: Route,
-): SubAnswer {
-  const { referenceId } = request;
-  let filled: Subrequest;
-  try {
-    filled = fill(request, results);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return haltedAnswer(referenceId, error);
-  }
-  const answer = runSubrequest(context, filled, route);
-  if (answer.status < 300) results.set(referenceId, answer.body);
+function runOne(context: ApiContext, request: NamedRequest, route: Route): SubAnswer {
+  const answer = runSubrequest(context, request, route);
   return {
     body: answer.body ?? null,
     httpHeaders: answer.headers ?? {},
     httpStatusCode: answer.status,
-    referenceId,
+    referenceId: request.referenceId,
   };
 }
 
-function isFailure(answer: SubAnswer): boolean {
-  if (answer.httpStatusCode >= 300) return true;
-  const items = Array.isArray(answer.body) ? answer.body : [];
-  return items.some((item) => isPlainObject(item) && item.success === false);
-}
-
-/** The first failure keeps its own answer; all others are shown as rolled back (Composite, allOrNone). */
-function haltOthers(answers: SubAnswer[], requests: NamedRequest[]): SubAnswer[] {
-  const failed = answers.findIndex(isFailure);
-  return requests.map((request, index) => {
-    const answer = answers[index];
-    return index === failed && answer !== undefined
-      ? answer
-      : haltedAnswer(request.referenceId, halted(ROLLED_BACK));
-  });
-}
-
-function runTogether(context: ApiContext, requests: NamedRequest[], route: Route): SubAnswer[] {
-  const { store } = context.org;
-  return store.transaction(() => {
-    const start = store.savepoint();
-    const results = new Map<string, unknown>();
-    const answers: SubAnswer[] = [];
-    for (const request of requests) {
-      const answer = runOne(context, request, results, route);
-      answers.push(answer);
-      if (!isFailure(answer)) continue;
-      store.rollback(start);
-      return haltOthers(answers, requests);
-    }
-    return answers;
-  });
-}
-
 /**
- * Up to 25 calls in one, charged once, 200 even when some fail. `collateSubrequests` lets an org reorder independent
+ * Up to 25 calls in one, charged once, 200 even when some fail. References to earlier ones are not simulated. `collateSubrequests` lets an org reorder independent
  * ones; running them in order is one of the orders that it allows.
  */
 export function handleComposite(context: ApiContext, call: ApiCall, route: Route): ApiAnswer {
   const body = bodyObject(call);
-  const requests = readRequests(body);
-  if (body.allOrNone === true) {
-    return { status: 200, body: { compositeResponse: runTogether(context, requests, route) } };
-  }
-  const results = new Map<string, unknown>();
-  const compositeResponse = requests.map((request) => runOne(context, request, results, route));
+  if (body.allOrNone === true) throw invalid('allOrNone is not simulated');
+  const compositeResponse = readRequests(body).map((request) => runOne(context, request, route));
   return { status: 200, body: { compositeResponse } };
 }
 

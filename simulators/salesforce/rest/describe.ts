@@ -1,5 +1,5 @@
 import type { Field, FieldType, ObjectType } from '../org/schema.ts';
-import type { ApiCall, ApiContext } from './api-call.ts';
+import type { ApiCall } from './api-call.ts';
 
 const SOAP_TYPES: Partial<Record<FieldType, string>> = {
   id: 'tns:ID',
@@ -104,39 +104,11 @@ function objectUrls(call: ApiCall, type: ObjectType): Record<string, string> {
   return { sobject, describe: `${sobject}/describe`, rowTemplate: `${sobject}/{ID}` };
 }
 
-function childRelationships(context: ApiContext, type: ObjectType): object[] {
-  return context.org.schema.objects.flatMap((child) =>
-    [...child.fields.values()]
-      .filter((field) => field.referenceTo === type.name)
-      .map((field) => ({
-        cascadeDelete: false,
-        childSObject: child.name,
-        deprecatedAndHidden: false,
-        field: field.name,
-        relationshipName: field.childRelationshipName ?? null,
-        restrictedDelete: false,
-      })),
-  );
-}
-
-export function describeGlobal(context: ApiContext, call: ApiCall): object {
-  const sobjects = context.org.schema.objects.map((type) => ({
-    ...objectFlags(type),
-    urls: objectUrls(call, type),
-  }));
-  return { encoding: 'UTF-8', maxBatchSize: 200, sobjects };
-}
-
-export function describeObject(context: ApiContext, call: ApiCall, type: ObjectType): object {
+export function describeObject(call: ApiCall, type: ObjectType): object {
   return {
     ...objectFlags(type),
-    childRelationships: childRelationships(context, type),
     fields: [...type.fields.values()].map(describeField),
     recordTypeInfos: [],
     urls: objectUrls(call, type),
   };
-}
-
-export function objectBasics(_context: ApiContext, call: ApiCall, type: ObjectType): object {
-  return { objectDescribe: { ...objectFlags(type), urls: objectUrls(call, type) }, recentItems: [] };
 }

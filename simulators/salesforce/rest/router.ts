@@ -1,6 +1,5 @@
 import { notFound } from '../org/api-error.ts';
 import { type ApiAnswer, type ApiCall, type ApiContext, pickMethod } from './api-call.ts';
-import { handleBatch } from './batch.ts';
 import { handleCollections } from './collections.ts';
 import { handleComposite } from './composite.ts';
 import { listResources, showLimits } from './discovery.ts';
@@ -11,8 +10,6 @@ function routeComposite(context: ApiContext, call: ApiCall): ApiAnswer {
   switch (call.path[1]) {
     case undefined:
       return pickMethod(call, { POST: handleComposite })(context, call, routeCall);
-    case 'batch':
-      return pickMethod(call, { POST: handleBatch })(context, call, routeCall);
     case 'sobjects':
       return handleCollections(context, call);
     default:

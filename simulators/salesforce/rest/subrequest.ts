@@ -4,7 +4,7 @@ import { isVersion } from './discovery.ts';
 
 export type Route = (context: ApiContext, call: ApiCall) => ApiAnswer;
 
-/** How one call of a Composite or Batch body is described. */
+/** How one call of a Composite body is described. */
 export interface Subrequest {
   method: string;
   url: string;
@@ -22,13 +22,7 @@ export function splitPath(pathname: string): string[] {
   }
 }
 
-/** `POST …?_HttpMethod=PATCH` stands for PATCH, for clients that can't send it. */
-export function effectiveMethod(method: string, query: URLSearchParams): string {
-  const override = query.get('_HttpMethod');
-  return method === 'POST' && override !== null ? override.toUpperCase() : method;
-}
-
-/** @throws ApiError when the URL is none of the data API, or is a Composite or Batch call itself. */
+/** @throws ApiError when the URL is none of the data API, or is a Composite call itself. */
 function toCall(request: Subrequest): ApiCall {
   const url = URL.parse(request.url.replace(/^\/?(services\/data\/)?/, '/'), 'http://subrequest');
   const [version = '', ...path] = splitPath(url?.pathname ?? '');
@@ -40,7 +34,7 @@ function toCall(request: Subrequest): ApiCall {
     Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
   return {
-    method: effectiveMethod(request.method.toUpperCase(), url.searchParams),
+    method: request.method.toUpperCase(),
     version,
     path,
     query: url.searchParams,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { type Route, tags } from '../route.ts';
 import { headerComponents, parameterComponents } from './headers.ts';
 import { operation } from './operations.ts';
@@ -55,14 +56,8 @@ function withoutUnused(components: Record<string, JsonObject>, text: string): Js
   return kept;
 }
 
-const description = `Business resources are written in snake_case, consumers in camelCase. Dates are RFC 3339 in UTC with
-milliseconds. UUIDs are taken in either case and given in lower case.
-
-What is sent: fields of a body and query parameters that are not known are refused. What is got: fields, values of
-texts marked \`x-extensible-enum\`, and error codes may be added within a version, so ignore what you do not know.
-
-Errors are problem documents (RFC 9457) with a stable \`code\`. Every path that answers GET answers HEAD the same without a
-body, and every path answers OPTIONS with the methods that it allows.`;
+/** For people who see the API for the first time. */
+const description = readFileSync(new URL('./introduction.md', import.meta.url), 'utf8');
 
 const securitySchemes = {
   apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'The API key of a consumer.' },

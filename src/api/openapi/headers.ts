@@ -29,6 +29,12 @@ const headers = {
     always: true,
     example: '"Zk3u0vQ7mXb2nR8tYw5pLs"',
   },
+  Age: {
+    description: 'How many seconds old the answer is at most; absent where it is what the CRM has now.',
+    schema: { type: 'integer', format: 'int64', minimum: 0, maximum: 2_147_483_648 },
+    always: false,
+    example: 12,
+  },
   Location: {
     description: 'Path of the new record.',
     schema: { type: 'string', pattern: '^/v1/', maxLength: 200 },
@@ -186,6 +192,16 @@ const requestHeaders = {
       '20 at most. Other preferences are ignored.',
     schema: { type: 'string', maxLength: 1000 },
     example: 'respond-async, wait=5',
+  },
+  'Cache-Control': {
+    name: 'Cache-Control',
+    in: 'header',
+    required: false,
+    description:
+      '`max-age=N` (RFC 9111) takes an answer that is at most N seconds old, which may come from a copy and then says its ' +
+      '`Age`. `no-cache` asks the CRM.',
+    schema: { type: 'string', maxLength: 1000 },
+    example: 'max-age=60',
   },
   'If-Match': {
     name: 'If-Match',

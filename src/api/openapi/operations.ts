@@ -74,7 +74,7 @@ function parameters(
   }));
 }
 
-function headerParameters({ method, permission, preferable, ...route }: Route) {
+function headerParameters({ method, permission, preferable, takesAge, ...route }: Route) {
   const { idempotencyKey, conditional, signature } = route;
   const isWrite = method !== 'GET' && !isPublic(permission);
   return [
@@ -83,6 +83,7 @@ function headerParameters({ method, permission, preferable, ...route }: Route) {
     ...(idempotencyKey === 'required' ? (['Idempotency-Key'] as const) : []),
     ...(idempotencyKey === 'optional' ? (['Optional-Idempotency-Key'] as const) : []),
     ...(preferable ? (['Prefer'] as const) : []),
+    ...(takesAge ? (['Cache-Control'] as const) : []),
     ...(conditional ? [conditional] : []),
     ...(signature ? (['webhook-id', 'webhook-timestamp'] as const) : []),
   ];

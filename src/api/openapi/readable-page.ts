@@ -2,27 +2,39 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createStaticBody, type StaticBody } from '../static-body.ts';
+import { exampleKey, pageDocument } from './page-document.ts';
 
-/** The readable form of the OpenAPI document, and the script that draws it. */
+/** The files of the readable form of the OpenAPI document; each is made when a browser first asks for it. */
 export interface ReadablePage {
-  html: StaticBody;
-  script: StaticBody;
+  html(): Promise<StaticBody>;
+  /** Starts Scalar with the document. */
+  start(): Promise<StaticBody>;
+  /** Scalar's API reference. */
+  scalar(): Promise<StaticBody>;
 }
 
-/** The message of `render-page.ts`. */
-interface RenderedFiles {
-  html: Buffer;
-  script: Buffer;
+const javaScript = 'text/javascript; charset=utf-8';
+/** A part of Scalar would try whether it may make code out of text, which the policy forbids and reports. */
+const withoutEval = Buffer.from('globalThis.__zod_globalConfig = { jitless: true };\n');
+
+/** The page at `path`, with all of its assets served from there. `document` gives the OpenAPI document as JSON text. */
+export function createReadablePage(path: string, document: () => string): ReadablePage {
+  return {
+    html: remembered(() => createStaticBody('text/html; charset=utf-8', Buffer.from(html(path)))),
+    start: remembered(() =>
+      createStaticBody(javaScript, Buffer.from(startScript(JSON.parse(document()) as object))),
+    ),
+    scalar: remembered(async () =>
+      createStaticBody(javaScript, Buffer.concat([withoutEval, await scalarScript()])),
+    ),
+  };
 }
 
-/**
- * Scalar's API reference, with all of its assets served from here. A process of its own makes it when a
- * browser first asks for it: that takes a second and 60 MB, which this process would never give back.
- */
-export function createReadablePage(documentPath: string): () => Promise<ReadablePage> {
-  let made: Promise<ReadablePage> | undefined;
+/** Remembers the outcome, unless it is a failure. */
+function remembered<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
   return () => {
-    made ??= make(documentPath).catch((error: unknown) => {
+    made ??= make().catch((error: unknown) => {
       made = undefined;
       throw error;
     });
@@ -30,9 +42,63 @@ export function createReadablePage(documentPath: string): () => Promise<Readable
   };
 }
 
-async function make(documentPath: string): Promise<ReadablePage> {
+function html(path: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Handoff Gateway API</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<div id="app"></div>
+<noscript>This page needs JavaScript. Programs get the document as JSON from the same address.</noscript>
+<script src="${path}/scalar.js"></script>
+<script src="${path}/start.js"></script>
+</body>
+</html>
+`;
+}
+
+/** Nothing may come from another host, or lead to the maker of the library. */
+const configuration = {
+  withDefaultFonts: false,
+  telemetry: false,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  hideClientButton: true,
+  showDeveloperTools: 'never',
+  documentDownloadType: 'none',
+  customCss: 'a[href*="scalar.com"], .ascii-art { display: none }',
+  authentication: { preferredSecurityScheme: [['apiKey', 'apiSecret']] },
+  // The document has its own command for each operation; those of Scalar would send one key again and again.
+  hiddenClients: true,
+};
+
+function startScript(document: object): string {
+  return `
+// crypto.randomUUID exists on HTTPS and on localhost only.
+const randomDigit = (digit) => (digit ^ (crypto.getRandomValues(new Uint8Array(1))[0] & (15 >> (digit / 4)))).toString(16);
+const newKey = () => '10000000-1000-4000-8000-100000000000'.replaceAll(/[018]/g, randomDigit);
+
+Scalar.createApiReference('#app', {
+  ...${JSON.stringify(configuration)},
+  content: ${JSON.stringify(pageDocument(document))},
+  onBeforeRequest({ requestBuilder: { headers } }) {
+    // Under the key of the example, a second request would be a repeat of the first.
+    if (headers.get('idempotency-key') === ${JSON.stringify(exampleKey(document))})
+      headers.set('idempotency-key', newKey());
+  },
+});
+`;
+}
+
+/** A process of its own reads it: that takes a second and 60 MB, which this process would never give back. */
+async function scalarScript(): Promise<Buffer> {
   const program = fileURLToPath(new URL('./render-page.ts', import.meta.url));
-  const renderer = fork(program, [documentPath], {
+  const renderer = fork(program, [], {
     // It needs no settings, which may hold secrets.
     env: {},
     execArgv: [],
@@ -40,12 +106,9 @@ async function make(documentPath: string): Promise<ReadablePage> {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const ended = once(renderer, 'exit').then(([code]) => {
-    throw new Error(`The page of the documentation could not be made: its process ended with ${code}.`);
+    throw new Error(`The script of the documentation could not be read: its process ended with ${code}.`);
   });
   ended.catch(() => {});
-  const [files] = (await Promise.race([once(renderer, 'message'), ended])) as [RenderedFiles];
-  return {
-    html: await createStaticBody('text/html; charset=utf-8', files.html),
-    script: await createStaticBody('text/javascript; charset=utf-8', files.script),
-  };
+  const [script] = (await Promise.race([once(renderer, 'message'), ended])) as [Buffer];
+  return script;
 }

@@ -38,7 +38,8 @@ async function answerAfter(
 }
 
 function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, log: Log): void {
-  if (problem.status >= 500) logFailure(problem, request, reply, log);
+  // What the service's own budget refuses has not failed; its request line says 503, and a metric counts it.
+  if (problem.status >= 500 && problem.facts.isPaced !== true) logFailure(problem, request, reply, log);
   setCommonHeaders(request, reply);
   send(reply, problemAnswer(problem, request.id, request.idempotencyKey !== undefined));
 }

@@ -1,16 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Attempt } from '../../audit/attempt.ts';
-import { normaliseAddress } from '../../base/address.ts';
 import { formatTimestamp } from '../../base/clock.ts';
+import { normaliseAddress } from '../../base/networks.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Authenticate, Authentication, PresentedCredentials } from '../../consumers/authentication.ts';
 import { allows, type Consumer } from '../../consumers/consumer.ts';
 import { isPublic, type Permission, type RequiredPermission, type Route } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import {
+  addressOf,
   countFailure,
   countPublic,
   countRequest,
+  isFailureWithinLimit,
   isPublicLimitReached,
   type Limits,
   networkOf,
@@ -62,9 +64,9 @@ export function authenticationSteps(
       refuse(request, reply, limits);
     }
     request.consumer = authentication.consumer;
-    if (!authentication.admitsFrom(request.ip)) {
+    if (!authentication.admitsFrom(addressOf(request))) {
       attempt.result = 'address';
-      refuse(request, reply, limits, addressNotAllowed);
+      refuseAddress(request, limits);
     }
     requireOneOf(request, firstOf);
     if (byBody === undefined) countConsumer(request, reply);
@@ -104,7 +106,7 @@ export function countUnauthenticated({
     if (request.attempt !== undefined || !presented.apiKey) return count(request, reply, limits);
     const check = (authentication: Authentication) => {
       if (authentication.result !== 'accepted') count(request, reply, limits, authentication);
-      else if (isPublicLimitReached(limits, request.ip)) recordAttempt(request, authentication);
+      else if (isPublicLimitReached(limits, addressOf(request))) recordAttempt(request, authentication);
     };
     const authentication = authenticate(presented);
     if (!(authentication instanceof Promise)) return check(authentication);
@@ -119,17 +121,18 @@ function count(
   limits: Limits,
   authentication?: Authentication,
 ): void {
-  const throwLimited = countPublic(limits, request.ip, reply);
+  const address = addressOf(request);
+  const throwLimited = countPublic(limits, address, reply);
   if (throwLimited === undefined) return;
   if (authentication !== undefined) recordAttempt(request, authentication);
-  if (request.attempt !== undefined) request.attempt.overLimitFrom = networkOf(request.ip);
+  if (request.attempt !== undefined) request.attempt.overLimitFrom = networkOf(address);
   throwLimited();
 }
 
 /** The address is read now: a connection that has ended has none. */
 function recordAttempt(request: FastifyRequest, { result, consumerId }: Authentication) {
   const timestamp = formatTimestamp(Date.now());
-  const address = normaliseAddress(request.ip);
+  const address = normaliseAddress(addressOf(request)) || null;
   const attempt: NonNullable<FastifyRequest['attempt']> = {
     result,
     consumerId,
@@ -169,19 +172,20 @@ function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): vo
  * Counts the failure and throws the refusal, or 429 where too many came from that address: then only their sum is
  * stored.
  */
-function refuse(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  limits: Limits,
-  refusal: () => Problem = invalidCredentials,
-): never {
-  try {
-    countFailure(limits, request.ip, reply);
-  } catch (error) {
-    if (request.attempt) request.attempt.overLimitFrom = networkOf(request.ip);
-    throw error;
-  }
-  throw refusal();
+function refuse(request: FastifyRequest, reply: FastifyReply, limits: Limits): never {
+  const address = addressOf(request);
+  const throwLimited = countFailure(limits, address, reply);
+  if (throwLimited === undefined) throw invalidCredentials();
+  if (request.attempt) request.attempt.overLimitFrom = networkOf(address);
+  return throwLimited();
+}
+
+/** Counts and stores like a failure; but valid credentials are never refused by the limit of failures. */
+function refuseAddress(request: FastifyRequest, limits: Limits): never {
+  const address = addressOf(request);
+  if (request.attempt && !isFailureWithinLimit(limits, address))
+    request.attempt.overLimitFrom = networkOf(address);
+  throw new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
 }
 
 /** One answer for every reason: the reason is in the audit log only. */
@@ -190,10 +194,6 @@ function invalidCredentials(): Problem {
     'invalid_credentials',
     'Send valid credentials in the headers x-api-key and x-api-secret.',
   );
-}
-
-function addressNotAllowed(): Problem {
-  return new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
 }
 
 /** A repeated header is no credential: Node joins it with a comma, which no key holds. */

@@ -13,7 +13,7 @@ export function isNotModified(header: string | undefined, entityTag: string): bo
 interface TaggedAnswer {
   status: number;
   body: string;
-  headers: { etag: string; 'cache-control'?: string };
+  headers: { etag: string; 'cache-control'?: string; age?: string };
 }
 
 /** The answer, or 304 with its headers where If-None-Match names its entity tag. */

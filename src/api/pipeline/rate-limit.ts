@@ -1,9 +1,13 @@
-import { isIPv6 } from 'node:net';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { copyOfText } from '../../base/copy-of-text.ts';
+import { firstPartOf, normaliseAddress } from '../../base/networks.ts';
 import { Problem } from '../../base/problem.ts';
 import type { RateLimitResult } from '../../rate-limits/rate-counter.ts';
 import type { RateLimit, RateLimits } from '../../rate-limits/rate-limits.ts';
 import { windowSeconds } from '../../rate-limits/sliding-count.ts';
+
+/** Characters of a header that an address in it may keep in memory. */
+const maxHeaderKept = 255;
 
 export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated'>;
 
@@ -25,15 +29,20 @@ export function countRequest(
 }
 
 /**
- * Counts a failed authentication. Throws `rate_limited` once there are too many from that address. Until then no header
- * shows what is left: unauthenticated callers need not know.
+ * Counts a failed authentication. Once there are too many from that address, returns a function that throws
+ * `rate_limited`. Until then no header shows what is left: unauthenticated callers need not know.
  */
-export function countFailure({ failures }: Limits, address: string, reply: FastifyReply): void {
-  if (failures === undefined) return;
-  const quota = failures.take(networkOf(address));
-  if (quota.allowed) return;
-  setHeaders(reply, failures, quota);
-  throw tooMany(`From this address ${failures.perMinute} authentications have failed`, quota);
+export function countFailure(
+  { failures }: Limits,
+  address: string,
+  reply: FastifyReply,
+): (() => never) | undefined {
+  return countFrom(failures, address, reply, (most) => `${most} authentications have failed`);
+}
+
+/** Counts a failed authentication; whether it is within the limit. */
+export function isFailureWithinLimit({ failures }: Limits, address: string): boolean {
+  return failures === undefined || failures.take(networkOf(address)).allowed;
 }
 
 /**
@@ -45,15 +54,22 @@ export function countPublic(
   address: string,
   reply: FastifyReply,
 ): (() => never) | undefined {
-  if (unauthenticated === undefined) return undefined;
-  const quota = unauthenticated.take(networkOf(address));
+  const what = (most: number) => `${most} requests have come without valid credentials`;
+  return countFrom(unauthenticated, address, reply, what);
+}
+
+function countFrom(
+  limit: RateLimit | undefined,
+  address: string,
+  reply: FastifyReply,
+  what: (most: number) => string,
+): (() => never) | undefined {
+  if (limit === undefined) return undefined;
+  const quota = limit.take(networkOf(address));
   if (quota.allowed) return undefined;
   return () => {
-    setHeaders(reply, unauthenticated, quota);
-    throw tooMany(
-      `From this address ${unauthenticated.perMinute} requests have come without valid credentials`,
-      quota,
-    );
+    setHeaders(reply, limit, quota);
+    throw tooMany(`From this address ${what(limit.perMinute)}`, quota);
   };
 }
 
@@ -77,22 +93,21 @@ function tooMany(what: string, { resetSeconds }: RateLimitResult): Problem {
 }
 
 /**
+ * The caller's; empty where its connection has ended and nobody has asked for it before. The framework cuts it out of the
+ * header, which would stay in memory with it.
+ */
+export function addressOf({
+  ip,
+  headers,
+}: Pick<FastifyRequest, 'headers'> & { ip: string | undefined }): string {
+  const isCut = String(headers['x-forwarded-for'] ?? '').length > maxHeaderKept;
+  return isCut ? copyOfText(ip ?? '') : (ip ?? '');
+}
+
+/**
  * What counts as one address: of IPv6 the first 64 bits, since the holder of one address of such a network has all of
  * them. IPv4 mapped to IPv6 is IPv4.
  */
 export function networkOf(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  // From a trusted proxy it may be any text.
-  if (!isIPv6(address)) return address.slice(0, 64);
-  const [head = '', tail] = address.toLowerCase().replace(/%.*$/, '').split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const after = tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
-    groups.push(...Array.from({ length: 8 - groups.length - after }, () => '0'), ...tail.split(':'));
-  }
-  return groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':');
+  return firstPartOf(normaliseAddress(address), { bytes: 4, groups: 4 });
 }

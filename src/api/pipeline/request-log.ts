@@ -8,6 +8,7 @@ import { apiKeyPattern, maxCredentialLength } from '../../consumers/credentials.
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Tracing } from '../../observability/tracing.ts';
+import { userAgentOf } from './user-agent.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -119,7 +120,7 @@ class Observation {
       consumer_id: consumerId,
       endpoint,
       request_id: id,
-      user_agent: headers['user-agent']?.slice(0, 255) ?? null,
+      user_agent: userAgentOf(headers),
       api_key: publicKeyIn(headers['x-api-key']),
       status: this.#reply.statusCode,
     };

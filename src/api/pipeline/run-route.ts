@@ -63,7 +63,7 @@ function answerOf(route: Route, ledger: Ledger) {
         headers: request.headers,
         bodyText: request.bodyText,
         consumer: request.consumer,
-        address: request.ip,
+        address: request.attempt?.address ?? null,
         call,
         claim,
       });
@@ -102,11 +102,13 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
   if (idempotencyKey === undefined)
     return requestWithoutKey({ ...common, repeatWindowSeconds }, { method, path: route.path, body });
   const ifMatch = request.headers['if-match'];
+  const scope = scopeOf(route, consumer);
+  const isNamed = scope === undefined && !isConditional(ifMatch);
   return {
     ...common,
     key: idempotencyKey,
-    fingerprint: fingerprint({ method, path: url, ifMatch, scope: scopeOf(route, consumer), body }),
-    overwrites: isConditional(ifMatch) ? undefined : route.overwrites?.(request.params as never),
+    fingerprint: fingerprint({ method, path: url, ifMatch, scope, body }),
+    overwrites: isNamed ? route.overwrites?.(request.params as never) : undefined,
   };
 }
 
@@ -138,7 +140,10 @@ function storedAnswer({ headers = {}, body = '', ...answer }: RouteAnswer) {
 export function createReconcile(routes: readonly Route[]): Reconcile {
   const byOperation = new Map(routes.map((route) => [route.operationId, route]));
   return async (operation, externalId) => {
-    const answer = await byOperation.get(operation)?.reconcile?.(externalId, startCall(randomUUID()));
+    const answer = await byOperation.get(operation)?.reconcile?.(externalId, {
+      ...startCall(randomUUID()),
+      isWrite: true,
+    });
     return answer && storedAnswer(answer);
   };
 }

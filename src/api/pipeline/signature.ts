@@ -4,7 +4,7 @@ import type { Log } from '../../observability/log.ts';
 import type { Route } from '../route.ts';
 import { bytesOf, readBody } from './body.ts';
 import { bodyTooLarge, maxBodyBytes as usualBodyBytes } from './framework-errors.ts';
-import { countFailure, countRequest, type Limits } from './rate-limit.ts';
+import { addressOf, countFailure, countRequest, type Limits } from './rate-limit.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -37,7 +37,7 @@ export function signatureSteps(
         const refusal = signature.refusalOf(request.headers, bytesOf(request));
         if (refusal !== undefined) {
           log.info({ request_id: request.id, reason: refusal }, 'a signature was refused');
-          countFailure(limits, request.ip, reply);
+          countFailure(limits, addressOf(request), reply)?.();
           throw new Problem('invalid_credentials', signature.advice);
         }
         request.isCounted = true;

@@ -11,17 +11,24 @@ const mostWrong = 3;
 
 /** Refuses paths that do not exist, before the body is read; names the documentation, and the path that was meant. */
 export function refuseUnknownPaths(paths: readonly string[]): Step {
-  const known = [...new Set(paths)].map((path) => ({
-    path: path.replaceAll(/:(\w+)/g, '{$1}'),
-    parts: partsOf(path),
-  }));
-  return ({ is404, url }: FastifyRequest) => {
-    if (!is404) return;
+  const known = [...new Set(paths)]
+    .map((path) => ({ path: path.replaceAll(/:(\w+)/g, '{$1}'), parts: partsOf(path) }))
+    .filter(({ parts }) => parts.length > 0);
+  return ({ is404, url, routeOptions }: FastifyRequest) => {
+    if (!is404 && !endsInSlash(url, routeOptions.url)) return;
     const meant = nearest(url, known);
     const hint = meant === undefined ? '' : ` Is ${meant} meant?`;
     throw new Problem('not_found', `There is nothing at this path.${hint} /v1/docs describes every path.`);
   };
 }
+
+/** For the router a slash at the end is a parameter that is empty. */
+function endsInSlash(url: string, pattern = ''): boolean {
+  return url.split('?', 1)[0]?.endsWith('/') === true && !/[/*]$/.test(pattern);
+}
+
+/** What paths begin with, and what is left out most often. */
+const prefixes = ['api', 'v1'];
 
 interface KnownPath {
   path: string;
@@ -37,14 +44,12 @@ function nearest(url: string, known: readonly KnownPath[]): string | undefined {
   return best.wrong <= mostWrong ? best.path : undefined;
 }
 
-/** Wrong characters; a prefix `/api` too many or too few counts as one. Infinite for paths of other lengths. */
+/** Wrong characters; a prefix too many or too few counts as one. Infinite for paths of other lengths. */
 function distanceOf(asked: readonly string[], parts: readonly string[]): number {
   if (asked.length !== parts.length) {
-    const [longer, shorter] = asked.length > parts.length ? [asked, parts] : [parts, asked];
-    const isPrefixed = longer[0] === 'api' && longer.length === shorter.length + 1;
-    return isPrefixed
-      ? 1 + (asked === longer ? distanceOf(asked.slice(1), parts) : distanceOf(asked, parts.slice(1)))
-      : Infinity;
+    const longer = asked.length > parts.length ? asked : parts;
+    if (!prefixes.includes(longer[0] as string)) return Infinity;
+    return 1 + (longer === asked ? distanceOf(asked.slice(1), parts) : distanceOf(asked, parts.slice(1)));
   }
   // Anything fits a parameter.
   return parts.reduce((sum, part, i) => sum + (part.startsWith(':') ? 0 : leven(part, asked[i] ?? '')), 0);

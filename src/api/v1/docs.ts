@@ -6,11 +6,9 @@ import { answerWith, createStaticBody, prefersHtml, type StaticBody } from '../s
 const path = '/v1/docs';
 const open = { none: 'documentation is public' } as const;
 
-/**
- * What the page may load: nothing from another host. Scalar starts from an inline script and makes its own styles.
- */
+/** What the page may load: nothing from another host. Scalar makes its own styles. */
 const contentSecurityPolicy =
-  "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; " +
+  "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; " +
   "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const sharedHeaders = {
@@ -21,11 +19,11 @@ const notModified = { description: 'It is still as If-None-Match names it.', hea
 
 /** The OpenAPI document: JSON for programs, a page for browsers. `document` gives it as JSON text. */
 export function docsRoutes({ document }: { document: () => string }): Route[] {
-  const page = createReadablePage(path);
-  return [documentRoute(document, page), scriptRoute(page)];
+  const page = createReadablePage(path, document);
+  return [documentRoute(document, page), scalarRoute(page), startRoute(page)];
 }
 
-function documentRoute(document: () => string, page: () => Promise<ReadablePage>): Route {
+function documentRoute(document: () => string, page: ReadablePage): Route {
   let json: Promise<StaticBody> | undefined;
   return defineRoute({
     method: 'GET',
@@ -54,7 +52,7 @@ function documentRoute(document: () => string, page: () => Promise<ReadablePage>
         json ??= createStaticBody('application/json; charset=utf-8', Buffer.from(document()));
         return answerWith(await json, headers, shared);
       }
-      return answerWith((await page()).html, headers, {
+      return answerWith(await page.html(), headers, {
         ...shared,
         'content-security-policy': contentSecurityPolicy,
       });
@@ -62,23 +60,35 @@ function documentRoute(document: () => string, page: () => Promise<ReadablePage>
   });
 }
 
-function scriptRoute(page: () => Promise<ReadablePage>): Route {
+const scripts = {
+  method: 'GET',
+  tag: 'Operations',
+  permission: open,
+  isForBrowsers: true,
+  idempotencyKey: 'ignored',
+  request: {},
+  answers: { 200: { description: 'JavaScript.' } },
+  problems: [],
+} as const;
+
+function scalarRoute(page: ReadablePage): Route {
   return defineRoute({
-    method: 'GET',
+    ...scripts,
     path: `${path}/scalar.js`,
     operationId: 'getDocumentationScript',
-    tag: 'Operations',
-    summary: 'The script of the readable page',
-    permission: open,
-    conditional: 'If-None-Match',
-    idempotencyKey: 'ignored',
-    request: {},
-    answers: {
-      200: { description: 'JavaScript.', headers: sharedHeaders, otherMedia: ['text/javascript'] },
-      304: notModified,
-    },
-    problems: [],
+    summary: 'The library of the readable page',
     handle: async ({ headers }) =>
-      answerWith((await page()).script, headers, { 'cache-control': 'public, max-age=3600' }),
+      answerWith(await page.scalar(), headers, { 'cache-control': 'public, max-age=3600' }),
+  });
+}
+
+/** It is another one whenever the document is. */
+function startRoute(page: ReadablePage): Route {
+  return defineRoute({
+    ...scripts,
+    path: `${path}/start.js`,
+    operationId: 'getDocumentationStart',
+    summary: 'What starts the readable page',
+    handle: async ({ headers }) => answerWith(await page.start(), headers, { 'cache-control': 'no-cache' }),
   });
 }

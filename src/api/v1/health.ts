@@ -20,6 +20,20 @@ const quota = Type.Object(
   {
     used: Type.Integer({ description: 'Calls of the org in 24 hours.', minimum: 0, maximum: manyCalls }),
     limit: Type.Integer({ description: 'Calls that it may make.', minimum: 0, maximum: manyCalls }),
+    budget: Type.Optional(
+      Type.Integer({
+        description: 'Calls that the service may make, where a budget is set.',
+        minimum: 0,
+        maximum: manyCalls,
+      }),
+    ),
+    budget_used: Type.Optional(
+      Type.Integer({
+        description: 'Calls that it has made in 24 hours, of all replicas.',
+        minimum: 0,
+        maximum: manyCalls,
+      }),
+    ),
   },
   {
     description: 'Use of the daily quota of CRM calls, once the CRM has reported it.',

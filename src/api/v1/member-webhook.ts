@@ -32,14 +32,14 @@ const payload = Type.Object(
           Type.String({
             maxLength: 255,
             description: 'External ID of the member, a UUID; the three types above need it.',
-            examples: ['3b241101-e2bb-4255-8caf-4136c566a962'],
+            examples: ['8673c1d4-1752-87ae-aa59-227b6cc68c14'],
           }),
         ),
       },
       {
         additionalProperties: true,
         description: 'What it happened to.',
-        examples: [{ external_id: '3b241101-e2bb-4255-8caf-4136c566a962' }],
+        examples: [{ external_id: '8673c1d4-1752-87ae-aa59-227b6cc68c14' }],
       },
     ),
   },

@@ -2,7 +2,7 @@ import { createApp } from '../../app.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
 import type { Settings } from '../../settings/table.ts';
-import { closeAndExit, explainTakenPort } from '../process.ts';
+import { closeAndExit, explainTaken } from '../process.ts';
 import type { FromWorker, ToWorker } from './worker-group.ts';
 
 /**
@@ -32,7 +32,7 @@ export async function runWorker(settings: Settings): Promise<void> {
     await app.close();
     // The line to the parent alone would keep this process alive.
     process.channel?.unref();
-    throw explainTakenPort(error);
+    throw explainTaken(error);
   }
 }
 

@@ -12,7 +12,7 @@ import { createOperationsServer } from '../../observability/operations-server.ts
 import { WorkerMetrics } from '../../observability/worker-metrics.ts';
 import { openSecretsManager } from '../../secrets/secrets.ts';
 import type { Settings } from '../../settings/table.ts';
-import { endAtTheLatest, explainTakenPort, onSignals } from '../process.ts';
+import { endAtTheLatest, explainTaken, onSignals } from '../process.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';
 
@@ -64,7 +64,7 @@ export async function serveWithWorkers(settings: Settings): Promise<void> {
     if (stopping) return;
     endAtTheLatest(settings, () => group.kill());
     await stop();
-    throw explainTakenPort(error);
+    throw explainTaken(error);
   }
 }
 

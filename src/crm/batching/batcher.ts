@@ -1,12 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs, startCall } from '../../base/call.ts';
+import { FairQueue } from '../../base/fair-queue.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import type { PaidCall, Waiting } from '../budget/call-budget.ts';
 import { CrmFailure, crowded } from '../rest/failure.ts';
-import { FairQueue } from '../rest/fair-queue.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { pauseBeforeRepeat } from '../rest/retry.ts';
+import {
+  type Company,
+  fromSent,
+  type Lent,
+  type LentItem,
+  type Party,
+  type SentOutcome,
+  toSent,
+} from './company.ts';
 import { executeBatch, type ItemOutcome, type Operation } from './execute.ts';
 
 /*
@@ -15,8 +25,9 @@ import { executeBatch, type ItemOutcome, type Operation } from './execute.ts';
  *   idle       nothing is in flight: the first request is sent at once
  *   lingering  calls are in flight: requests wait until they fill a batch, the first has lingered, or nothing is in
  *              flight any more
- *   acquiring  one call waits for its permit (token and slot); then the batch is drawn from all that wait by then, and
- *              sent. No request joins a batch that is drawn.
+ *   acquiring  one call waits for a call of the budget, where there is one, and for its permit (token and slot); then the
+ *              batch is drawn from all that wait by then, and sent. No request joins a batch that is drawn. So a batch
+ *              grows while the budget is short, and each of its requests is as patient as the settings say.
  *
  *   idle -> acquiring -> lingering or idle;  lingering -> acquiring
  */
@@ -32,6 +43,10 @@ const presumedLatencyMs = 100;
 const largestBatch = 200;
 /** Bytes in one call. The CRM documents no limit of a body; an answer with as much again must be held in memory. */
 const mostBytes = 3 * 1024 * 1024;
+/** The same for what goes to another replica's call, by way of the shared cache. */
+const mostLentBytes = 256 * 1024;
+/** Between looks at one that waits for the CRM, not for the budget; no wait is shorter. */
+const shortestPatienceMs = 50;
 /** For a permit; the requests that wait for it have no more time. */
 const acquireMs = 25_000;
 
@@ -41,7 +56,9 @@ interface Pending<Item, Result> {
   tenant: string;
   /** Times it was sent. */
   tries: number;
-  /** Rejects it when its time is over while it waits. */
+  /** Since when it waits, wherever that was, by `performance.now()`. */
+  since: number;
+  /** Rejects it when its time, or its patience, is over while it waits. */
   expiry?: NodeJS.Timeout;
   /** Tells admission that it no longer waits. */
   leaveQueue: () => void;
@@ -53,18 +70,24 @@ export interface BatcherOptions<Item, Result> {
   /** Unique among all batchers. */
   name: string;
   operation: Operation<Item, Result>;
-  client: Pick<CrmClient, 'admission' | 'acquire' | 'retryBudget' | 'shortestCallMs'>;
+  client: Pick<CrmClient, 'admission' | 'acquire' | 'budget' | 'retryBudget' | 'shortestCallMs'>;
   /** The longest that a call may take. */
   timeoutMs: number;
   metrics: Metrics;
+  /** Other replicas, which share calls while these are short. */
+  company?: Company | undefined;
 }
 
-export class Batcher<Item, Result> {
+export class Batcher<Item, Result> implements Party {
   readonly #options: BatcherOptions<Item, Result>;
   readonly #waiting = new FairQueue<Pending<Item, Result>>();
   /** Background work: it fills up the batches of requests, and has batches of its own while nothing is in flight. */
   readonly #background = new FairQueue<Pending<Item, Result>>();
+  /** With a budget: look-ups that a write begins with. They are served first. */
+  readonly #urgent = new FairQueue<Pending<Item, Result>>();
   #isAcquiring = false;
+  /** Its place in the line for a call of the budget. */
+  #waitingForBudget: Waiting | undefined;
   /** Batches that are drawn and not answered. */
   #inFlight = 0;
   #latencyMs = presumedLatencyMs;
@@ -74,34 +97,73 @@ export class Batcher<Item, Result> {
 
   constructor(options: BatcherOptions<Item, Result>) {
     this.#options = options;
+    options.company?.join(options.name, this);
   }
 
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
-  submit(item: Item, call: Call): Promise<Result> {
+  async submit(item: Item, call: Call): Promise<Result> {
     const { client, operation } = this.#options;
     const leaveQueue = client.admission.enter(operation.effect, call);
+    try {
+      this.#checkBudget(call);
+    } catch (error) {
+      leaveQueue();
+      throw error;
+    }
     // Background work goes in its order, whoever it is for.
     const tenant = call.background === undefined ? (call.consumerId ?? '') : '';
     return new Promise((resolve, reject) => {
-      this.#add({ item, call, tenant, tries: 0, leaveQueue, resolve, reject });
+      const since = performance.now();
+      this.#add({ item, call, tenant, tries: 0, since, leaveQueue, resolve, reject });
     });
+  }
+
+  /** Refuses at once what would wait in vain for a call of the budget. Throws `CrmFailure` (paced). */
+  #checkBudget(call: Call): void {
+    const { budget } = this.#options.client;
+    if (budget === undefined || call.background !== undefined) return;
+    // As many wait on each of the other replicas, and go with the same calls.
+    const further = Math.floor((this.#requests * budget.replicas) / this.#largestBatch);
+    budget.check(this.#isWrite(call) ? 'write' : 'read', { joins: this.#isAcquiring, further });
+  }
+
+  #isWrite(call: Call): boolean {
+    return this.#options.operation.effect !== 'read' || call.isWrite === true;
   }
 
   #add(pending: Pending<Item, Result>): void {
     this.#queueOf(pending).add(pending.tenant, pending);
-    pending.expiry = setTimeout(() => this.#expire(pending), remainingMs(pending.call));
+    this.#arm(pending);
+    if (pending.call.background === undefined && this.#isWrite(pending.call))
+      this.#waitingForBudget?.becomeWrite();
     this.#consider();
   }
 
+  #arm(pending: Pending<Item, Result>): void {
+    const { budget } = this.#options.client;
+    const patienceMs = pending.call.background === undefined ? budget?.patienceMs : undefined;
+    const waitedMs = performance.now() - pending.since;
+    const leftMs = Math.max(shortestPatienceMs, (patienceMs ?? Number.POSITIVE_INFINITY) - waitedMs);
+    pending.expiry = setTimeout(() => this.#expire(pending), Math.min(leftMs, remainingMs(pending.call)));
+  }
+
   #queueOf({ call }: Pending<Item, Result>): FairQueue<Pending<Item, Result>> {
-    return call.background === undefined ? this.#waiting : this.#background;
+    if (call.background !== undefined) return this.#background;
+    const { client, operation } = this.#options;
+    const isUrgent = client.budget !== undefined && operation.effect === 'read' && call.isWrite === true;
+    return isUrgent ? this.#urgent : this.#waiting;
+  }
+
+  /** Requests that wait, background work left out. */
+  get #requests(): number {
+    return this.#urgent.size + this.#waiting.size;
   }
 
   /** Decides whether a batch is sent now. */
   #consider(): void {
     if (this.#isAcquiring) return;
-    if (this.#waiting.size === 0 && (this.#inFlight > 0 || this.#background.size === 0)) return;
-    if (this.#inFlight === 0 || this.#waiting.size >= Math.min(batchSize, this.#largestBatch)) {
+    if (this.#requests === 0 && (this.#inFlight > 0 || this.#background.size === 0)) return;
+    if (this.#inFlight === 0 || this.#requests >= Math.min(batchSize, this.#largestBatch)) {
       void this.#send();
       return;
     }
@@ -115,8 +177,15 @@ export class Batcher<Item, Result> {
     clearTimeout(this.#linger);
     this.#linger = undefined;
     this.#isAcquiring = true;
+    const paid = await this.#pay();
+    if (paid === 'given up') {
+      this.#isAcquiring = false;
+      this.#consider();
+      return;
+    }
     const call = { ...startCall(`batch ${name}`, undefined, acquireMs), batcher: name };
-    const acquired = await client.acquire(call).catch((failure: unknown) => ({ failure }));
+    const acquired = await client.acquire(call, paid).catch((failure: unknown) => ({ failure }));
+    if (paid?.wasShort && !('failure' in acquired)) await this.#gather();
     this.#isAcquiring = false;
     const batch = this.#draw();
     if ('failure' in acquired) {
@@ -124,6 +193,25 @@ export class Batcher<Item, Result> {
     } else if (batch.length === 0) acquired.release();
     else await this.#execute(batch, call, acquired);
     this.#consider();
+  }
+
+  /** While calls are short, other replicas use the room that this one has. */
+  async #gather(): Promise<void> {
+    const { name, client, company } = this.#options;
+    const others = (client.budget?.replicas ?? 1) - 1;
+    const room = this.#largestBatch - this.#requests;
+    if (company !== undefined && others > 0 && room > 0) await company.invite(name, room, others);
+  }
+
+  /** A call of the budget where there is one; `given up` where nothing waits for it any more. */
+  async #pay(): Promise<PaidCall | undefined | 'given up'> {
+    const { name, client, operation } = this.#options;
+    if (client.budget === undefined) return undefined;
+    const isWrite = this.#urgent.size > 0 || (operation.effect !== 'read' && this.#waiting.size > 0);
+    this.#waitingForBudget = client.budget.wait(isWrite ? 'write' : 'read', name);
+    const paid = await this.#waitingForBudget.paid;
+    this.#waitingForBudget = undefined;
+    return paid ?? 'given up';
   }
 
   async #execute(batch: Pending<Item, Result>[], acquiring: BatchCall, permit: Permit): Promise<void> {
@@ -134,6 +222,8 @@ export class Batcher<Item, Result> {
     const call: BatchCall = {
       ...acquiring,
       deadline: Math.min(...batch.map((pending) => pending.call.deadline)),
+      // What it needs beyond this one call is part of a write that was begun.
+      isWrite: batch.some((pending) => this.#isWrite(pending.call)),
       background: batch.every((pending) => pending.call.background === 'probe') ? 'probe' : undefined,
       // One trace can show the call as its own; the others know its time only.
       span: batch[0]?.call.span ?? acquiring.span,
@@ -156,18 +246,20 @@ export class Batcher<Item, Result> {
   }
 
   /** Takes a batch out of what waits: consumers in turn, then background work, as many requests as one call holds. */
-  #draw(): Pending<Item, Result>[] {
+  #draw(most = this.#largestBatch, isLent = false): Pending<Item, Result>[] {
     const { operation, client, timeoutMs } = this.#options;
     const batch: Pending<Item, Result>[] = [];
+    const bytesAtMost = isLent ? mostLentBytes : mostBytes;
     let bytes = 0;
     const fits = ({ item, call }: Pending<Item, Result>): boolean => {
       const [first] = batch;
-      if (first === undefined) return true;
+      if (first === undefined) return !isLent || operation.size(item) <= bytesAtMost;
       // A call must end before the earliest of its deadlines: one request with little time does not cut the others'.
       if (remainingMs(first.call) >= timeoutMs !== remainingMs(call) >= timeoutMs) return false;
-      return batch.length < this.#largestBatch && bytes + operation.size(item) <= mostBytes;
+      return batch.length < most && bytes + operation.size(item) <= bytesAtMost;
     };
-    const take = () => this.#waiting.next(fits) ?? this.#background.next(fits);
+    const background = () => (isLent ? undefined : this.#background.next(fits));
+    const take = () => this.#urgent.next(fits) ?? this.#waiting.next(fits) ?? background();
     for (let next = take(); next; next = take()) {
       clearTimeout(next.expiry);
       next.leaveQueue();
@@ -179,6 +271,73 @@ export class Batcher<Item, Result> {
       bytes += operation.size(next.item);
     }
     return batch;
+  }
+
+  /** Lets requests go with the call of another replica; undefined where none wait. */
+  lend(room: number): Lent | undefined {
+    const batch = this.#draw(room, true);
+    if (batch.length === 0) return undefined;
+    this.#giveUpIfEmpty();
+    const startedAt = performance.now();
+    const items = batch.map(({ item, call, since }) => ({
+      ...{ item, consumerId: call.consumerId, waitedMs: startedAt - since },
+      ...{ isWrite: this.#isWrite(call), ms: remainingMs(call) },
+    }));
+    return {
+      items,
+      settle: (outcomes) => {
+        for (const [index, { call, resolve, reject }] of batch.entries()) {
+          call.crmMs += performance.now() - startedAt;
+          const outcome = outcomes[index];
+          if (outcome === undefined || 'failure' in outcome)
+            reject(outcome ? fromSent(outcome.failure) : lost());
+          else resolve(outcome.result as Result);
+        }
+      },
+      giveBack: () => {
+        for (const pending of batch) this.#add(pending);
+      },
+      lose: () => void this.#afterLoss(batch),
+    };
+  }
+
+  host(items: readonly LentItem[]): Promise<SentOutcome[]> {
+    const one = ({ item, consumerId, isWrite, waitedMs, ms }: LentItem) =>
+      new Promise<SentOutcome>((settle) => {
+        this.#add({
+          ...{ item: item as Item, call: { ...startCall('company', consumerId, ms), isWrite } },
+          ...{ tenant: consumerId ?? '', tries: 0, leaveQueue: () => {} },
+          since: performance.now() - waitedMs,
+          resolve: (result) => settle({ result }),
+          reject: (error) => settle(toSent(error)),
+        });
+      });
+    return Promise.all(items.map(one));
+  }
+
+  /** What was lent may have been executed: as after a lost answer, a change is looked for, and all else sent again. */
+  async #afterLoss(batch: Pending<Item, Result>[]): Promise<void> {
+    const { operation, name } = this.#options;
+    if (operation.reconcile === undefined) {
+      for (const pending of batch) this.#add(pending);
+      return;
+    }
+    const deadline = Math.min(...batch.map(({ call }) => call.deadline));
+    const call = { ...startCall(`batch ${name}`), batcher: name, isWrite: true, deadline };
+    let isLost = false;
+    const execute: Operation<Item, Result>['execute'] = (items, ...rest) => {
+      if (isLost) return operation.execute(items, ...rest);
+      isLost = true;
+      return Promise.reject(lost());
+    };
+    const items = batch.map(({ item }) => item);
+    const outcomes = await executeBatch({ ...operation, execute }, items, call);
+    for (const [index, pending] of batch.entries())
+      this.#complete(pending, outcomes[index] as ItemOutcome<Result>);
+  }
+
+  #giveUpIfEmpty(): void {
+    if (this.#requests + this.#background.size === 0) this.#waitingForBudget?.giveUp();
   }
 
   #learn(ms: number): void {
@@ -212,12 +371,27 @@ export class Batcher<Item, Result> {
     }
     metrics.crmRetries.inc({ reason: failure.kind });
     await delay(pauseMs);
+    pending.since = performance.now();
     this.#add(pending);
   }
 
   #expire(pending: Pending<Item, Result>): void {
+    const { budget } = this.#options.client;
+    const isPaced = budget !== undefined && this.#waitingForBudget !== undefined;
+    // It is the CRM that makes it wait: its patience is for the budget.
+    if (!isPaced && remainingMs(pending.call) > 0) {
+      this.#arm(pending);
+      return;
+    }
     this.#queueOf(pending).delete(pending.tenant, pending);
     pending.leaveQueue();
-    pending.reject(crowded());
+    const kind = this.#isWrite(pending.call) ? 'write' : 'read';
+    const isRequest = pending.call.background === undefined;
+    pending.reject(isPaced ? budget.outOfPatience(kind, isRequest) : crowded());
+    this.#giveUpIfEmpty();
   }
+}
+
+function lost(): CrmFailure {
+  return new CrmFailure('lost', 'another replica did not say what became of it', { outcomeUnknown: true });
 }

@@ -1,7 +1,7 @@
 import { joinText, splitText } from '../../base/split-text.ts';
 import { isUuid } from '../../base/uuid.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { FieldValues } from '../../resources/records.ts';
+import type { FieldValues, Links } from '../../resources/records.ts';
 import type { CrmColumn, Field, FieldKind, Resource } from '../../resources/resource.ts';
 
 /** A row as the CRM gives it. */
@@ -82,6 +82,17 @@ function joinColumns(first: unknown, row: CrmRow, continuations: readonly string
 /** The content of a field, as the CRM has it; null where it, or the record that it leads through, is not there. */
 export function readPath(row: CrmRow, { crm }: Field): unknown {
   return follow(row, crm.path.split('.'));
+}
+
+/** The CRM's own ids of the records that its fields name. */
+export function readLinks({ fields }: Resource, row: CrmRow): Links {
+  const links: Record<string, string | null> = {};
+  for (const [name, { crm }] of Object.entries(fields)) {
+    if (crm.lookupColumn === undefined) continue;
+    const id = row[crm.lookupColumn];
+    links[name] = typeof id === 'string' ? id : null;
+  }
+  return links;
 }
 
 function follow(row: CrmRow, path: readonly string[]): unknown {

@@ -1,5 +1,6 @@
 import type { Call } from '../../base/call.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import type { CallBudget } from '../budget/call-budget.ts';
 import type { Breaker } from './breaker.ts';
 import { crowded } from './failure.ts';
 import type { CallQuota } from './quota.ts';
@@ -14,6 +15,7 @@ export interface AdmissionOptions {
   slots: number;
   breaker: Breaker;
   quota: CallQuota;
+  budget: CallBudget | undefined;
   metrics: Metrics;
 }
 
@@ -36,6 +38,7 @@ export class Admission {
   check({ consumerId = '' }: Call): void {
     this.#options.breaker.check();
     this.#options.quota.check();
+    this.#options.budget?.checkForWrite();
     this.#checkQueue(consumerId);
   }
 

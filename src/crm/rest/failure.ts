@@ -35,6 +35,8 @@ export type FailureKind =
   | 'late'
   /** Too many requests wait already; nothing was sent. */
   | 'crowded'
+  /** The budget of calls has none left for now; nothing was sent. */
+  | 'paced'
   /** The circuit breaker is open: the CRM failed call after call; nothing was sent. */
   | 'open'
   /** An answer or an error that is not known. */
@@ -86,9 +88,19 @@ export function crowded(): CrmFailure {
   return new CrmFailure('crowded', 'too many requests wait for the CRM', { retryAfter: 1 });
 }
 
-/** A call that was not sent, for want of time, a slot or a closed breaker, says nothing about the CRM. */
+/** The budget has no call now; one may be there after so many seconds. */
+export function paced(retryAfter: number): CrmFailure {
+  return new CrmFailure('paced', 'the budget of calls has none left for now', { retryAfter });
+}
+
+/** A call that was not sent, for want of time, a slot, a call of the budget or a closed breaker, says nothing about the CRM. */
 export function saysNothing({ kind }: CrmFailure): boolean {
-  return kind === 'late' || kind === 'crowded' || kind === 'open';
+  return kind === 'late' || kind === 'crowded' || kind === 'paced' || kind === 'open';
+}
+
+/** Whether the call went out: one that the CRM never got it does not meter either. */
+export function wasSent(failure: CrmFailure): boolean {
+  return !saysNothing(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';
 }
 
 /** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */

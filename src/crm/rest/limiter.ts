@@ -1,11 +1,16 @@
 import { type Call, remainingMs } from '../../base/call.ts';
+import { FairQueue } from '../../base/fair-queue.ts';
 import { crowded } from './failure.ts';
-import { FairQueue } from './fair-queue.ts';
 
 /** A call to the CRM on behalf of many requests. */
 export interface BatchCall extends Call {
   /** Name of the batcher, which takes turns with the consumers' own calls. */
   batcher: string;
+}
+
+/** Who takes turns. */
+export function tenantOf(call: Call | BatchCall): string {
+  return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
 }
 
 /** Bounds the calls in flight. How many may wait is up to `admission.ts`. */
@@ -36,7 +41,7 @@ export class Limiter {
   }
 
   #wait(call: Call | BatchCall): Promise<void> {
-    const tenant = 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
+    const tenant = tenantOf(call);
     return new Promise((resolve, reject) => {
       const take = () => {
         clearTimeout(timer);

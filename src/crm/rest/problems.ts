@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts';
 import type { Fault, ProblemCode, ProblemFacts } from '../../base/problems.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { apiFieldOf, lookupFieldOf, scrub } from '../mapping/names.ts';
-import type { CrmError, CrmFailure, FailureKind } from './failure.ts';
+import type { CrmError, CrmFailure, FailureFacts, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
 interface CallerProblem {
@@ -43,6 +43,11 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
   },
   late: { code: 'crm_timeout', detail: 'No time was left for the call to the CRM.' },
   crowded: { code: 'crm_unavailable', detail: 'Too many requests wait for the CRM.', retryAfter: 1 },
+  paced: {
+    code: 'crm_quota_exhausted',
+    detail: 'The budget of CRM calls has none left for now.',
+    retryAfter: 1,
+  },
   open: { code: 'crm_unavailable', detail: 'The CRM does not answer at the moment.', retryAfter: 1 },
   broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
 };
@@ -57,13 +62,14 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
   };
   if (kind === 'rejected' || kind === 'duplicate') return rejected(facts.error, request.resource, common);
   if (kind === 'reference') return unknownReference(facts.error, request.resource, common);
+  if (kind === 'paced') common.isPaced = true;
   const { code, detail, retryAfter } = problems[kind];
-  const seconds =
-    retryAfter === undefined ? undefined : Math.ceil(Math.max(1, facts.retryAfter ?? retryAfter));
-  return new Problem(code, facts.advice ?? detail, {
-    ...common,
-    ...(seconds === undefined ? {} : { retryAfter: seconds }),
-  });
+  return new Problem(code, facts.advice ?? detail, { ...common, ...secondsToWait(facts, retryAfter) });
+}
+
+function secondsToWait(facts: FailureFacts, usual: number | undefined): Pick<ProblemFacts, 'retryAfter'> {
+  if (usual === undefined) return {};
+  return { retryAfter: Math.ceil(Math.max(1, facts.retryAfter ?? usual)) };
 }
 
 function rejected(error: CrmError | undefined, resource: Resource | undefined, facts: ProblemFacts): Problem {

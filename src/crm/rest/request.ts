@@ -36,6 +36,11 @@ export interface CrmRequest {
   frameDepth?: number;
 }
 
+/** Whether the CRM counts it: all of the data API, and nothing of sign-in and identity. */
+export function isMetered({ path }: Pick<CrmRequest, 'path'>): boolean {
+  return path.startsWith('/services/data/');
+}
+
 export interface CrmAnswer {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -43,11 +48,11 @@ export interface CrmAnswer {
   body: unknown;
 }
 
-/** What one exchange with the CRM needs: a token and a slot. */
+/** What one exchange with the CRM needs: a call of the budget where there is one, a token and a slot. */
 export interface Permit {
   token: AccessToken;
-  /** Gives the slot back; a second time does nothing. */
-  release(): void;
+  /** Gives the slot back, and the call of the budget unless it was sent; a second time does nothing. */
+  release(isSpent?: boolean): void;
 }
 
 /** One exchange. */

@@ -1,18 +1,27 @@
-import type { Call } from '../../base/call.ts';
+import { type Call, remainingMs } from '../../base/call.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Http } from '../../http/http.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
+import type { CallKind } from '../budget/waiters.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import { Admission, singleCallWeight } from './admission.ts';
 import { Breaker } from './breaker.ts';
 import { CrmTime } from './crm-time.ts';
-import { CrmFailure, isConnected, saysNothing } from './failure.ts';
-import { type BatchCall, Limiter } from './limiter.ts';
+import { CrmFailure, isConnected, saysNothing, wasSent } from './failure.ts';
+import { type BatchCall, Limiter, tenantOf } from './limiter.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
-import type { CrmAnswer, CrmRequest, Exchange, Permit, Send } from './request.ts';
+import {
+  type CrmAnswer,
+  type CrmRequest,
+  type Exchange,
+  isMetered,
+  type Permit,
+  type Send,
+} from './request.ts';
 import { RetryBudget, withRetries } from './retry.ts';
 import { createTransport, shortestCallMs } from './transport.ts';
 
@@ -22,8 +31,10 @@ export interface CrmClient {
   /** Sends a single request through admission and all policies. Throws `Problem`. */
   send(request: CrmRequest, call: Call): Promise<CrmAnswer>;
   admission: Admission;
-  /** Waits for what the first exchange of a batch needs. To be used or released. Throws `CrmFailure`. */
-  acquire(call: BatchCall): Promise<Permit>;
+  /** The budget of calls; undefined where there is none. A batch waits for its call of it before it acquires a permit. */
+  readonly budget: CallBudget | undefined;
+  /** Waits for what else the first exchange of a batch needs. To be used or released. Throws `CrmFailure`. */
+  acquire(call: BatchCall, paid: PaidCall | undefined): Promise<Permit>;
   /** Sends a batch, whose requests are admitted, through all other policies. Throws `CrmFailure`. */
   execute: Send;
   /** What repeats may cost, over all calls. */
@@ -51,6 +62,7 @@ export interface ClientOptions {
   timeoutMs: number;
   maxConcurrency: number;
   quotaReserve: number;
+  budget?: CallBudget | undefined;
   log: Log;
   metrics: Metrics;
   /** Told how each call ended: whether the CRM was reached and took our token. */
@@ -65,7 +77,8 @@ export interface ClientOptions {
  *   (batching)    requests of many callers become one call; see `../batching`
  *   outcome       health hears how the call ended in the end
  *   retries       what is safe is repeated, with pauses, until the deadline, within a budget; a pause holds no slot
- *   permit        a token, then a slot: so many calls in flight, consumers in turn; a refused token is replaced once
+ *   permit        a call of the budget, a token, then a slot: so many calls in flight, consumers in turn; a refused
+ *                 token is replaced once
  *   quota         notes when the daily quota is used up
  *   breaker       notes whether the CRM answers, and refuses calls that waited for a slot while it failed
  *   transport     one exchange, measured
@@ -73,28 +86,34 @@ export interface ClientOptions {
  * A batch acquires its permit before it is drawn, and brings it along; every repeat acquires its own.
  */
 export function createCrmClient(options: ClientOptions): CrmClient {
-  const { http, tokens, apiVersion, timeoutMs, maxConcurrency, metrics } = options;
+  const { http, tokens, apiVersion, timeoutMs, maxConcurrency, budget, metrics } = options;
   const quota = new CallQuota({ reserve: options.quotaReserve, metrics });
   const time = new CrmTime();
   const breaker = new Breaker(options);
-  const admission = new Admission({ slots: maxConcurrency, breaker, quota, metrics });
+  const admission = new Admission({ slots: maxConcurrency, breaker, quota, budget, metrics });
   const retryBudget = new RetryBudget();
-  const limiter = new Limiter(maxConcurrency);
   const enoughMs = shortestCallMs(timeoutMs);
 
   const transport = createTransport({ http, timeoutMs, quota, time, metrics });
   const guarded: Exchange = (request, call, token) =>
     quota.run(() => breaker.run(() => transport(request, call, token), call.background === 'probe'));
-  const acquire = async (call: Call) => {
-    const token = await getToken(tokens, call);
-    return { token, release: await limiter.acquire(call) };
-  };
-  const permitted = withPermit(guarded, { acquire, tokens, accepted: (token) => tokens.accepted(token) });
+  const acquire = createAcquire(tokens, new Limiter(maxConcurrency));
+  // A request that was begun gets its next call as long as it has time, whatever the patience of new ones is.
+  const acquireAgain = async (call: Call) => acquire(call, await pay(budget, call, remainingMs(call)));
+  const permitted = withPermit(guarded, {
+    acquire: acquireAgain,
+    tokens,
+    accepted: (token) => tokens.accepted(token),
+  });
   const retried = withRetries(permitted, { enoughMs, budget: retryBudget, metrics });
   const outcome = createOutcomeListener(options.onOutcome);
   const execute: Send = (request, call, permit) => outcome(retried(request, call, permit), true);
-  const acquireNoted = (call: Call) => outcome(acquire(call), undefined);
-  const probe = withPermit(transport, {
+  const acquireNoted = (call: Call, paid: PaidCall | undefined) => outcome(acquire(call, paid), undefined);
+  const charged: Exchange = (request, call, token) => {
+    if (isMetered(request)) budget?.charge();
+    return transport(request, call, token);
+  };
+  const probe = withPermit(charged, {
     acquire: async (call) => ({ token: await getToken(tokens, call), release: () => undefined }),
     tokens,
     // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
@@ -106,7 +125,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
       let leaveQueue = () => {};
       try {
         leaveQueue = admission.enter(request.effect, call, singleCallWeight);
-        const permit = await acquireNoted(call);
+        const permit = await acquireNoted(call, await payPatiently(budget, call));
         leaveQueue();
         return await execute(request, call, permit);
       } catch (error) {
@@ -116,6 +135,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
       }
     },
     admission,
+    budget,
     acquire: acquireNoted,
     execute,
     retryBudget,
@@ -125,6 +145,52 @@ export function createCrmClient(options: ClientOptions): CrmClient {
       return quota.usage;
     },
     time,
+  };
+}
+
+/** Gets a permit for a call whose part of the budget is paid; that goes back where there is none. */
+function createAcquire(tokens: TokensForCalls, limiter: Limiter) {
+  return async (call: Call, paid: PaidCall | undefined): Promise<Permit> => {
+    try {
+      const token = await getToken(tokens, call);
+      const leaveSlot = await limiter.acquire(call);
+      return { token, release: releaseOnce(leaveSlot, paid) };
+    } catch (error) {
+      paid?.giveBack();
+      throw error;
+    }
+  };
+}
+
+/** What a call of the budget is for. */
+function kindOf({ background, isWrite }: Call): CallKind {
+  if (background === 'poll') return 'poll';
+  return isWrite ? 'write' : 'read';
+}
+
+/** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (paced). */
+function pay(
+  budget: CallBudget | undefined,
+  call: Call,
+  mostMs: number,
+): Promise<PaidCall | undefined> | undefined {
+  return budget?.wait(kindOf(call), tenantOf(call), mostMs).paid;
+}
+
+/** The same for a new request: refused early where it would wait in vain, and no longer than its patience. */
+function payPatiently(budget: CallBudget | undefined, call: Call) {
+  if (call.background !== undefined) return pay(budget, call, remainingMs(call));
+  budget?.check(kindOf(call));
+  return pay(budget, call, Math.min(budget?.patienceMs ?? 0, remainingMs(call)));
+}
+
+function releaseOnce(leaveSlot: () => void, paid: PaidCall | undefined): Permit['release'] {
+  let isHeld = true;
+  return (isSpent = false) => {
+    if (!isHeld) return;
+    isHeld = false;
+    leaveSlot();
+    if (!isSpent) paid?.giveBack();
   };
 }
 
@@ -156,10 +222,12 @@ function withPermit(exchange: Exchange, { acquire, tokens, accepted }: PermitOpt
       const { token, release } = given ?? (await acquire(call));
       given = undefined;
       try {
-        const answer = await exchange(request, call, token).finally(release);
+        const answer = await exchange(request, call, token);
+        release(true);
         accepted(token);
         return answer;
       } catch (error) {
+        release(!(error instanceof CrmFailure) || wasSent(error));
         if (!(error instanceof CrmFailure)) throw error;
         if (error.kind !== 'session') {
           if (isConnected(error) && !saysNothing(error)) accepted(token);

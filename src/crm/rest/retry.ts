@@ -82,6 +82,7 @@ const tellsNothing: readonly FailureKind[] = [
   'no_token',
   'late',
   'crowded',
+  'paced',
   'open',
 ];
 

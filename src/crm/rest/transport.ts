@@ -9,7 +9,7 @@ import type { CrmTime } from './crm-time.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
 import type { CallQuota } from './quota.ts';
-import type { CrmAnswer, CrmRequest, Exchange } from './request.ts';
+import { type CrmAnswer, type CrmRequest, type Exchange, isMetered } from './request.ts';
 import { readRowStream, type TakeRow } from './row-stream.ts';
 
 /**
@@ -64,12 +64,18 @@ export function createTransport(options: TransportOptions): Exchange {
       outcome = error instanceof CrmFailure ? error.kind : 'error';
       throw error;
     } finally {
+      countCall(metrics, request, outcome);
       const ms = performance.now() - started;
       call.crmMs += ms;
       metrics.crmCallDuration.observe({ operation: request.operation, outcome }, ms / 1000);
       span.end(outcome === 'ok' ? undefined : outcome);
     }
   };
+}
+
+/** One that never went out is not counted by the CRM either. */
+function countCall({ crmCalls }: Metrics, request: CrmRequest, outcome: string): void {
+  if (outcome !== 'unreachable' && isMetered(request)) crmCalls.inc({ operation: request.operation });
 }
 
 async function exchange(

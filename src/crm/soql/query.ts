@@ -97,7 +97,11 @@ export function changesQuery(resource: Resource, { stamp, nativeId }: ChangePlac
 }
 
 function select(resource: Resource, further: readonly string[] = []): string {
-  const paths = Object.values(resource.fields).flatMap(({ crm }) => [crm.path, ...(crm.continuations ?? [])]);
+  const paths = Object.values(resource.fields).flatMap(({ crm }) => [
+    crm.path,
+    ...(crm.lookupColumn === undefined ? [] : [crm.lookupColumn]),
+    ...(crm.continuations ?? []),
+  ]);
   return `SELECT ${['Id', ...further, ...paths].join(', ')} FROM ${resource.crmObject}`;
 }
 

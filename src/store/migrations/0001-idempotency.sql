@@ -1,3 +1,4 @@
+-- Runs with programs from 0001 on.
 -- One row a key that a consumer sent with a write. The states and moves stand at the top of src/idempotency/ledger.ts.
 create table idempotency_claims (
   consumer_id      text        not null,

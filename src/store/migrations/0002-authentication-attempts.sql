@@ -1,3 +1,4 @@
+-- Runs with programs from 0002 on.
 -- One row an attempt to authenticate, accepted or not; never a key or a secret.
 create table authentication_attempts (
   -- Begins with the time (UUID version 7, RFC 9562): its order is the order of the list, and old rows are one range.

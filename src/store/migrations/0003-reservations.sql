@@ -1,3 +1,4 @@
+-- Runs with programs from 0003 on.
 -- One row a reservation: what was ordered, how far it is, and who drives it. The states and moves stand at the top of
 -- src/reservations/steps.ts.
 create table reservations (

@@ -1,3 +1,4 @@
+-- Runs with programs from 0004 on.
 -- One row a webhook that was accepted. The states and moves stand at the top of src/webhooks/processor.ts.
 create table webhook_events (
   -- As the sender named it: a repeat has the same.

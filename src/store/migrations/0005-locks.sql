@@ -1,3 +1,4 @@
+-- Runs with programs from 0005 on.
 -- Locks between processes for when the shared cache, which keeps them else, is away. A row stays when its lock is given
 -- back, so that fences keep growing.
 create table locks (

@@ -1,3 +1,4 @@
+-- Runs with programs from 0007 on.
 -- Attempts of one address beyond its limit are one row for each minute and result.
 alter table authentication_attempts
   -- Null in rows of one attempt.

@@ -1,3 +1,4 @@
+-- Runs with programs from 0008 on.
 -- The record that an unconditional change writes, as `<resource> <External ID>`; null for every other claim. A
 -- conditional write looks here for changes under way before it reads the record.
 alter table idempotency_claims add column overwrites text;

@@ -1,3 +1,4 @@
+-- Runs with programs from 0009 on.
 -- The guest's data goes some time after the reservation's end; what else the row holds stays.
 alter table reservations
   -- When the guest's data was erased; null while it is there.

@@ -1,3 +1,4 @@
+-- Runs with programs from 0010 on.
 -- Who made a reservation. Null for those of an older program; the person is null also where none was named.
 alter table reservations
   add column consumer_id   text,

@@ -1,3 +1,4 @@
+-- Runs with programs from 0011 on.
 -- The feed of events. A row is never changed; the oldest are deleted after their time.
 create table events (
   -- From event_counter, in the transaction that adds the event: see src/changes/event-log.ts.

@@ -1,3 +1,4 @@
+-- Runs with programs from 0012 on.
 -- Where consumers want events sent to. Their signing secrets are in the secrets manager.
 create table webhook_endpoints (
   id              text        primary key default 'whe_' || replace(gen_random_uuid()::text, '-', ''),

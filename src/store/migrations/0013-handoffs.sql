@@ -1,3 +1,4 @@
+-- Runs with programs from 0013 on.
 -- One row a hand-off that was accepted for delivery (202). The states and moves stand at the top of
 -- src/handoff/accepted.ts.
 create table handoffs (

@@ -1,3 +1,4 @@
+-- Runs with programs from 0015 on.
 -- Where an attempt came from, what it presented and what it got; null in rows from before, and where nothing was sent.
 alter table authentication_attempts
   -- Whole, where the column address is a network; null in a row of many addresses.

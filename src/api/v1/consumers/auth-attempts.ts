@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { attemptResults } from '../../../audit/attempt.ts';
 import type { ListedAttempt } from '../../../audit/attempt-table.ts';
 import type { Audit } from '../../../audit/audit.ts';
-import { normaliseAddress } from '../../../base/address.ts';
+import { normaliseAddress } from '../../../base/networks.ts';
 import { Problem } from '../../../base/problem.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { readMoment } from '../../pipeline/moment.ts';

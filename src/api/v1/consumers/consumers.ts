@@ -9,6 +9,7 @@ import { compareNewestFirst, type ListPosition } from '../../../consumers/direct
 import { entityTag } from '../../../resources/representation.ts';
 import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { userAgentOf } from '../../pipeline/user-agent.ts';
 import { defineRoute, type Input, json, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
 import {
@@ -27,9 +28,6 @@ export interface ConsumersContext {
   directory: { newestFirst(): readonly Consumer[] };
   audit: Pick<Audit, 'lastUses'>;
 }
-
-/** Characters that are kept of what a client calls itself. */
-const maxUserAgentLength = 255;
 
 const list = 'consumers';
 const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey: 'ignored' } as const;
@@ -98,7 +96,7 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
       const consumers = directory.newestFirst();
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
-      const uses = await audit.lastUses(found.map(({ id }) => id));
+      const uses = await audit.lastUses(found);
       const now = Date.now();
       const show = (consumer: Consumer) => viewOfConsumer(consumer, now, uses);
       return pageAnswer(found, limit, show, ({ createdAt, id }) => cursors.encode({ createdAt, id }, list));
@@ -121,6 +119,7 @@ function createRoute({ administration }: ConsumersContext): Route {
         { additionalProperties: false },
       ),
     },
+    requestExample: { name: 'Partner A', permissions: [{ resource: 'quotes', actions: ['read', 'write'] }] },
     answers: {
       201: {
         description: 'The consumer exists, and its pair is valid.',
@@ -170,6 +169,7 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
       params: idParams,
       body: Type.Object(changes, { additionalProperties: false, minProperties: 1 }),
     },
+    requestExample: { rateLimitPerMinute: 600 },
     answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers } },
     handle: async ({ params, body, ...request }) =>
       consumerAnswer(await administration.change(params.id, body, conditionalAuthorityOf(request)), audit),
@@ -227,7 +227,7 @@ function authorityOf({ consumer, address, headers: sent, call }: Request): Autho
     author: {
       actor: { type: 'consumer', id, name, person: call.actor ?? null },
       address,
-      user_agent: sent['user-agent']?.slice(0, maxUserAgentLength) ?? null,
+      user_agent: userAgentOf(sent),
       request_id: call.requestId,
     },
   };
@@ -247,7 +247,7 @@ function tagOf(consumer: Consumer): string {
 }
 
 async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {
-  const uses = await audit.lastUses([consumer.id]);
+  const uses = await audit.lastUses([consumer]);
   const body = JSON.stringify(viewOfConsumer(consumer, Date.now(), uses));
   return { status: 200, body, headers: { etag: tagOf(consumer) } };
 }

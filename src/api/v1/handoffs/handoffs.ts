@@ -158,12 +158,13 @@ async function find(
   const handoff = await handoffs.find(id.toLowerCase());
   if (handoff === undefined) throw notFound();
   const resource = targets[handoff.type].collection;
+  const visible = consumer && visibleRecords(consumer, resource);
+  // Before the permission: a refusal of the action would tell that there is one.
+  if (typeof visible === 'object' && visible.consumerId !== handoff.consumerId) throw notFound();
   if (consumer === undefined || !allows(consumer, resource, action))
     throw new Problem('permission_denied', `These credentials lack the permission ${resource}:${action}.`, {
       required: { resource, action },
     });
-  const visible = visibleRecords(consumer, resource);
-  if (visible !== 'all' && visible.consumerId !== handoff.consumerId) throw notFound();
   return handoff;
 }
 

@@ -56,6 +56,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
         // An earlier run under this claim wrote it, or sent a write whose answer was lost.
         else if (hasValues(record.values, values)) return shared.recordAnswer(200, context, record);
         else if (claim.before !== tag) throw changedMeanwhile();
+        await shared.nameUnconditional(context, { id, ifMatch }, claim, call);
         if (!(await claim.rememberBefore(tag))) {
           await delay(pauseMs);
           continue;

@@ -8,6 +8,7 @@ import type { Reservations } from '../../../reservations/reservations.ts';
 import type { Records, StoredRecord } from '../../../resources/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../resources/representation.ts';
 import { type Resource, uuidSchema } from '../../../resources/resource.ts';
+import { isConditional } from '../../pipeline/conditional.ts';
 
 /** What every operation on records works with. */
 export interface RecordsContext {
@@ -58,6 +59,8 @@ export const ifMatchDescription =
 
 export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };
 
+export const agedHeader = { Age: 'How old the answer is, where it is from the copy.' };
+
 /** The id in the path; `name` as in the specification. */
 export function idParams(name: string, { name: resource, fields }: Resource) {
   const { examples = [] } = (fields['id']?.schema ?? {}) as { examples?: unknown[] };
@@ -81,6 +84,17 @@ export async function leaseVisible(
   const isBound = isNew && call.visible(resource.collection) !== 'all';
   if (isBound && !(await records.find(resource, id, call))) throw recordNotFound(resource);
   await claim.leaseRecord(recordName(resource, id));
+}
+
+/** Names the record of an unconditional change, where the caller sees only some records and has just looked it up. */
+export async function nameUnconditional(
+  { resource }: Pick<RecordsContext, 'resource'>,
+  { id, ifMatch }: { id: string; ifMatch: string | undefined },
+  claim: Pick<Claim, 'nameRecord'>,
+  call: Call,
+): Promise<void> {
+  if (isConditional(ifMatch) || call.visible(resource.collection) === 'all') return;
+  await claim.nameRecord(recordName(resource, id));
 }
 
 /** A record as an answer, with its entity tag. Readers may keep it, but must revalidate it before each use. */

@@ -3,6 +3,7 @@ import type { FieldValues, ListQuery, RecordPage } from '../../../resources/reco
 import { representationSchema, schemaName } from '../../../resources/representation.ts';
 import type { Resource } from '../../../resources/resource.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { ageHeader, readFreshness } from '../../pipeline/freshness.ts';
 import { readMoment } from '../../pipeline/moment.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../route.ts';
 import { defaultLimit, listName, maxPageBytes, pageParameters, pageSchema } from '../page.ts';
@@ -24,10 +25,12 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
       'the same list with the same filters only.',
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
+    takesAge: true,
     request: { query: querySchema(resource) },
     answers: {
       200: {
         description: 'A page.',
+        headers: shared.agedHeader,
         schema: pageSchema(
           representationSchema(resource),
           `${schemaName(resource)}Page`,
@@ -36,20 +39,22 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
       },
     },
     problems: ['invalid_cursor', ...shared.crmProblems],
-    async handle({ query, call }) {
+    async handle({ query, headers, call }) {
       const { limit = defaultLimit, cursor, updated_since, ...given } = query as ListParameters;
       const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };
       const filters = normalise(resource, given);
       const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
       const list = listName([resource.collection, sorted, updatedSince], call.visible(resource.collection));
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
+      const freshness = readFreshness(headers);
+      call.freshness = freshness;
       const page = await records.list(
         resource,
         { filters, limit, maxBytes: maxPageBytes, represent, ...updatedSince, ...after },
         call,
       );
       try {
-        return pageAnswer(page, (position) => cursors.encode(position, list));
+        return pageAnswer(page, ageHeader(freshness), (position) => cursors.encode(position, list));
       } catch (error) {
         page.release();
         throw error;
@@ -73,6 +78,7 @@ type Position = NonNullable<ListQuery['after']>;
 /** In bytes, as the records are, so that a large page is not decoded and encoded again. */
 function pageAnswer(
   { records, hasMore, release }: RecordPage,
+  aged: { age?: string },
   cursorAfter: (position: Position) => string,
 ): RouteAnswer {
   const last = records.at(-1);
@@ -80,7 +86,7 @@ function pageAnswer(
   const data = records.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]));
   const end = `],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
   const body = Buffer.concat([Buffer.from('{"data":['), ...data, Buffer.from(end)]);
-  return { status: 200, body, headers: { 'cache-control': 'private, no-cache' }, whenSent: release };
+  return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...aged }, whenSent: release };
 }
 
 /** Moments that the CRM takes, in milliseconds since 1970. */

@@ -5,6 +5,7 @@ import type { StoredRecord } from '../../../resources/records.ts';
 import { creationSchema, entityTag, representationSchema } from '../../../resources/representation.ts';
 import { isConditional, requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
+import { ageHeader, readFreshness } from '../../pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../route.ts';
 import { changeRoute } from './change.ts';
 import * as shared from './context.ts';
@@ -97,21 +98,31 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
     conditional: 'If-None-Match',
+    takesAge: true,
     request: { params: shared.idParams(idName, resource) },
     answers: {
       200: {
         description: `The ${resource.name}.`,
         schema: representationSchema(resource),
-        headers: shared.tagHeader,
+        headers: { ...shared.tagHeader, ...shared.agedHeader },
       },
-      304: { description: 'The record is still as If-None-Match names it.', headers: shared.tagHeader },
+      304: {
+        description: 'The record is still as If-None-Match names it.',
+        headers: { ...shared.tagHeader, ...shared.agedHeader },
+      },
     },
     problems: ['not_found', ...shared.crmProblems],
     async handle({ params, headers, call }) {
       const { [idName]: id = '' } = params as Record<string, string>;
+      const freshness = readFreshness(headers);
+      call.freshness = freshness;
       const record = await records.find(resource, id.toLowerCase(), call);
       if (!record) throw shared.recordNotFound(resource);
-      return unlessNotModified(headers['if-none-match'], shared.recordAnswer(200, context, record));
+      const answer = shared.recordAnswer(200, context, record);
+      return unlessNotModified(headers['if-none-match'], {
+        ...answer,
+        headers: { ...answer.headers, ...ageHeader(freshness) },
+      });
     },
   });
 }

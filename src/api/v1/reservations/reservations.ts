@@ -41,13 +41,13 @@ const requestBody = Type.Object(
         ),
         guest: Type.Object(
           {
-            given_name: name('Given name.', 'Inés'),
-            family_name: name('Family name.', 'Marín'),
+            given_name: name('Given name.', 'Amara'),
+            family_name: name('Family name.', 'Okafor'),
             email: Type.String({
               format: 'email',
               maxLength: 254,
               description: 'Where the partner writes to.',
-              examples: ['ines.marin@example.com'],
+              examples: ['amara.okafor.1@example.com'],
             }),
             phone: Type.String({
               pattern: patterns.phone.source,

@@ -44,7 +44,7 @@ export const tableFields = {
     pattern: patterns.utcSeconds.source,
     maxLength: 30,
     description: 'When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds.',
-    examples: ['2026-12-04T19:00:00.000Z'],
+    examples: ['2030-12-06T19:00:00.000Z'],
   }),
   partySize: Type.Integer({ minimum: 1, maximum: 50, description: 'How many guests.', examples: [4] }),
 };

@@ -1,0 +1,117 @@
+import { fileURLToPath } from 'node:url';
+import { limitsOf } from '../src/crm/budget/bucket.ts';
+
+/*
+ * The model of docs/capacity.md: `node bench/capacity.ts` prints its tables. test/bench/capacity.test.ts checks it against
+ * a simulation and against the page.
+ */
+
+/** As docs/performance.md has it, on two cores. */
+const measured = {
+  /** Processor time of the gateway for a read, and for a keyed write, gathered with others; in seconds. */
+  read: 0.00026,
+  write: 0.00074,
+  /** What a process may use of a core before answers get slow. */
+  busy: 0.6,
+};
+/** Keyed writes a process claims in one statement at most; as many statements of a kind are in flight as the second says. */
+const writesInStatement = 100;
+/** Requests in one call at most, and those that are worth one. */
+const largestBatch = 200;
+const batchSize = 50;
+const latency = 0.15;
+const linger = latency / 8;
+const day = 86_400;
+
+/** Calls a second for requests of one kind that come at random to so many replicas; no budget. */
+export function callsFor(perSecond: number, replicas = 1): number {
+  const rate = perSecond / replicas;
+  if (rate === 0) return 0;
+  const gathered = Math.max(1 / (linger + 1 / rate), rate / batchSize);
+  return replicas * Math.min(rate, gathered);
+}
+
+export interface Paced {
+  /** Calls a second, all together. */
+  calls: number;
+  /** Of these requests a second so many are served. */
+  reads: number;
+  writes: number;
+  /** The longest wait of a write that is served, in seconds, the call itself left out. */
+  writeWait: number;
+}
+
+/** What a budget whose burst is used up makes of one kind of reads and one of writes, on gathering replicas. */
+export function paced(reads: number, writes: number, dailyCalls: number, patience = 2): Paced {
+  const { rate } = limitsOf(dailyCalls, patience * 1000);
+  const calls = rate * 1000;
+  const each = 1 / calls;
+  const hasBoth = reads > 0 && writes > 0;
+  // Reads have every second call, unless writes would wait for half of their patience: then they have none.
+  const forWrites = writes === 0 ? 0 : hasBoth && each <= patience / 2 ? 1 / 2 : 1;
+  const served = (wanted: number, share: number) => Math.min(wanted, share * calls * largestBatch);
+  return {
+    calls,
+    reads: served(reads, 1 - forWrites),
+    writes: served(writes, forWrites),
+    writeWait: writes === 0 ? 0 : each / forWrites,
+  };
+}
+
+/** Processes for so many requests a second, one core each. */
+export function processesFor(reads: number, writes: number): number {
+  return Math.ceil((reads * measured.read + writes * measured.write) / measured.busy);
+}
+
+function loadRow(requests: number) {
+  const [reads, writes] = [requests * 0.9, requests * 0.1];
+  const processes = processesFor(reads, writes);
+  const calls = callsFor(reads, processes) + callsFor(writes, processes);
+  const statements = 2 * Math.max(callsPerStatement(writes, processes), writes / writesInStatement);
+  return {
+    'requests a second': requests,
+    processes,
+    'CRM calls a second': calls,
+    'CRM calls a day': calls * day,
+    'PostgreSQL statements a second': statements,
+    'claims kept (24 h)': writes * day,
+    'Redis operations a second': calls + processes,
+  };
+}
+
+/** Claims that come while a statement of 2 ms runs share the next; four run at once. */
+function callsPerStatement(writes: number, processes: number): number {
+  return Math.min(writes, processes * 4 * (1 / 0.002));
+}
+
+function orgRow(users: number) {
+  const quota = 100_000 + 1000 * users;
+  const budget = Math.floor((quota * 2) / 3);
+  const { calls, writeWait } = paced(1, 1, budget);
+  return {
+    users,
+    'calls a day': quota,
+    budget,
+    'calls a second': calls,
+    'writes a second at most': largestBatch * calls * (1 / calls <= 1 ? 1 / 2 : 1),
+    'reads a second beside them': 1 / calls <= 1 ? (largestBatch * calls) / 2 : 0,
+    'longest wait of a write s': writeWait,
+  };
+}
+
+type Row = Record<string, number>;
+
+function toTable(rows: Row[]): string {
+  const columns = Object.keys(rows[0] ?? {});
+  const format = (value = 0) =>
+    value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString('en') : value.toPrecision(2);
+  const lines = rows.map((row) => `| ${columns.map((column) => format(row[column])).join(' | ')} |`);
+  return [`| ${columns.join(' | ')} |`, `| ${columns.map(() => '---').join(' | ')} |`, ...lines].join('\n');
+}
+
+export const tables = {
+  load: toTable([10, 100, 1000, 10_000, 100_000].map(loadRow)),
+  org: toTable([10, 50, 100, 1000, 10_000].map(orgRow)),
+};
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) console.log(`${tables.load}\n\n${tables.org}`);

@@ -1,0 +1,160 @@
+import type { Call } from '../base/call.ts';
+import { createBatcher } from '../idempotency/batcher.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { ownerField } from '../resources/created-by.ts';
+import type { ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
+import type { Resource } from '../resources/resource.ts';
+import { isHung, isUnavailable } from '../store/failures.ts';
+import { filterColumns, readContent } from './copied-row.ts';
+import {
+  type CopyKey,
+  type CopyList,
+  type CopyTable,
+  type Found,
+  type FoundRow,
+  nameOf,
+} from './copy-table.ts';
+
+/** Statements in flight at once, and records that one of them looks up. */
+const statementsAtOnce = 4;
+const mostRecords = 200;
+/** For so long after a failure of the database the CRM is asked: replicas may have writes to note that they could not. */
+const pauseMs = 5000;
+
+export interface CopiedReadsOptions {
+  table: CopyTable;
+  /** Of a request that does not say how old its answer may be. */
+  defaultMaxAgeSeconds: number;
+  /** Whether writes of this replica wait to be noted. */
+  isBehind: () => boolean;
+  metrics: Pick<Metrics, 'copyReads'>;
+}
+
+/** Reads of requests that take an answer of some age; undefined where the CRM has to be asked. */
+export interface CopiedReads {
+  find(
+    resource: Resource,
+    externalId: string,
+    call: Call,
+  ): Promise<{ record: StoredRecord | undefined } | undefined>;
+  list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
+}
+
+export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
+  const { table, defaultMaxAgeSeconds, isBehind, metrics } = options;
+  const lookUp = createBatcher<CopyKey, Found | undefined>({
+    execute: (keys) => lookUpAll(table, keys),
+    inFlight: statementsAtOnce,
+    batchSize: mostRecords,
+    identity: nameOf,
+    isShared: isUnavailable,
+    isHung,
+  });
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  const maxAgeOf = ({ freshness }: Call) =>
+    freshness === undefined ? 0 : (freshness.maxAgeSeconds ?? defaultMaxAgeSeconds);
+  const ask = async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
+    if (isBehind() || performance.now() - failedAt < pauseMs) return undefined;
+    return find().catch(() => {
+      failedAt = performance.now();
+      return undefined;
+    });
+  };
+
+  /** What the work finds, where it is fresh enough for the request; the answer then says how old it is. */
+  async function serve<F extends { age: number }, Answer>(
+    call: Call,
+    find: () => Promise<F | undefined>,
+    answer: (found: F) => Answer | undefined,
+  ): Promise<Answer | undefined> {
+    const maxAge = maxAgeOf(call);
+    if (maxAge <= 0) return undefined;
+    const started = performance.now();
+    const found = await ask(find);
+    // From before the statement on: its age is as of then at the earliest.
+    const age = (found?.age ?? Number.POSITIVE_INFINITY) + (performance.now() - started) / 1000;
+    const answered = found && age <= maxAge ? answer(found) : undefined;
+    metrics.copyReads.inc({ source: answered === undefined ? 'crm' : 'copy' });
+    if (answered !== undefined) Object.assign(call.freshness ?? {}, { ageSeconds: Math.ceil(age) });
+    return answered;
+  }
+
+  return {
+    find: (resource, externalId, call) =>
+      serve(
+        call,
+        () => lookUp({ resource: resource.name, externalId }),
+        ({ rows }) => {
+          const [row, another] = rows;
+          if (another !== undefined || row?.is_stale) return undefined;
+          return visibleTo(call, resource, row && toRecord(resource, row), row !== undefined);
+        },
+      ),
+    list: (resource, query, call) => {
+      const list = asCopyList(resource, query, call);
+      if (list === undefined) return Promise.resolve(undefined);
+      const needsOwner = ownerField in list.filters;
+      return serve(
+        call,
+        () => table.list(list),
+        ({ rows, isInDoubt, hasOwners }) =>
+          // Where no record has one, the org may lack the column: the CRM's answer says so.
+          isInDoubt || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows),
+      );
+    },
+  };
+}
+
+async function lookUpAll(table: CopyTable, keys: readonly CopyKey[]): Promise<(Found | undefined)[]> {
+  const found = await table.find(keys);
+  return keys.map((key) => found && { age: found.age, rows: found.rows.get(nameOf(key)) ?? [] });
+}
+
+function toRecord(resource: Resource, { native_id, content }: FoundRow): StoredRecord | undefined {
+  const values = readContent(resource, content);
+  return values && { nativeId: native_id, values };
+}
+
+/**
+ * What a caller gets of a row; undefined where the CRM has to be asked: the row is of another version, or the caller sees
+ * its own records only and the row does not say that it made this one. Whether a foreign record exists must not show in
+ * who answers.
+ */
+function visibleTo(call: Call, resource: Resource, record: StoredRecord | undefined, isThere: boolean) {
+  if (isThere && record === undefined) return undefined;
+  const visible = call.visible(resource.collection);
+  if (visible === 'all') return { record };
+  return record?.values[ownerField] === visible.consumerId ? { record } : undefined;
+}
+
+/** The list with the filter for the caller's own records; undefined where the copy has not all its filters. */
+function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList | undefined {
+  const visible = call.visible(resource.collection);
+  const own = visible === 'all' ? {} : { [ownerField]: visible.consumerId };
+  const isOtherOwner = ownerField in query.filters && visible !== 'all';
+  const isCovered = Object.keys(query.filters).every((name) =>
+    filterColumns.some((column) => column === name),
+  );
+  if (!isCovered || isOtherOwner) return undefined;
+  return { ...query, resource: resource.name, filters: { ...query.filters, ...own } };
+}
+
+/** The page that the CRM's rows would make; undefined where a row is of another version. */
+function toPage(resource: Resource, query: ListQuery, rows: readonly FoundRow[]): RecordPage | undefined {
+  const { limit, maxBytes, represent, updatedSince } = query;
+  const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
+  const records: RecordPage['records'] = [];
+  let bytes = 0;
+  const release = () => undefined;
+  for (const row of rows) {
+    const values = readContent(resource, row.content);
+    if (values === undefined) return undefined;
+    const json = Buffer.from(represent(values));
+    bytes += json.length;
+    if (records.length === limit || (records.length > 0 && bytes > maxBytes))
+      return { records, hasMore: true, release };
+    records.push({ id: row.external_id, at: values[orderedBy] as string, json });
+  }
+  return { records, hasMore: false, release };
+}

@@ -1,0 +1,159 @@
+import { type Call, startCall } from '../base/call.ts';
+import { type Fenced, type Keeper, Replaced } from '../changes/keeper.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import type { Records, StoredRecord } from '../resources/records.ts';
+import type { Resource } from '../resources/resource.ts';
+import type { Database } from '../store/database.ts';
+import { type CopiedRow, changedRow, rowOf } from './copied-row.ts';
+import type { CopyTable, Doubtful, Places } from './copy-table.ts';
+
+/** Pages that one turn of the reader reads for the fill at most, and for how long: events wait for the next turn. */
+const mostPages = 10;
+const longestMs = 10_000;
+/** Records in doubt that are asked for at once, and in one turn. */
+const askedAtOnce = 100;
+const askedInTurn = 1000;
+const storedAtOnce = 500;
+const callMs = 15_000;
+/** Before all changes. */
+const firstPlace: ChangePlace = { stamp: '1970-01-01T00:00:00.000Z' };
+
+export interface CopyKeeperOptions {
+  table: CopyTable;
+  resources: readonly Resource[];
+  source: ChangeSource;
+  /** The CRM's own, by which records in doubt are read again. */
+  records: Pick<Records, 'find'>;
+  log: Log;
+  metrics: Pick<Metrics, 'copyRecords'>;
+}
+
+/** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
+export class CopyKeeper implements Keeper {
+  readonly #options: CopyKeeperOptions;
+  /** When the last line about the progress was logged, by `performance.now()`. */
+  #loggedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: CopyKeeperOptions) {
+    this.#options = options;
+  }
+
+  async begin(fence: string, isTorn: boolean, fenced: Fenced): Promise<void> {
+    const { table, resources, log } = this.#options;
+    const state = await table.state();
+    const isKept = state?.fence === fence && state.fields === table.fields;
+    if (isKept && !isTorn) return;
+    if (state !== undefined)
+      log.warn({}, 'the copy lacks changes, or is of another org or other fields: it is filled again');
+    const places = Object.fromEntries(resources.map(({ name }) => [name, firstPlace]));
+    await fenced((transaction) => table.reset(transaction, fence, places));
+  }
+
+  async keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void> {
+    const { table } = this.#options;
+    // A page may have a record twice, where it changed while the page was read.
+    const rows = [...new Map(records.map((record) => [record.nativeId, changedRow(record)])).values()];
+    if (rows.length === 0) return;
+    await table.follow(
+      transaction,
+      rows.filter(({ resource }) => resource === 'member'),
+    );
+    for (let start = 0; start < rows.length; start += storedAtOnce)
+      await table.keep(transaction, rows.slice(start, start + storedAtOnce));
+  }
+
+  async work(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+    try {
+      await this.#settleDoubts();
+      return await this.#fill(fenced, stopping);
+    } catch (err) {
+      if (err instanceof Replaced) throw err;
+      this.#options.log.warn({ err }, 'the copy of the CRM could not be filled further for now');
+      return false;
+    } finally {
+      await this.#tellProgress();
+    }
+  }
+
+  complete(transaction: Database['sql'], fence: string): Promise<void> {
+    return this.#options.table.complete(transaction, fence);
+  }
+
+  /** Asks the CRM for the records whose state is in doubt. */
+  async #settleDoubts(): Promise<void> {
+    const { table, records, resources } = this.#options;
+    const doubtful = await table.doubtful(askedInTurn);
+    for (let start = 0; start < doubtful.length; start += askedAtOnce) {
+      const asked = doubtful.slice(start, start + askedAtOnce).map(async (doubt) => {
+        const resource = resources.find(({ name }) => name === doubt.resource);
+        if (resource === undefined) return [];
+        return settled(resource, doubt, await records.find(resource, doubt.external_id, fillCall()));
+      });
+      await table.write((await Promise.all(asked)).flat());
+    }
+  }
+
+  /** Goes on with the fill; whether there is more of it. */
+  async #fill(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+    const { table, source, resources, log } = this.#options;
+    let places = (await table.state())?.places;
+    const began = performance.now();
+    for (let pages = 0; places !== undefined && pages < mostPages; pages++) {
+      if (stopping.aborted || performance.now() - began > longestMs) return true;
+      const page = await source.readChanges(placesOf(resources, places), fillCall());
+      const next = placesAfter(places, page.records, page.complete);
+      await fenced(async (transaction) => {
+        await this.keep(transaction, page.records);
+        await table.move(transaction, next);
+      });
+      places = Object.keys(next).length === 0 ? undefined : next;
+      if (places === undefined) log.info({}, 'the copy of the CRM is filled');
+    }
+    return places !== undefined;
+  }
+
+  async #tellProgress(): Promise<void> {
+    const { table, log, metrics } = this.#options;
+    if (performance.now() - this.#loggedAt < 10_000) return;
+    const { isFilled, records } = await table.facts();
+    metrics.copyRecords.set(records);
+    this.#loggedAt = performance.now();
+    if (!isFilled) log.info({ records }, 'the copy of the CRM is being filled');
+  }
+}
+
+/** What a record in doubt is. The id that was in doubt is nobody's, where the record has another. */
+function settled(resource: Resource, doubt: Doubtful, found: StoredRecord | undefined): CopiedRow[] {
+  const known = { nativeId: doubt.native_id, externalId: doubt.external_id };
+  const gone = rowOf(resource, known, { written: 'gone', since: doubt.now });
+  if (found === undefined) return [gone];
+  const row = rowOf(resource, known, { written: found, since: doubt.now });
+  return found.nativeId === doubt.native_id ? [row] : [row, gone];
+}
+
+/** It comes after all that requests wait for. */
+function fillCall(): Call {
+  return { ...startCall('copy', undefined, callMs), background: 'batch' };
+}
+
+function placesOf(resources: readonly Resource[], places: Places): Map<Resource, ChangePlace> {
+  return new Map(
+    resources.flatMap((resource) => {
+      const place = places[resource.name];
+      return place === undefined ? [] : [[resource, place] as const];
+    }),
+  );
+}
+
+function placesAfter(
+  places: Places,
+  records: readonly ChangedRecord[],
+  complete: ReadonlySet<Resource>,
+): Places {
+  const after = { ...places };
+  for (const { resource, stamp, nativeId } of records) after[resource.name] = { stamp, nativeId };
+  for (const { name } of complete) delete after[name];
+  return after;
+}

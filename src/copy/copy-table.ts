@@ -1,0 +1,372 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { ChangePlace } from '../resources/changes.ts';
+import type { ListQuery } from '../resources/records.ts';
+import type { Database } from '../store/database.ts';
+import { changeInPieces, executePrepared, interval } from '../store/statements.ts';
+import { type CopiedRow, contentOf, filterColumns, folded } from './copied-row.ts';
+
+/** Rows of deleted records that one statement clears. */
+const clearedAtOnce = 5000;
+/** Up to so many records are counted; of more the database's own estimate is told. */
+const countedExactly = 100_000;
+
+/** A record as a read finds it. */
+export interface FoundRow {
+  external_id: string;
+  native_id: string;
+  content: string;
+  is_stale: boolean;
+}
+
+/** What a read found, and how many seconds ago the poll began that it is from. */
+export interface Found {
+  age: number;
+  rows: FoundRow[];
+}
+
+export interface CopyKey {
+  resource: string;
+  externalId: string;
+}
+
+export interface CopyList
+  extends Pick<ListQuery, 'filters' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
+  resource: string;
+}
+
+export interface FoundList extends Found {
+  /** A row of the resource is in doubt, and may belong to any list. */
+  isInDoubt: boolean;
+  /** There are records of which the maker is known. */
+  hasOwners: boolean;
+}
+
+/** Where the fill of each resource is, by name; a resource that is filled is left out. */
+export type Places = Record<string, ChangePlace>;
+
+/** A record in doubt; `now`: by the database's clock. */
+export interface Doubtful extends Pick<FoundRow, 'native_id' | 'external_id'> {
+  resource: string;
+  now: string;
+}
+
+export interface CopyState {
+  fields: string;
+  fence: string;
+  places: Places | undefined;
+}
+
+export interface CopyFacts {
+  /** Null where nothing can be served. */
+  age: number | null;
+  isFilled: boolean;
+  records: number;
+}
+
+/** The tables `copied_records` and `copy_state`. Methods throw what the database does. */
+export class CopyTable {
+  readonly #database: Database;
+  /** Of the org and the fields that it is a copy of. */
+  readonly fields: string;
+  #clock: Clock | undefined;
+
+  constructor(database: Database, fields: string) {
+    this.#database = database;
+    this.fields = fields;
+  }
+
+  /** Looks records up; undefined where the copy is not complete, or has other fields. By resource and External ID. */
+  async find(keys: readonly CopyKey[]): Promise<{ age: number; rows: Map<string, FoundRow[]> } | undefined> {
+    const { rows } = await executePrepared(
+      this.#database.sql,
+      'copy-find',
+      sql<FoundRow & { age: number; resource: string | null }>`
+      select s.age, r.* from ${this.#usable()} s left join (
+        select r.resource, r.external_id, r.native_id, r.content, r.is_stale
+        from unnest(${keys.map(({ resource }) => resource)}::text[],
+          ${keys.map(({ externalId }) => externalId)}::text[]) k (resource, external_id)
+        join copied_records r on r.resource = k.resource and r.external_id = k.external_id
+        where not r.is_deleted or r.is_stale
+      ) r on true`,
+    );
+    const [first] = rows;
+    if (first === undefined) return undefined;
+    const found = new Map<string, FoundRow[]>();
+    for (const { resource, ...row } of rows) {
+      if (resource === null) continue;
+      const key = nameOf({ resource, externalId: row.external_id });
+      found.set(key, [...(found.get(key) ?? []), row]);
+    }
+    return { age: first.age, rows: found };
+  }
+
+  /** A page and one record more, where there are more; undefined as in `find`. */
+  async list(query: CopyList): Promise<FoundList | undefined> {
+    const { resource, updatedSince, limit, maxBytes } = query;
+    const order =
+      updatedSince === undefined
+        ? sql.raw('created_at desc, external_id desc')
+        : sql.raw('updated_at, external_id');
+    // What is stored is longer than what is shown, by less than this.
+    const mostBytes = 2 * maxBytes + limit * 4096;
+    const statement = sql<FoundRow & { age: number; is_in_doubt: boolean; has_owners: boolean }>`
+      select s.age, exists (select from copied_records where resource = ${resource} and is_stale) as is_in_doubt,
+        exists (select from copied_records where resource = ${resource} and not is_deleted
+          and consumer_id is not null) as has_owners,
+        r.external_id, r.native_id, r.content, false as is_stale
+      from ${this.#usable()} s left join (
+        select * from (
+          select r.*, sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
+          from (
+            select created_at, updated_at, external_id, native_id, content from copied_records
+            where ${conditions(query)} order by ${order} limit ${limit + 1}
+          ) r
+        ) r where bytes_before <= ${mostBytes}
+      ) r on true order by ${order}`;
+    const { rows } = await statement.execute(this.#database.sql);
+    const [first] = rows;
+    if (first === undefined) return undefined;
+    return {
+      age: first.age,
+      isInDoubt: first.is_in_doubt,
+      hasOwners: first.has_owners,
+      rows: rows.filter(({ native_id }) => native_id !== null),
+    };
+  }
+
+  /** Seconds since the poll began that all is from; nothing where it does not serve. */
+  #usable(): RawBuilder<unknown> {
+    return sql`(
+      select extract(epoch from now() - kept_through)::float8 as age from copy_state
+      where places is null and kept_through is not null and fields = ${this.fields}
+    )`;
+  }
+
+  /**
+   * Notes what writes of the service left behind. Where another write was noted, or the reader stored the record, since it
+   * was asked for, either state may be the newer one: the one that was changed later is. Within one second of the CRM's clock
+   * that is not known, and the row is in doubt.
+   */
+  async write(rows: readonly CopiedRow[]): Promise<void> {
+    const { rows: noted } = await executePrepared(
+      this.#database.sql,
+      'copy-write',
+      sql<{ at: number }>`
+      insert into copied_records as r (${columnNames}, written_at, seen_at)
+      select ${columnNames}, now(), coalesce(since, now() - make_interval(secs => ago))
+      from ${unnested(rows, this.#clock)} order by resource, native_id
+      on conflict (resource, native_id) do update set ${replaced}, written_at = excluded.written_at,
+        is_stale = excluded.is_stale or (${overlaps} and not excluded.is_deleted and (r.is_stale or r.is_deleted
+          or (r.updated_at >= excluded.updated_at and r.content <> excluded.content)))
+      where excluded.is_stale or excluded.is_deleted or r.is_stale or not ${overlaps}
+        or r.updated_at <= excluded.updated_at
+      returning extract(epoch from now())::float8 * 1000 as at`,
+    );
+    const [first] = noted;
+    if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
+  }
+
+  /**
+   * Stores what the reader has read since its turn began. Over what was noted since only where the CRM says that it was
+   * changed later: a write that is answered late may be older than the page. Where that is not known, the row is in doubt.
+   */
+  async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
+    await sql`
+      insert into copied_records as r (${columnNames}, seen_at)
+      select ${columnNames}, now() from ${unnested(rows, undefined)} order by resource, native_id
+      on conflict (resource, native_id) do update set ${replaced},
+        is_stale = excluded.is_stale or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)),
+        seen_at = excluded.seen_at
+      where not ${isWrittenSince} or (not r.is_stale and not r.is_deleted and (excluded.is_deleted
+        or r.updated_at < excluded.updated_at
+        or (r.updated_at = excluded.updated_at and r.content <> excluded.content)))`.execute(transaction);
+  }
+
+  /** Records that name these members and do not show what they are now are in doubt. */
+  async follow(transaction: Database['sql'], members: readonly CopiedRow[]): Promise<void> {
+    if (members.length === 0) return;
+    await sql`
+      with named as (
+        select r.resource, r.native_id from copied_records r
+        join unnest(${members.map(({ nativeId }) => nativeId)}::text[],
+          ${members.map(({ externalId, isDeleted }) => (isDeleted || externalId === '' ? null : externalId))}::text[]
+        ) m (native_id, external_id) on r.member_native_id = m.native_id
+        where not r.is_deleted and r.member_id is distinct from m.external_id
+        order by r.resource, r.native_id for update of r
+      )
+      update copied_records r set is_stale = true, seen_at = now() from named
+      where r.resource = named.resource and r.native_id = named.native_id`.execute(transaction);
+  }
+
+  /** Records whose state is in doubt, those first that are so for longest. */
+  async doubtful(limit: number): Promise<Doubtful[]> {
+    const { rows } = await sql<Doubtful>`
+      select resource, native_id, external_id, now()::text as now from copied_records where is_stale
+      order by written_at limit ${limit}`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  /** Marks a record as in doubt, by its External ID. */
+  async doubt({ resource, externalId }: CopyKey): Promise<void> {
+    await sql`
+      update copied_records set is_stale = true, written_at = now()
+      where resource = ${resource} and external_id = ${externalId}`.execute(this.#database.sql);
+  }
+
+  async state(): Promise<CopyState | undefined> {
+    const { rows } = await sql<{ fields: string; fence: string; places: string | null }>`
+      select fields, fence::text, places from copy_state`.execute(this.#database.sql);
+    const [row] = rows;
+    return row && { ...row, places: row.places === null ? undefined : (JSON.parse(row.places) as Places) };
+  }
+
+  /**
+   * Empties the copy, to be filled from these places on. Where the reader has read nothing yet, its own first poll reads
+   * everything, and fills it.
+   */
+  async reset(transaction: Database['sql'], fence: string, places: Places): Promise<void> {
+    await sql`truncate copied_records`.execute(transaction);
+    await sql`
+      insert into copy_state as s (fields, fence, places)
+      select ${this.fields}, ${fence}::bigint,
+        case when exists (select from change_positions) then ${JSON.stringify(places)} end
+      on conflict (only_row) do update set fields = excluded.fields, fence = excluded.fence, places = excluded.places,
+        kept_through = null`.execute(transaction);
+  }
+
+  /** The fill has come to these places. */
+  async move(transaction: Database['sql'], places: Places): Promise<void> {
+    const left = Object.keys(places).length === 0 ? null : JSON.stringify(places);
+    await sql`update copy_state set places = ${left}`.execute(transaction);
+  }
+
+  async complete(transaction: Database['sql'], fence: string): Promise<void> {
+    await sql`
+      update copy_state set kept_through = (select polled_at from change_reader)
+      where fence = ${fence}::bigint`.execute(transaction);
+  }
+
+  /** Drops the copy; the reader's next turn begins to fill it again. */
+  async drop(): Promise<void> {
+    await this.#database.bulk.transaction().execute(async (transaction) => {
+      // In the order of the fill, which may be storing a page.
+      await sql`truncate copied_records`.execute(transaction);
+      await sql`delete from copy_state`.execute(transaction);
+    });
+  }
+
+  async facts(): Promise<CopyFacts> {
+    const { rows } = await sql<{ age: number | null; is_filled: boolean; records: string }>`
+      select (select age from ${this.#usable()} s) as age,
+        exists (select from copy_state where places is null) as is_filled,
+        (case when reltuples > ${countedExactly} then reltuples::bigint
+          else (select count(*) from copied_records where not is_deleted) end)::text as records
+      from pg_class where oid = 'copied_records'::regclass`.execute(this.#database.sql);
+    const [{ age, is_filled, records } = { age: null, is_filled: false, records: '0' }] = rows;
+    return { age, isFilled: is_filled, records: Number(records) };
+  }
+
+  /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
+  async eraseMember(memberId: string): Promise<number> {
+    const { numAffectedRows = 0n } = await sql`
+      update copied_records set content = '', email = null, is_stale = not is_deleted, written_at = now()
+      where (resource = 'member' and external_id = ${memberId}) or member_id = ${memberId}`.execute(
+      this.#database.bulk,
+    );
+    return Number(numAffectedRows);
+  }
+
+  /** Forgets deleted records: no read that began before the deletion is still under way. */
+  clearDeleted(): Promise<number> {
+    const statement = sql`
+      delete from copied_records where (resource, native_id) in (
+        select resource, native_id from copied_records
+        where is_deleted and not is_stale and greatest(written_at, seen_at) < now() - ${interval(86_400)}
+        limit ${clearedAtOnce})`;
+    return changeInPieces(this.#database.bulk, clearedAtOnce, statement);
+  }
+}
+
+export function nameOf({ resource, externalId }: CopyKey): string {
+  return `${resource} ${externalId}`;
+}
+
+function conditions({ resource, filters, updatedSince, after }: CopyList): RawBuilder<unknown> {
+  const all: RawBuilder<unknown>[] = [sql`resource = ${resource} and not is_deleted`];
+  for (const [name, value] of Object.entries(filters))
+    all.push(value === null ? sql`${sql.ref(name)} is null` : sql`${sql.ref(name)} = ${folded(value)}`);
+  if (updatedSince !== undefined) all.push(sql`updated_at >= ${updatedSince}::timestamptz`);
+  const place = after && sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
+  if (place && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${place}`);
+  if (place && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${place}`);
+  return sql.join(all, sql` and `);
+}
+
+const columns = [
+  ...['resource', 'native_id', 'external_id', 'created_at', 'updated_at', ...filterColumns],
+  ...['member_native_id', 'content', 'is_deleted', 'is_stale'],
+];
+const columnNames = sql.raw(columns.join(', '));
+/** The row was stored since the record was asked for. */
+const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
+/** The row was noted since the reader's turn began. */
+const isWrittenSince = sql.raw('(r.written_at >= (select polled_at from change_reader))');
+/** A statement begins so many seconds after it was made at the latest, or fails. */
+const longestDelay = 2.5;
+
+/** The database's clock was at `at`, or further, when `performance.now()` was `by`; both in milliseconds. */
+interface Clock {
+  at: number;
+  by: number;
+}
+
+/** For so long, in milliseconds, the two clocks go alike, and the database is the same one. */
+const clockMs = 60_000;
+
+/** The database's time at a moment, at the earliest; undefined where that is not known. */
+function databaseTime(clock: Clock | undefined, since: CopiedRow['since']): string | null {
+  if (typeof since === 'string') return since;
+  if (clock === undefined || performance.now() - clock.by > clockMs) return null;
+  return new Date(Math.floor(clock.at + since - clock.by)).toISOString();
+}
+
+/** A content that did not change is left where it is: it may be large. An External ID that is not known stays. */
+const replaced = sql.raw(
+  columns
+    .filter((name) => !['resource', 'native_id', 'is_stale'].includes(name))
+    .map((name) => `${name} = ${replacement(name)}`)
+    .join(', '),
+);
+
+function replacement(name: string): string {
+  if (name === 'content')
+    return 'case when r.content = excluded.content then r.content else excluded.content end';
+  return name === 'external_id' ? `coalesce(nullif(excluded.${name}, ''), r.${name})` : `excluded.${name}`;
+}
+
+function unnested(rows: readonly CopiedRow[], clock: Clock | undefined): RawBuilder<unknown> {
+  const column = (read: (row: CopiedRow) => unknown, type: string) =>
+    sql`${rows.map(read)}::${sql.raw(type)}[]`;
+  const now = performance.now();
+  const moment = (name: string) => (row: CopiedRow) => row.values[name] ?? '1970-01-01T00:00:00.000Z';
+  const all = [
+    column(({ resource }) => resource, 'text'),
+    column(({ nativeId }) => nativeId, 'text'),
+    column(({ externalId }) => externalId, 'text'),
+    column(moment('created_at'), 'timestamptz'),
+    column(moment('updated_at'), 'timestamptz'),
+    ...filterColumns.map((name) =>
+      column(({ values, isDeleted }) => {
+        const value = isDeleted ? null : (values[name] ?? null);
+        return value === null ? null : folded(value);
+      }, 'text'),
+    ),
+    column(({ memberNativeId }) => memberNativeId, 'text'),
+    column(contentOf, 'text'),
+    column(({ isDeleted }) => isDeleted, 'boolean'),
+    column(({ isStale }) => isStale, 'boolean'),
+    column(({ since }) => databaseTime(clock, since), 'timestamptz'),
+    column(({ since }) => (typeof since === 'number' ? (now - since) / 1000 + longestDelay : null), 'float8'),
+  ];
+  return sql`unnest(${sql.join(all)}) as added (${columnNames}, since, ago)`;
+}
