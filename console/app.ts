@@ -2,7 +2,8 @@ import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { pages } from './pages.ts';
 import { SecretPage } from './secret-page.ts';
-import { type Credentials, Failure, type Problem, send } from './shared/api.ts';
+import { type Credentials, createCaller, type Problem } from './shared/api.ts';
+import { Guard } from './shared/guard.ts';
 import { html } from './shared/html.ts';
 import { useRoute } from './shared/router.ts';
 import {
@@ -25,6 +26,7 @@ export function App(): VNode {
   const [facts, setFacts] = useState<Facts | undefined>();
   const [signedIn, setSignedIn] = useState<SignedIn | undefined>();
   const [notice, setNotice] = useState<Problem | undefined>();
+  const [secret, showSecret] = useState<NewSecret | undefined>();
   const refreshFacts = async () => {
     const found = await readFacts();
     setFacts(found);
@@ -35,19 +37,23 @@ export function App(): VNode {
     setNotice(why);
     setSignedIn(undefined);
   };
+  const shown = secret && html`<${SecretPage} secret=${secret} onStored=${() => showSecret(undefined)} />`;
   if (signedIn === undefined || facts === undefined) {
+    // Somebody rotated the pair that they are here with: the new one is shown all the same.
+    if (shown) return html`<main>${shown}</main>`;
     const onSignIn = (credentials: Credentials, consumer: OwnConsumer) =>
       setSignedIn({ credentials, consumer });
     return html`<${SignIn} facts=${facts} notice=${notice} onSignIn=${onSignIn} key=${notice} />`;
   }
-  return html`<${Shell} signedIn=${signedIn} facts=${facts} refreshFacts=${refreshFacts} signOut=${signOut} />`;
+  return html`<${Shell} signedIn=${signedIn} facts=${facts} refreshFacts=${refreshFacts} signOut=${signOut}
+    secret=${shown} showSecret=${showSecret} />`;
 }
 
 /** The console works without them; only the links to records do not. */
 async function readFacts(): Promise<Facts> {
   const unknown: Facts = { environment: '', version: '', record_url: null };
   return fetch('/console/settings').then(
-    (response) => response.json() as Promise<Facts>,
+    (response) => (response.ok ? (response.json() as Promise<Facts>) : unknown),
     () => unknown,
   );
 }
@@ -57,11 +63,13 @@ interface ShellProps {
   facts: Facts;
   refreshFacts: () => Promise<Facts>;
   signOut: (why?: Problem) => void;
+  /** The page of a secret that was not stored yet. */
+  secret: VNode | undefined;
+  showSecret: (secret: NewSecret) => void;
 }
 
-function Shell({ signedIn, facts, refreshFacts, signOut }: ShellProps): VNode {
+function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: ShellProps): VNode {
   const { credentials, consumer } = signedIn;
-  const [secret, showSecret] = useState<NewSecret | undefined>();
   const session = useMemo<Session>(
     () => ({
       consumer,
@@ -69,14 +77,11 @@ function Shell({ signedIn, facts, refreshFacts, signOut }: ShellProps): VNode {
       refreshFacts,
       showSecret,
       can: (resource, action) => allows(consumer, resource, action),
-      send: async (path, options) => {
-        try {
-          return await send(credentials, path, options);
-        } catch (error) {
-          if (error instanceof Failure && error.problem.status === 401) signOut(signedOutBy(error.problem));
-          throw error;
-        }
-      },
+      ...createCaller(credentials, (refusal) => {
+        const problem = signedOutBy(refusal);
+        signOut(problem);
+        return problem;
+      }),
     }),
     [signedIn, facts],
   );
@@ -99,11 +104,7 @@ function Shell({ signedIn, facts, refreshFacts, signOut }: ShellProps): VNode {
       ${!secret && html`<button type="button" class="link" onClick=${() => signOut()}>Sign out</button>`}
     </header>
     <main id="main" tabindex="-1">
-      ${
-        secret
-          ? html`<${SecretPage} secret=${secret} onStored=${() => showSecret(undefined)} />`
-          : page && html`<${page.Page} key=${page.path} route=${rest} />`
-      }
+      ${secret ?? (page && html`<${Guard} key=${page.path}><${page.Page} route=${rest} /></${Guard}>`)}
     </main>
   </${SessionContext.Provider}>`;
 }
@@ -119,6 +120,7 @@ function useTitle(title: string | undefined): void {
   const isFirst = useRef(true);
   useEffect(() => {
     document.title = `${title ?? 'Console'} – Handoff Gateway`;
+    document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
     if (!isFirst.current) document.getElementById('main')?.focus();
     isFirst.current = false;
   }, [title]);
@@ -127,7 +129,8 @@ function useTitle(title: string | undefined): void {
 function signedOutBy({ request_id }: Problem): Problem {
   return {
     title: 'You were signed out',
-    detail: 'The credentials are no longer valid: rotated, disabled or revoked. Sign in with others.',
+    detail:
+      'The credentials are no longer valid: expired, rotated, disabled or revoked. Sign in with others.',
     status: 401,
     code: 'invalid_credentials',
     request_id,

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { AuditEvents } from './audit-events.ts';
 import { html } from './shared/html.ts';
-import { usePages } from './shared/load.ts';
+import { pagesAt, usePages } from './shared/load.ts';
 import { Choice, type Column, Field, Id, List } from './shared/parts.ts';
 import { withQuery } from './shared/session.ts';
 import { Ago } from './shared/time.ts';
@@ -59,10 +59,10 @@ const none = { consumer_id: '', address: '', api_key: '' };
 export function AttemptsPage({ route }: { route: string[] }): VNode {
   const isChanges = route[0] === 'changes';
   return html`<h1>Attempts</h1>
-    <nav class="tabs" aria-label="Kinds of entries">
+    <div class="tabs" role="group" aria-label="Kinds of entries">
       <a href="#/attempts" aria-current=${isChanges ? undefined : 'page'}>Authentication</a>
       <a href="#/attempts/changes" aria-current=${isChanges ? 'page' : undefined}>Changes</a>
-    </nav>
+    </div>
     ${isChanges ? html`<${AuditEvents} />` : html`<${Attempts} />`}`;
 }
 
@@ -70,7 +70,8 @@ function Attempts(): VNode {
   const [result, setResult] = useState('');
   const [typed, setTyped] = useState(none);
   const [asked, ask] = useState(none);
-  const pages = usePages<Attempt>(withQuery('/v1/admin/auth-attempts', { result, ...asked }), 10_000);
+  const path = withQuery('/v1/admin/auth-attempts', { result, ...asked });
+  const pages = usePages<Attempt>(path, pagesAt(path), 10_000);
   const set = (name: keyof typeof none) => (value: string) => setTyped({ ...typed, [name]: value.trim() });
   const submit = (event: Event) => {
     event.preventDefault();

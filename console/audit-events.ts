@@ -1,7 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { inShort, type Permission } from './consumers/consumer.ts';
 import { html } from './shared/html.ts';
-import { usePages } from './shared/load.ts';
+import { isObject } from './shared/json-text.ts';
+import { pagesAt, usePages } from './shared/load.ts';
 import { Choice, type Column, Field, Id, List } from './shared/parts.ts';
 import { withQuery } from './shared/session.ts';
 import { Ago } from './shared/time.ts';
@@ -43,7 +45,7 @@ const columns: Column<AuditEvent>[] = [
   {
     title: 'Changes',
     cell: ({ changes }) => html`<ul class="bare">
-      ${changes.map(({ field, from, to }) => html`<li>${field}: <span class="quiet">${JSON.stringify(from)} →</span> ${JSON.stringify(to)}</li>`)}
+      ${changes.map(({ field, from, to }) => html`<li>${field}: <span class="quiet"><${Value} of=${from} /> →</span> <${Value} of=${to} /></li>`)}
     </ul>`,
   },
   {
@@ -53,15 +55,33 @@ const columns: Column<AuditEvent>[] = [
   { title: 'Request id', cell: ({ request_id }) => html`<${Id}>${request_id}</${Id}>` },
 ];
 
+/** A field's value as people write it; a long one is folded. */
+function Value({ of }: { of: unknown }): VNode {
+  const text = inWords(of);
+  if (text.length <= mostShown) return html`${text}`;
+  return html`<details><summary>${text.slice(0, mostShown)}…</summary>${text}</details>`;
+}
+
+const mostShown = 240;
+
+function inWords(value: unknown): string {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return '–';
+  if (Array.isArray(value)) return value.map(inWords).join(isPermission(value[0]) ? '; ' : ', ');
+  if (isPermission(value)) return inShort(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function isPermission(value: unknown): value is Permission {
+  return isObject(value) && typeof value['resource'] === 'string' && Array.isArray(value['actions']);
+}
+
 /** Who changed which consumer, and how. */
 export function AuditEvents(): VNode {
   const [action, setAction] = useState('');
   const [typed, setTyped] = useState('');
   const [target, setTarget] = useState('');
-  const pages = usePages<AuditEvent>(
-    withQuery('/v1/admin/audit-events', { action, target_id: target }),
-    10_000,
-  );
+  const path = withQuery('/v1/admin/audit-events', { action, target_id: target });
+  const pages = usePages<AuditEvent>(path, pagesAt(path), 10_000);
   const submit = (event: Event) => {
     event.preventDefault();
     setTarget(typed.trim());

@@ -1,23 +1,15 @@
+import type { ListReservationsQuery, Reservation } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from './shared/html.ts';
 import { usePages } from './shared/load.ts';
 import { Badge, Choice, type Column, Field, Id, List } from './shared/parts.ts';
-import { withQuery } from './shared/session.ts';
+import { onlyGiven } from './shared/session.ts';
 import { Ago } from './shared/time.ts';
 
-interface Reservation {
-  id: string;
-  status: string;
-  name: string | null;
-  member_id: string | null;
-  trip_id: string | null;
-  booking: { id: string; status: string } | null;
-  dining: { start_at: string; party_size: number; status: string | null } | null;
-  created_at: string;
-}
+type Status = NonNullable<ListReservationsQuery['status']>;
 
-const filters: [value: string, text: string][] = [
+const filters: [value: Status | '', text: string][] = [
   ['', 'All'],
   ['needs_attention', 'Needs attention'],
   ['pending', 'Pending'],
@@ -43,9 +35,11 @@ const columns: Column<Reservation>[] = [
 
 /** Tables at the dining partner, each with its booking in the CRM. */
 export function ReservationsPage(): VNode {
-  const [asked, ask] = useState({ status: '', trip_id: '' });
+  const [asked, ask] = useState<{ status: Status | ''; trip_id: string }>({ status: '', trip_id: '' });
   const [trip, setTrip] = useState('');
-  const pages = usePages<Reservation>(withQuery('/v1/reservations', asked));
+  const pages = usePages<Reservation>(JSON.stringify(asked), ({ client }, cursor) =>
+    client.reservations.list({ ...onlyGiven(asked), cursor }).page(),
+  );
   const submit = (event: Event) => {
     event.preventDefault();
     ask({ ...asked, trip_id: trip.trim() });
@@ -53,7 +47,7 @@ export function ReservationsPage(): VNode {
   return html`<h1>Reservations</h1>
     <form class="filters" onSubmit=${submit}>
       <${Choice} label="Status" value=${asked.status} options=${filters}
-        onChange=${(status: string) => ask({ ...asked, status })} />
+        onChange=${(status: Status | '') => ask({ ...asked, status })} />
       <${Field} label="Trip" value=${trip} onInput=${setTrip} />
       <button class="plain">Filter</button>
     </form>

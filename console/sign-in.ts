@@ -1,5 +1,6 @@
+import { HandoffProblem } from '@handoff-gateway/client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type Credentials, Failure, type Problem, problemFrom, send } from './shared/api.ts';
+import { type Credentials, createCaller, Failure, type Problem, problemFrom } from './shared/api.ts';
 import { html } from './shared/html.ts';
 import { Field, ProblemAlert } from './shared/parts.ts';
 import type { Facts, OwnConsumer } from './shared/session.ts';
@@ -56,16 +57,17 @@ async function findConsumer(credentials: Credentials): Promise<OwnConsumer> {
   // Other characters cannot stand in a header, so no credentials have them.
   if (!/^[\x21-\x7e]+$/.test(credentials.apiKey + credentials.apiSecret)) throw new Failure(notValid(null));
   try {
-    return JSON.parse((await send(credentials, '/v1/consumer')).text) as OwnConsumer;
+    return await createCaller(credentials).client.consumer.retrieve();
   } catch (error) {
-    if (error instanceof Failure && error.problem.status === 401)
-      throw new Failure(notValid(error.problem.request_id));
+    if (error instanceof HandoffProblem && error.status === 401)
+      throw new Failure(notValid(error.requestId ?? null));
     throw error;
   }
 }
 
 function notValid(requestId: string | null): Problem {
-  const detail = 'No consumer has this key and secret. They may have been mistyped, rotated or disabled.';
+  const detail =
+    'No consumer has this key and secret. They may have been mistyped, rotated or disabled, or have expired.';
   return {
     title: 'These credentials are not valid',
     detail,

@@ -1,11 +1,3 @@
-import type {
-  Delivery,
-  GatewayEvent,
-  ListDeliveriesQuery,
-  ListEventsQuery,
-  NewWebhookEndpoint,
-  WebhookEndpoint,
-} from './contract.ts';
 import { type List, listOf } from './list.ts';
 import {
   type ClientOptions,
@@ -19,24 +11,38 @@ import type {
   Booking,
   BookingChange,
   Consumer,
+  CreatedWebhookEndpoint,
+  GatewayEvent,
   GetTableAvailabilityQuery,
   Handoff,
   HandoffAcceptance,
   HandoffConfirmation,
   Health,
   ListBookingsQuery,
+  ListEventsQuery,
   ListHandoffsQuery,
   ListMembersQuery,
   ListQuotesQuery,
   ListReservationsQuery,
+  ListWebhookDeliveriesQuery,
+  ListWebhookEndpointsQuery,
   Member,
   NewBooking,
   NewQuote,
   NewReservation,
+  NewWebhookEndpoint,
   Quote,
   QuoteChange,
   Reservation,
   TableAvailability,
+  WebhookDelivery,
+  WebhookEndpoint,
+  WebhookEndpointChange,
+  WebhookRecovery,
+  WebhookRecoveryRequest,
+  WebhookSecretRotation,
+  WebhookSecretRotationRequest,
+  WebhookTest,
 } from './types.ts';
 
 export interface HandOffOptions extends WriteOptions {
@@ -125,35 +131,31 @@ export class HandoffClient {
 
   readonly webhookEndpoints = {
     /** `secret` of the answer is shown only here. */
-    create: (
-      body: NewWebhookEndpoint,
-      options?: WriteOptions,
-    ): Promise<WebhookEndpoint & { secret: string }> => this.#write('POST', endpoints, body, options),
+    create: (body: NewWebhookEndpoint, options?: WriteOptions): Promise<CreatedWebhookEndpoint> =>
+      this.#write('POST', endpoints, body, options),
     retrieve: (id: string, options?: ReadOptions): Promise<WebhookEndpoint> =>
       this.#get(`${endpoints}/${part(id)}`, options),
-    list: (
-      query?: { limit?: number | undefined; cursor?: string | undefined },
-      options?: ReadOptions,
-    ): List<WebhookEndpoint> => this.#list(endpoints, query, options),
-    update: (
-      id: string,
-      change: Partial<NewWebhookEndpoint> & { enabled?: boolean | undefined },
-      options?: WriteOptions,
-    ): Promise<WebhookEndpoint> => this.#write('PATCH', `${endpoints}/${part(id)}`, change, options),
+    list: (query?: ListWebhookEndpointsQuery, options?: ReadOptions): List<WebhookEndpoint> =>
+      this.#list(endpoints, query, options),
+    update: (id: string, change: WebhookEndpointChange, options?: WriteOptions): Promise<WebhookEndpoint> =>
+      this.#write('PATCH', `${endpoints}/${part(id)}`, change, options),
     delete: (id: string, options?: WriteOptions): Promise<void> =>
       this.#write('DELETE', `${endpoints}/${part(id)}`, undefined, options),
     /** Until `previous_expires_at` both secrets sign. */
     rotateSecret: (
       id: string,
-      body: { grace_window_hours?: number | undefined } = {},
+      body: WebhookSecretRotationRequest = {},
       options?: WriteOptions,
-    ): Promise<{ secret: string; previous_expires_at: string | null }> =>
+    ): Promise<WebhookSecretRotation> =>
       this.#write('POST', `${endpoints}/${part(id)}/rotate-secret`, body, options),
     /** Sends an event of type `ping`. */
-    test: (id: string, options?: WriteOptions): Promise<{ event_id: string }> =>
+    test: (id: string, options?: WriteOptions): Promise<WebhookTest> =>
       this.#write('POST', `${endpoints}/${part(id)}/test`, undefined, options),
-    deliveries: (id: string, query?: ListDeliveriesQuery, options?: ReadOptions): List<Delivery> =>
-      this.#list(`${endpoints}/${part(id)}/deliveries`, query, options),
+    deliveries: (
+      id: string,
+      query?: ListWebhookDeliveriesQuery,
+      options?: ReadOptions,
+    ): List<WebhookDelivery> => this.#list(`${endpoints}/${part(id)}/deliveries`, query, options),
     resend: async (id: string, deliveryId: string, options?: WriteOptions): Promise<void> => {
       await this.#write(
         'POST',
@@ -163,7 +165,7 @@ export class HandoffClient {
       );
     },
     /** Sends again what was not delivered since then. */
-    recover: (id: string, body: { since: string }, options?: WriteOptions): Promise<{ deliveries: number }> =>
+    recover: (id: string, body: WebhookRecoveryRequest, options?: WriteOptions): Promise<WebhookRecovery> =>
       this.#write('POST', `${endpoints}/${part(id)}/recover`, body, options),
   };
 

@@ -1,3 +1,5 @@
+import { makeUuid } from './uuid.ts';
+
 /** A JSON value whose numbers keep all their digits. */
 export type JsonValue = string | number | bigint | boolean | null | JsonNumber | JsonValue[] | JsonObject;
 
@@ -40,7 +42,7 @@ const tokens = /\\.|"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 /** Like JSON.parse; a number that JavaScript would change becomes a JsonNumber. */
 export function parseJson(text: string): unknown {
   if (!longNumber.test(text)) return JSON.parse(text);
-  const mark = crypto.randomUUID();
+  const mark = makeUuid();
   let isInText = false;
   const marked = text.replaceAll(tokens, (token) => {
     if (token === '"') isInText = !isInText;
@@ -53,7 +55,7 @@ export function parseJson(text: string): unknown {
 
 /** Like JSON.stringify; the digits of a JsonNumber and of a bigint are kept, and what is no number in JSON is refused. */
 export function writeJson(value: unknown): string {
-  const mark = crypto.randomUUID();
+  const mark = makeUuid();
   const text = JSON.stringify(value, function (this: Record<string, unknown>, name, part: unknown) {
     // What toJSON of a JsonNumber made is passed over.
     const original = this[name];

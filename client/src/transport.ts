@@ -1,5 +1,6 @@
 import { parseJson, writeJson } from './json.ts';
 import { HandoffConnectionError, HandoffProblem } from './problem.ts';
+import { makeUuid } from './uuid.ts';
 import { version } from './version.ts';
 
 export interface ClientOptions {
@@ -57,6 +58,11 @@ export class Transport {
     for (const name of ['baseUrl', 'apiKey', 'apiSecret'] as const) {
       if (!options[name]) throw new TypeError(`${name} is missing`);
     }
+    // fetch refuses others too, but with an error that has them in its text. It leaves out white space at both ends.
+    for (const name of ['apiKey', 'apiSecret'] as const) {
+      if (!/^[!-~]+$/.test(options[name].trim()))
+        throw new TypeError(`${name} has characters that no credential has`);
+    }
     this.#options = options;
     this.#base = new URL(options.baseUrl).href.replace(/\/+$/, '');
   }
@@ -64,7 +70,7 @@ export class Transport {
   /** Resolves to the answer's body; rejects with a HandoffProblem or a HandoffConnectionError. */
   async send<Answer>(request: Request): Promise<Answer> {
     const signal = request.signal ?? request.write?.signal;
-    const key = request.write && (request.write.idempotencyKey ?? crypto.randomUUID());
+    const key = request.write && (request.write.idempotencyKey ?? makeUuid());
     const url = this.#base + request.path + queryText(request.query);
     const init = this.#init(request, key);
     for (let retries = 0; ; retries += 1) {

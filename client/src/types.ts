@@ -414,6 +414,10 @@ export interface Health {
       used: number;
       /** Calls that it may make. */
       limit: number;
+      /** Calls that the service may make, where a budget is set. */
+      budget?: number | undefined;
+      /** Calls that it has made in 24 hours, of all replicas. */
+      budget_used?: number | undefined;
     } | undefined;
   };
   /** Where consumers and keys come from. */
@@ -830,6 +834,28 @@ export interface WebhookTest {
   /** Id of the event, and `webhook-id` of its deliveries. */
   event_id: string;
 }
+
+interface EventOf<Type extends string, ResourceType extends string, Data>
+  extends Omit<Event, 'type' | 'resource' | 'data'> {
+  type: Type;
+  resource: { type: ResourceType; id: string };
+  data: Data;
+  /** In webhooks only: the same as `occurred_at`. */
+  timestamp?: string;
+}
+
+/** Something that happened, whoever did it. Other types may be added: ignore those that you do not know. */
+export type GatewayEvent =
+  | EventOf<'quote.created' | 'quote.updated', 'quote', Quote>
+  | EventOf<'quote.deleted', 'quote', { id: string }>
+  | EventOf<'booking.created' | 'booking.updated', 'booking', Booking>
+  | EventOf<'booking.deleted', 'booking', { id: string }>
+  | EventOf<'member.created' | 'member.updated', 'member', Member>
+  | EventOf<'member.deleted', 'member', { id: string }>
+  | EventOf<'handoff.created' | 'handoff.failed', 'handoff', Omit<AcceptedHandoff, 'id'>>
+  | EventOf<'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention', 'reservation', Reservation>
+  | EventOf<'webhook_endpoint.disabled', 'webhook_endpoint', WebhookEndpoint>
+  | EventOf<'ping', string, JsonObject>;
 
 /** List hand-offs that were answered 202: what can be asked for. */
 export interface ListHandoffsQuery {

@@ -1,5 +1,5 @@
-import type { GatewayEvent } from './contract.ts';
 import { parseJson } from './json.ts';
+import type { GatewayEvent } from './types.ts';
 
 /** What is received as a webhook is not what the gateway signed with this secret in the last five minutes. */
 export class WebhookVerificationError extends Error {
@@ -23,6 +23,9 @@ export async function unwrapWebhook(
   headers: WebhookHeaders,
   secret: string,
 ): Promise<GatewayEvent> {
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body)) {
+    throw new TypeError('body is not text or bytes as they were received: something has parsed it before');
+  }
   const id = header(headers, 'webhook-id');
   const timestamp = header(headers, 'webhook-timestamp');
   const signatures = header(headers, 'webhook-signature').split(' ', 20);

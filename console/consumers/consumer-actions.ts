@@ -2,8 +2,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RequestOptions } from '../shared/api.ts';
 import { html } from '../shared/html.ts';
-import { Field } from '../shared/parts.ts';
+import { Field, single } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
+import { inWords } from '../shared/time.ts';
 import type { Consumer } from './consumer.ts';
 
 interface ActionsProps {
@@ -27,16 +28,16 @@ export function ConsumerActions({ consumer, change, onEdit }: ActionsProps): VNo
     return html`<div class="ask">
       <p>Revoke it for good? Its keys are refused at once.</p>
       <div class="buttons">
-        <button type="button" class="danger" onClick=${() => void change(path, { method: 'DELETE' })}>Revoke now</button>
+        <button type="button" class="danger" onClick=${single(() => void change(path, { method: 'DELETE' }))}>Revoke now</button>
         <button type="button" class="plain" onClick=${close}>Cancel</button>
       </div>
     </div>`;
   }
   return html`<div class="buttons">
-    <button type="button" class="plain" onClick=${() => ask('rotate')}>Rotate</button>
-    <button type="button" class="plain" onClick=${() => enable(!isEnabled)}>${isEnabled ? 'Disable' : 'Enable'}</button>
-    <button type="button" class="plain" onClick=${() => onEdit(consumer)}>Edit</button>
-    ${can('consumers', 'delete') && html`<button type="button" class="plain" onClick=${() => ask('revoke')}>Revoke</button>`}
+    <button type="button" class="plain" onClick=${single(() => ask('rotate'))}>Rotate</button>
+    <button type="button" class="plain" onClick=${single(() => enable(!isEnabled))}>${isEnabled ? 'Disable' : 'Enable'}</button>
+    <button type="button" class="plain" onClick=${single(() => onEdit(consumer))}>Edit</button>
+    ${can('consumers', 'delete') && html`<button type="button" class="plain" onClick=${single(() => ask('revoke'))}>Revoke</button>`}
   </div>`;
 }
 
@@ -59,9 +60,9 @@ function RotateForm({ consumer, change, onClose }: RotateProps): VNode {
     if (text === undefined) return;
     onClose();
     const { apiKey, apiSecret, previous } = JSON.parse(text) as Rotation;
-    const note = previous
-      ? `The old pair is valid until ${new Date(previous.expiresAt).toLocaleString()}.`
-      : '';
+    const end = Date.parse(previous?.expiresAt ?? '');
+    const note =
+      end > Date.now() ? `The old pair is valid until ${inWords(end)}.` : 'No older pair is valid.';
     showSecret({ title: `New credentials of ${consumer.name}`, apiKey, secret: apiSecret, note });
   };
   return html`<form class="ask" onSubmit=${rotate}>

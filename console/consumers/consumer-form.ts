@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useId, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { RequestOptions } from '../shared/api.ts';
 import { html } from '../shared/html.ts';
 import { Field } from '../shared/parts.ts';
@@ -18,14 +18,21 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
   const { showSecret } = useSession();
   const [draft, setDraft] = useState(() => draftOf(edited));
   const [isBusy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  // The row where somebody asked for it may be far below.
+  useEffect(() => {
+    if (edited) form.current?.querySelector('input')?.focus();
+  }, []);
   const set = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed });
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
+    const request = requestOf(draft, edited);
+    if (Object.keys(request).length === 0) return onClose();
     setBusy(true);
     const path = edited ? `/v1/admin/consumers/${edited.id}` : '/v1/admin/consumers';
     const method = edited ? 'PATCH' : 'POST';
-    const text = await change(path, { method, body: JSON.stringify(requestOf(draft, edited)) });
+    const text = await change(path, { method, body: JSON.stringify(request) });
     setBusy(false);
     if (text === undefined) return;
     if (edited === undefined) {
@@ -38,7 +45,7 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
     setDraft(draftOf(undefined));
     onClose();
   };
-  return html`<form class="panel consumer-form" onSubmit=${submit}>
+  return html`<form ref=${form} class="panel consumer-form" onSubmit=${submit}>
     <h2>${edited ? `Change ${edited.name}` : 'New consumer'}</h2>
     <${Field} label="Name" value=${draft.name} onInput=${(name: string) => set({ name })} required maxLength=${100} />
     <${PermissionBoxes} draft=${draft} set=${set} />
@@ -156,20 +163,23 @@ function localTime(moment: string): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** What to send: a new consumer has no limits unless they are given, an edited one loses those that are emptied. */
+/** What to send: of a new consumer what was filled in, of an edited one what was changed. */
 function requestOf(draft: Draft, edited: Consumer | undefined): Record<string, unknown> {
-  const addresses = draft.addresses.split(/[\s,]+/).filter(Boolean);
-  const limits = {
+  const before = fieldsOf(draftOf(edited));
+  const isChanged = ([name, value]: [string, unknown]) =>
+    JSON.stringify(value) !== JSON.stringify(before[name as keyof typeof before]);
+  const sent = Object.fromEntries(Object.entries(fieldsOf(draft)).filter(isChanged));
+  return edited ? sent : { permissions: [], ...sent };
+}
+
+function fieldsOf(draft: Draft) {
+  return {
+    name: draft.name.trim(),
+    permissions: permissionsOf(draft),
     validUntil: draft.validUntil === '' ? null : new Date(draft.validUntil).toISOString(),
     rateLimitPerMinute: draft.rateLimit === '' ? null : Number(draft.rateLimit),
-    allowedAddresses: addresses,
+    allowedAddresses: draft.addresses.split(/[\s,]+/).filter(Boolean),
   };
-  const isGiven = ([, value]: [string, unknown]) =>
-    Array.isArray(value) ? value.length > 0 : value !== null;
-  const sent = Object.fromEntries(
-    Object.entries(limits).filter((entry) => edited !== undefined || isGiven(entry)),
-  );
-  return { name: draft.name.trim(), permissions: permissionsOf(draft), ...sent };
 }
 
 function permissionsOf({ allowed, own }: Draft): Permission[] {

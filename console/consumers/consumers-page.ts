@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Problem, problemFrom, type RequestOptions } from '../shared/api.ts';
 import { html } from '../shared/html.ts';
-import { usePages } from '../shared/load.ts';
+import { pagesAt, usePages } from '../shared/load.ts';
 import { Badge, type Column, Id, List, ProblemAlert } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.ts';
@@ -13,16 +13,16 @@ import { ConsumerForm } from './consumer-form.ts';
 /** The consumers and their credentials: who may do what, since when, and until when. */
 export function ConsumersPage(): VNode {
   const session = useSession();
-  const pages = usePages<Consumer>('/v1/admin/consumers');
+  const pages = usePages<Consumer>('consumers', pagesAt('/v1/admin/consumers'));
   const [problem, setProblem] = useState<Problem | undefined>();
   const [edited, setEdited] = useState<Consumer | undefined>();
   const canWrite = session.can('consumers', 'write');
-  /** Sends a change and shows the list as it then is; undefined where it failed. */
+  /** Sends a change; undefined where it failed. A secret in the answer waits for nothing, the list follows. */
   const change = async (path: string, options: RequestOptions): Promise<string | undefined> => {
     setProblem(undefined);
     try {
       const { text } = await session.send(path, options);
-      await pages.reload();
+      void pages.reload();
       return text;
     } catch (error) {
       setProblem(problemFrom(error));
@@ -30,7 +30,7 @@ export function ConsumersPage(): VNode {
     }
   };
   return html`<h1>Consumers</h1>
-    ${problem && html`<${ProblemAlert} problem=${problem} />`}
+    ${problem && html`<${ProblemAlert} problem=${problem} isAnswer />`}
     ${
       canWrite &&
       html`<${ConsumerForm} key=${edited?.id} edited=${edited} change=${change}
@@ -59,7 +59,7 @@ const columns: Column<Consumer>[] = [
   {
     title: 'May',
     cell: ({ permissions }) =>
-      html`<ul class="bare">${permissions.map((one) => html`<li>${inShort(one)}</li>`)}</ul>`,
+      html`<ul class="bare permission-list">${permissions.map((one) => html`<li>${inShort(one)}</li>`)}</ul>`,
   },
   { title: 'Keys', cell: ({ credentials }) => html`<${Keys} credentials=${credentials} />` },
   { title: 'Last used', cell: ({ lastUsedAt }) => html`<${Ago} at=${lastUsedAt} />` },
@@ -71,7 +71,7 @@ function State({ consumer }: { consumer: Consumer }): VNode {
   return html`<${Badge}>${refusedBecause(consumer) ?? 'enabled'}</${Badge}>
     <ul class="bare quiet">
       ${validUntil && html`<li>valid until <${Ago} at=${validUntil} /></li>`}
-      ${rateLimitPerMinute && html`<li>${rateLimitPerMinute} requests a minute</li>`}
+      ${rateLimitPerMinute && html`<li>${rateLimitPerMinute.toLocaleString('en')} requests a minute</li>`}
       ${allowedAddresses.length > 0 && html`<li title=${allowedAddresses.join(', ')}>from ${allowedAddresses.length} addresses only</li>`}
     </ul>`;
 }

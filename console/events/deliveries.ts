@@ -1,23 +1,16 @@
+import type { ListWebhookDeliveriesQuery, WebhookDelivery } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
-import { useLoad, usePages } from '../shared/load.ts';
-import { Badge, Choice, type Column, Field, Id, List, ProblemAlert } from '../shared/parts.ts';
-import { read, useSession, withQuery } from '../shared/session.ts';
+import { type ReadPage, useLoad, usePages } from '../shared/load.ts';
+import { Badge, Choice, type Column, Field, Id, List, ProblemAlert, single } from '../shared/parts.ts';
+import { useSession } from '../shared/session.ts';
 import { Ago, inWords } from '../shared/time.ts';
-import type { Endpoint } from './endpoints.ts';
 import { type Act, useActions } from './use-actions.ts';
 
-interface Delivery {
-  id: string;
-  event_id: string;
-  event_type: string;
-  status: 'pending' | 'delivered' | 'failed';
-  attempts: { at: string; status: number | null; duration_ms: number; error: string | null }[];
-  next_attempt_at: string | null;
-}
+type Status = NonNullable<ListWebhookDeliveriesQuery['status']>;
 
-const filters: [value: string, text: string][] = [
+const filters: [value: Status | '', text: string][] = [
   ['', 'All'],
   ['pending', 'Pending'],
   ['delivered', 'Delivered'],
@@ -27,31 +20,32 @@ const filters: [value: string, text: string][] = [
 /** What was sent to one endpoint, and how that went. */
 export function Deliveries({ id }: { id: string }): VNode {
   const { can } = useSession();
-  const path = `/v1/webhook-endpoints/${encodeURIComponent(id)}`;
-  const endpoint = useLoad(path, (session) => read<Endpoint>(session, path));
-  const [status, setStatus] = useState('');
-  const pages = usePages<Delivery>(withQuery(`${path}/deliveries`, { status }), 5000);
+  const endpoint = useLoad(id, ({ client }) => client.webhookEndpoints.retrieve(id));
+  const [status, setStatus] = useState<Status | ''>('');
+  const readPage: ReadPage<WebhookDelivery> = ({ client }, cursor) =>
+    client.webhookEndpoints.deliveries(id, { ...(status && { status }), cursor }).page();
+  const pages = usePages(`${id} ${status}`, readPage, 5000);
   const { act, problem, notice } = useActions(pages.reload);
   const canSend = can('webhooks', 'write');
-  const resend: Column<Delivery> = {
+  const resend: Column<WebhookDelivery> = {
     title: 'Actions',
     cell: (delivery) => html`<button type="button" class="plain"
-      onClick=${() => void act(`${path}/deliveries/${delivery.id}/resend`, 'POST')}>Resend</button>`,
+      onClick=${single(() => void act((endpoints) => endpoints.resend(id, delivery.id)))}>Resend</button>`,
   };
   return html`<h2>${endpoint.data?.url ?? 'Deliveries'}</h2>
-    ${problem && html`<${ProblemAlert} problem=${problem} />`}
+    ${problem && html`<${ProblemAlert} problem=${problem} isAnswer />`}
     ${notice && html`<p class="notice" role="status">${notice}</p>`}
     <div class="filters">
       <${Choice} label="Status" value=${status} options=${filters} onChange=${setStatus} />
-      ${canSend && html`<${Recover} path=${path} act=${act} />`}
+      ${canSend && html`<${Recover} id=${id} act=${act} />`}
     </div>
     <${List} caption="Deliveries" pages=${pages} columns=${canSend ? [...columns, resend] : columns}
-      keyOf=${(delivery: Delivery) => delivery.id}
+      keyOf=${(delivery: WebhookDelivery) => delivery.id}
       empty=${status ? 'None has this status.' : 'Nothing was sent to this endpoint yet.'} />
     <p><a href="#/events/endpoints">Back to the endpoints</a></p>`;
 }
 
-const columns: Column<Delivery>[] = [
+const columns: Column<WebhookDelivery>[] = [
   { title: 'Event', cell: ({ event_type }) => html`<code>${event_type}</code>` },
   { title: 'Event id', cell: ({ event_id }) => html`<${Id}>${event_id}</${Id}>` },
   { title: 'Status', cell: ({ status }) => html`<${Badge}>${status}</${Badge}>` },
@@ -68,12 +62,12 @@ const columns: Column<Delivery>[] = [
 ];
 
 /** Sends again what was not delivered since a moment. */
-function Recover({ path, act }: { path: string; act: Act }): VNode {
+function Recover({ id, act }: { id: string; act: Act }): VNode {
   const [since, setSince] = useState('');
   const submit = (event: Event) => {
     event.preventDefault();
-    const body = JSON.stringify({ since: new Date(since).toISOString() });
-    void act(`${path}/recover`, 'POST', body, 'What was not delivered since then is sent again.');
+    const body = { since: new Date(since).toISOString() };
+    void act((endpoints) => endpoints.recover(id, body), 'What was not delivered since then is sent again.');
   };
   return html`<form class="with-button" onSubmit=${submit}>
     <${Field} label="Not delivered since" type="datetime-local" value=${since} onInput=${setSince} required />

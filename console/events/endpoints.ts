@@ -1,43 +1,33 @@
+import type { WebhookEndpoint } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
-import { usePages } from '../shared/load.ts';
-import { Badge, type Column, Field, List, ProblemAlert } from '../shared/parts.ts';
+import { type ReadPage, usePages } from '../shared/load.ts';
+import { Badge, type Column, Field, List, ProblemAlert, single } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.ts';
 import { type Act, useActions } from './use-actions.ts';
 
-export interface Endpoint {
-  id: string;
-  url: string;
-  event_types: string[];
-  description: string | null;
-  enabled: boolean;
-  disabled_reason: string | null;
-  created_at: string;
-  last_success_at: string | null;
-  last_failure_at: string | null;
-}
-
-const path = '/v1/webhook-endpoints';
+const readPage: ReadPage<WebhookEndpoint> = ({ client }, cursor) =>
+  client.webhookEndpoints.list({ cursor }).page();
 
 /** The consumer's own webhook endpoints. */
 export function Endpoints(): VNode {
   const { can } = useSession();
-  const pages = usePages<Endpoint>(path, 10_000);
+  const pages = usePages('endpoints', readPage, 10_000);
   const { act, problem, notice } = useActions(pages.reload);
-  const actions: Column<Endpoint> = {
+  const actions: Column<WebhookEndpoint> = {
     title: 'Actions',
     cell: (endpoint) => html`<${Actions} endpoint=${endpoint} act=${act} />`,
   };
-  return html`${problem && html`<${ProblemAlert} problem=${problem} />`}
+  return html`${problem && html`<${ProblemAlert} problem=${problem} isAnswer />`}
     ${notice && html`<p class="notice" role="status">${notice}</p>`}
     ${can('webhooks', 'write') && html`<${EndpointForm} act=${act} />`}
-    <${List} caption="Webhook endpoints" pages=${pages} columns=${[...columns, actions]} keyOf=${({ id }: Endpoint) => id}
+    <${List} caption="Webhook endpoints" pages=${pages} columns=${[...columns, actions]} keyOf=${({ id }: WebhookEndpoint) => id}
       empty=${html`<p>No webhook endpoint yet.</p><p>Make one, and events are sent to it as they happen.</p>`} />`;
 }
 
-const columns: Column<Endpoint>[] = [
+const columns: Column<WebhookEndpoint>[] = [
   {
     title: 'Address',
     cell: ({ id, url, description }) =>
@@ -53,37 +43,33 @@ const columns: Column<Endpoint>[] = [
   { title: 'Last failure', cell: ({ last_failure_at }) => html`<${Ago} at=${last_failure_at} />` },
 ];
 
-function Actions({ endpoint, act }: { endpoint: Endpoint; act: Act }): VNode {
+function Actions({ endpoint, act }: { endpoint: WebhookEndpoint; act: Act }): VNode {
   const { can, showSecret } = useSession();
   const [isSure, setSure] = useState(false);
   const { id, enabled, url } = endpoint;
-  const own = `${path}/${id}`;
   const rotate = async () => {
-    const text = await act(`${own}/rotate-secret`, 'POST', '{}');
-    if (text === undefined) return;
-    const { secret, previous_expires_at: end } = JSON.parse(text) as Rotation;
+    const rotation = await act((endpoints) => endpoints.rotateSecret(id));
+    if (rotation === undefined) return;
+    const { secret, previous_expires_at: end } = rotation;
     const note = `Until ${new Date(end).toLocaleString()} both secrets sign.`;
     showSecret({ title: `New secret of ${url}`, secret, note });
   };
   const button = (name: string, onClick: () => void) =>
-    html`<button type="button" class="plain" onClick=${onClick}>${name}</button>`;
+    html`<button type="button" class="plain" onClick=${single(onClick)}>${name}</button>`;
   return html`<div class="buttons">
     ${
       can('webhooks', 'write') &&
-      html`${button('Send a test', () => void act(`${own}/test`, 'POST', undefined, 'A ping is on its way.'))}
+      html`${button('Send a test', () => void act((endpoints) => endpoints.test(id), 'A ping is on its way.'))}
         ${button('Rotate secret', () => void rotate())}
-        ${button(enabled ? 'Disable' : 'Enable', () => void act(own, 'PATCH', JSON.stringify({ enabled: !enabled })))}`
+        ${button(enabled ? 'Disable' : 'Enable', () => void act((endpoints) => endpoints.update(id, { enabled: !enabled })))}`
     }
     ${
       can('webhooks', 'delete') &&
-      button(isSure ? 'Delete now' : 'Delete', () => (isSure ? void act(own, 'DELETE') : setSure(true)))
+      button(isSure ? 'Delete now' : 'Delete', () =>
+        isSure ? void act((endpoints) => endpoints.delete(id)) : setSure(true),
+      )
     }
   </div>`;
-}
-
-interface Rotation {
-  secret: string;
-  previous_expires_at: string;
 }
 
 function EndpointForm({ act }: { act: Act }): VNode {
@@ -99,13 +85,12 @@ function EndpointForm({ act }: { act: Act }): VNode {
       ...(types.length > 0 && { event_types: types }),
       ...(description && { description }),
     };
-    const text = await act(path, 'POST', JSON.stringify(body));
-    if (text === undefined) return;
+    const made = await act((endpoints) => endpoints.create(body));
+    if (made === undefined) return;
     setDraft(empty);
-    const { secret } = JSON.parse(text) as { secret: string };
     showSecret({
       title: `Secret of ${body.url}`,
-      secret,
+      secret: made.secret,
       note: 'With it the receiver checks the signatures.',
     });
   };

@@ -13,10 +13,10 @@ export function EventsPage({ route }: { route: string[] }): VNode {
   return html`<h1>Events</h1>
     ${
       can('webhooks', 'read') &&
-      html`<nav class="tabs" aria-label="Kinds of events">
+      html`<div class="tabs" role="group" aria-label="Kinds of events">
         <a href="#/events" aria-current=${isFeed ? 'page' : undefined}>Feed</a>
         <a href="#/events/endpoints" aria-current=${isFeed ? undefined : 'page'}>Webhook endpoints</a>
-      </nav>`
+      </div>`
     }
     ${isFeed ? html`<${Feed} />` : id ? html`<${Deliveries} key=${id} id=${id} />` : html`<${Endpoints} />`}`;
 }

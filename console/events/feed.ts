@@ -4,7 +4,16 @@ import type { Problem } from '../shared/api.ts';
 import { html } from '../shared/html.ts';
 import { fieldOf, partsOf } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
-import { Choice, type Column, Field, Freshness, Id, Json, ProblemAlert, Table } from '../shared/parts.ts';
+import {
+  Choice,
+  type Column,
+  Field,
+  FoldedJson,
+  Freshness,
+  Id,
+  ProblemAlert,
+  Table,
+} from '../shared/parts.ts';
 import { type Session, withQuery } from '../shared/session.ts';
 import { Ago } from '../shared/time.ts';
 
@@ -28,9 +37,10 @@ interface Read {
 const mostPages = 5;
 
 const since: [value: string, text: string][] = [
-  ['1', 'The last hour'],
-  ['24', 'The last day'],
-  ['168', 'The last week'],
+  ['5', 'The last 5 minutes'],
+  ['60', 'The last hour'],
+  ['1440', 'The last day'],
+  ['10080', 'The last week'],
 ];
 
 const kinds = ['quote', 'booking', 'member'].flatMap((what) =>
@@ -56,7 +66,7 @@ const columns: Column<FeedEvent>[] = [
   },
   {
     title: 'Data',
-    cell: ({ data }) => html`<details><summary>Show</summary><${Json} text=${data} label="Data" /></details>`,
+    cell: ({ data }) => html`<${FoldedJson} summary="Show" text=${data} label="Data" />`,
   },
 ];
 
@@ -67,7 +77,7 @@ function Resource({ type, resource }: Pick<FeedEvent, 'type' | 'resource'>): VNo
 }
 
 export function Feed(): VNode {
-  const [asked, ask] = useState({ type: '', resource_id: '', hours: '1' });
+  const [asked, ask] = useState({ type: '', resource_id: '', minutes: '60' });
   const [id, setId] = useState('');
   const loaded = useLoad(JSON.stringify(asked), (session) => readFeed(session, asked), 10_000);
   const { data, problem } = loaded;
@@ -76,7 +86,7 @@ export function Feed(): VNode {
     ask({ ...asked, resource_id: id.trim() });
   };
   return html`<form class="filters" onSubmit=${submit}>
-      <${Choice} label="Since" value=${asked.hours} options=${since} onChange=${(hours: string) => ask({ ...asked, hours })} />
+      <${Choice} label="Since" value=${asked.minutes} options=${since} onChange=${(minutes: string) => ask({ ...asked, minutes })} />
       <${Choice} label="Type" value=${asked.type} options=${types} onChange=${(type: string) => ask({ ...asked, type })} />
       <${Field} label="Resource id" value=${id} onInput=${setId} />
       <button class="plain">Filter</button>
@@ -101,12 +111,12 @@ function Found({ read: { events, isCut } }: { read: Read }): VNode {
 interface Asked {
   type: string;
   resource_id: string;
-  hours: string;
+  minutes: string;
 }
 
-async function readFeed({ send }: Session, { type, resource_id, hours }: Asked): Promise<Read> {
+async function readFeed({ send }: Session, { type, resource_id, minutes }: Asked): Promise<Read> {
   const events: FeedEvent[] = [];
-  const moment = new Date(Date.now() - Number(hours) * 3_600_000).toISOString();
+  const moment = new Date(Date.now() - Number(minutes) * 60_000).toISOString();
   let cursor: string | undefined;
   for (let page = 0; page < mostPages; page++) {
     const { text } = await send(

@@ -1,28 +1,26 @@
+import type { HandoffClient } from '@handoff-gateway/client';
 import { useState } from 'preact/hooks';
-import { type Problem, problemFrom, type RequestOptions } from '../shared/api.ts';
+import { type Problem, problemFrom } from '../shared/api.ts';
 import { useSession } from '../shared/session.ts';
 
-/** Sends a request that changes something; gives the answer's text, or undefined where it failed. */
-export type Act = (
-  path: string,
-  method: NonNullable<RequestOptions['method']>,
-  body?: string,
-  done?: string,
-) => Promise<string | undefined>;
+type Endpoints = HandoffClient['webhookEndpoints'];
 
-/** Actions of a page: after each the list is read again, and what went wrong is kept to be shown. */
+/** Makes a change; gives its answer, or undefined where it failed. `done`: what to say afterwards. */
+export type Act = <T>(change: (endpoints: Endpoints) => Promise<T>, done?: string) => Promise<T | undefined>;
+
+/** Actions of a page: the list is read again after each, which no secret waits for; what went wrong is kept to be shown. */
 export function useActions(reload: () => Promise<void>) {
   const session = useSession();
   const [problem, setProblem] = useState<Problem | undefined>();
   const [notice, setNotice] = useState('');
-  const act: Act = async (path, method, body, done = '') => {
+  const act: Act = async (change, done = '') => {
     setProblem(undefined);
     setNotice('');
     try {
-      const { text } = await session.send(path, { method, ...(body !== undefined && { body }) });
+      const answer = await change(session.client.webhookEndpoints);
       setNotice(done);
-      await reload();
-      return text;
+      void reload();
+      return answer;
     } catch (error) {
       setProblem(problemFrom(error));
       return undefined;

@@ -47,7 +47,12 @@ const isDate = (value: unknown) =>
 /** A price of nothing is a deposit, or not known. */
 const isAmount = (value: unknown) => isText(value) && /^\d[\d.,' ]*$/.test(value) && /[1-9]/.test(value);
 
-const shortText = (value: unknown, standIn: string) => (isText(value) ? value : standIn).slice(0, 255);
+/** As long as the API takes it, without half a character at its end. */
+export function atMost255(text: string): string {
+  return text.slice(0, 255).replace(/[\ud800-\udbff]$/, '');
+}
+
+const shortText = (value: unknown, standIn: string) => atMost255(isText(value) ? value : standIn);
 
 export function guessName(value: unknown): string {
   const names = [/^(title|name|display_?name|headline|summary)$/i, /(title|name)$/i, /^(description|id)$/i];

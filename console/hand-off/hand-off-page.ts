@@ -24,11 +24,9 @@ let kept: Kept | undefined;
 export function HandOffPage(): VNode {
   const session = useSession();
   const picks = usePicks(session);
-  const { results: loaded, setResults, change } = useResults();
+  const { results, setResults, change } = useResults();
   const [isLoading, setLoading] = useState(samples === undefined);
   const trip = useTrip();
-  // The samples are for the first member: a click before that one is known would be in vain.
-  const results = samples !== undefined && trip.isReading ? undefined : loaded;
   const early = picks.all.filter(({ resultId }) => resultId === undefined);
   const latest = picks.all[0];
   return html`<div class="title">
@@ -100,6 +98,7 @@ function useResults() {
 
 async function readSamples(): Promise<Result[]> {
   if (samples === undefined) return [];
-  const text = await (await fetch(samples)).text();
-  return readResults(withMoments(text, Date.now()));
+  const response = await fetch(samples);
+  // Another version of the service has others.
+  return response.ok ? readResults(withMoments(await response.text(), Date.now())) : [];
 }

@@ -28,7 +28,9 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
     </div>`;
   }
   if (confirmation?.status === 'failed' && confirmation.problem)
-    return html`<div class="pick">${title}<${ProblemAlert} problem=${confirmation.problem} /></div>`;
+    return html`<div class="pick">${title}<${ProblemAlert} problem=${confirmation.problem}>
+      <p>It can be tried again under <a href="#/waiting">Waiting</a>.</p>
+    </${ProblemAlert}></div>`;
   return html`<div class=${`pick ${state}`} role=${isLatest ? 'status' : undefined}>
     ${title}
     ${
@@ -41,13 +43,14 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
 
 function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
   const { status, external_id: externalId, id } = confirmation;
+  const { can } = useSession();
   useFate(pick, confirmation, picks);
   const word = pick.type === 'quote' ? 'Quote' : 'Booking';
   return html`<p>
       <strong>${word} ${status}</strong> ${status === 'accepted' && 'and waiting for the CRM. '}
       ${
         status === 'accepted'
-          ? html`<a href="#/waiting">See what waits</a>`
+          ? can(`${pick.type}s`, 'read') && html`<a href="#/waiting">See what waits</a>`
           : status === 'created' &&
             html`<${RecordLink} type=${pick.type} id=${id} externalId=${externalId} />`
       }

@@ -1,6 +1,6 @@
+import { makeUuid } from '@handoff-gateway/client';
 import { type Answer, type Problem, problemFrom, type RequestOptions } from '../shared/api.ts';
 import type { Result } from './results.ts';
-import { makeUuid } from './uuid.ts';
 
 export type RecordType = 'quote' | 'booking';
 

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useId, useMemo } from 'preact/hooks';
 import { html } from '../shared/html.ts';
 import { parseDigits } from '../shared/json-text.ts';
-import { Field, Json } from '../shared/parts.ts';
+import { Field, FoldedJson, single } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
 import { inWords, relative, useNow } from '../shared/time.ts';
 import { glance } from './guess.ts';
@@ -29,14 +29,11 @@ export function ResultCard({ result, trip, picks, latest, onChange }: CardProps)
   return html`<article aria-labelledby=${heading}>
     <${Facts} result=${result} heading=${heading} />
     ${result.isGuessed && html`<${Guesses} result=${result} onChange=${onChange} />`}
-    <details>
-      <summary>Details</summary>
-      <${Json} text=${result.details} label="Details" />
-    </details>
+    <${FoldedJson} summary="Details" text=${result.details} label="Details" />
     <div class="buttons">
       ${types.map(
         (type) => html`<${HandOffButton} key=${type} type=${type}
-          isSending=${own.some((pick) => pick.type === type && pick.state === 'sending')}
+          isEarly=${trip.isReading && trip.memberId === ''} isSending=${own.some((pick) => pick.type === type && pick.state === 'sending')}
           onClick=${() => {
             const chosen = trip.choose();
             if (chosen) void picks.handOff(result, type, chosen.tripId, chosen.memberId);
@@ -49,20 +46,19 @@ export function ResultCard({ result, trip, picks, latest, onChange }: CardProps)
 
 interface ButtonProps {
   type: RecordType;
+  /** Nobody can have chosen a member yet: a click would be in vain. */
+  isEarly: boolean;
   isSending: boolean;
   onClick: () => void;
 }
 
 /** It stays focusable while it works, and a double click or a key that is held down counts once. */
-function HandOffButton({ type, isSending, onClick }: ButtonProps): VNode {
-  const click = (event: MouseEvent) => {
-    if (event.detail <= 1) onClick();
-  };
+function HandOffButton({ type, isEarly, isSending, onClick }: ButtonProps): VNode {
   const ignoreRepeats = (event: KeyboardEvent) => {
     if (event.repeat) event.preventDefault();
   };
-  return html`<button type="button" class=${type === 'quote' ? 'primary' : 'plain'} aria-busy=${isSending}
-    onClick=${click} onKeyDown=${ignoreRepeats}>Hand off as ${type}</button>`;
+  return html`<button type="button" class=${type === 'quote' ? 'primary' : 'plain'} aria-busy=${isSending} disabled=${isEarly}
+    onClick=${single(onClick)} onKeyDown=${ignoreRepeats}>Hand off as ${type}</button>`;
 }
 
 function Facts({ result, heading }: { result: Result; heading: string }): VNode {

@@ -1,5 +1,5 @@
 import { fieldOf, isObject, parseDigits, partsOf } from '../shared/json-text.ts';
-import { guessName, guessSupplier } from './guess.ts';
+import { atMost255, guessName, guessSupplier } from './guess.ts';
 
 /** A search result that can be handed off. */
 export interface Result {
@@ -37,7 +37,7 @@ function parse(json: string): unknown {
 
 /** As in the hand-off's `result`, or any other object, which then is the details. */
 function readResult(text: string, position: number): Result {
-  const value = parseDigits(text);
+  const value: unknown = JSON.parse(text);
   if (!isObject(value)) throw new Error(`Result ${position + 1} is no object.`);
   const id = `result-${++loaded}`;
   const details = fieldOf(text, 'details');
@@ -46,10 +46,19 @@ function readResult(text: string, position: number): Result {
     typeof value['source'] === 'string' &&
     isObject(value['details'])
   ) {
-    const given = { name: value['name'].slice(0, 255), source: value['source'].slice(0, 255) };
-    return { id, ...given, details: details ?? '{}', isGuessed: false };
+    const given = { name: atMost255(value['name']), source: atMost255(value['source']) };
+    // What is empty would be refused: somebody has to fill it in.
+    const isGuessed = given.name === '' || given.source === '';
+    return { id, ...given, details: details ?? '{}', isGuessed };
   }
-  return { id, name: guessName(value), source: guessSupplier(value), details: text.trim(), isGuessed: true };
+  const digits = parseDigits(text);
+  return {
+    id,
+    name: guessName(digits),
+    source: guessSupplier(digits),
+    details: text.trim(),
+    isGuessed: true,
+  };
 }
 
 /**

@@ -1,17 +1,10 @@
+import { type Member, makeUuid, type Page } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
-import { type Loaded, type Page, useLoad } from '../shared/load.ts';
+import { type Loaded, useLoad } from '../shared/load.ts';
 import { Choice, Field, ProblemAlert } from '../shared/parts.ts';
-import { read, type Session, useSession } from '../shared/session.ts';
-import { makeUuid } from './uuid.ts';
-
-interface Member {
-  id: string;
-  first_name: string | null;
-  last_name: string | null;
-  email: string | null;
-}
+import { type Session, useSession } from '../shared/session.ts';
 
 interface Chosen {
   tripId: string;
@@ -67,8 +60,8 @@ function faultOf({ tripId, memberId }: Chosen): string | undefined {
   return undefined;
 }
 
-async function readMembers(session: Session): Promise<Page<Member>> {
-  const page = await read<Page<Member>>(session, '/v1/members?limit=200');
+async function readMembers({ client }: Session): Promise<Page<Member>> {
+  const page = await client.members.list({ limit: 200 }).page();
   return { ...page, data: page.data.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b))) };
 }
 
@@ -81,7 +74,7 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
   const { members, memberId, setMemberId, tripId, setTripId, fault } = trip;
   return html`<section id="trip" class="trip" aria-label="For whom">
     ${
-      members === undefined
+      members === undefined || isWithout(members)
         ? html`<${Field} label="Member" value=${memberId} onInput=${setMemberId} placeholder="External ID of the member" />`
         : html`<${MemberChoice} members=${members} memberId=${memberId} setMemberId=${setMemberId} />`
     }
@@ -90,8 +83,18 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
       <button type="button" class="plain" onClick=${() => setTripId(makeUuid())}>New trip</button>
     </div>
     ${fault !== undefined && html`<p class="problem" role="alert">${fault}</p>`}
-    ${members?.problem && html`<${ProblemAlert} problem=${members.problem} />`}
+    ${
+      members?.problem &&
+      html`<${ProblemAlert} problem=${members.problem}>
+        <p>${isWithout(members) && "With a member's External ID you can hand off all the same. "}<button type="button" class="link" onClick=${members.reload}>Read the members again</button></p>
+      </${ProblemAlert}>`
+    }
   </section>`;
+}
+
+/** The members could not be read: the CRM may be unavailable, and hand-offs accepted nevertheless. */
+function isWithout({ data, problem }: Loaded<Page<Member>>): boolean {
+  return data === undefined && problem !== undefined;
 }
 
 interface MemberChoiceProps {
@@ -143,8 +146,8 @@ function Finder({ onFound }: { onFound: (member: Member) => void }): VNode {
   </form>`;
 }
 
-async function findMember(session: Session, text: string): Promise<Member | undefined> {
-  if (uuid.test(text)) return read<Member>(session, `/v1/members/${text}`);
-  const page = await read<Page<Member>>(session, `/v1/members?email=${encodeURIComponent(text)}`);
+async function findMember({ client }: Session, text: string): Promise<Member | undefined> {
+  if (uuid.test(text)) return client.members.retrieve(text);
+  const page = await client.members.list({ email: text }).page();
   return page.data[0];
 }

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { html } from '../shared/html.ts';
 import { useLoad } from '../shared/load.ts';
 import { Badge, Freshness, ProblemAlert } from '../shared/parts.ts';
-import { read, useSession } from '../shared/session.ts';
+import { useSession } from '../shared/session.ts';
 import { Plots } from './plots.ts';
 
 interface PartState {
@@ -20,7 +20,11 @@ const everyMs = 10_000;
 /** Whether every part works, and what happened in the last hour. */
 export function HealthPage(): VNode {
   const session = useSession();
-  const health = useLoad('health', (asked) => read<Health>(asked, '/v1/healthz'), everyMs);
+  const health = useLoad(
+    'health',
+    ({ client }) => client.health() as Promise<unknown> as Promise<Health>,
+    everyMs,
+  );
   const { data, problem } = health;
   const { version, environment } = session.facts;
   return html`<h1>Health</h1>

@@ -1,31 +1,14 @@
+import type { Booking, Member, Quote } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
 import { usePages } from '../shared/load.ts';
 import { Badge, type Column, Field, Id, List } from '../shared/parts.ts';
-import { useSession, withQuery } from '../shared/session.ts';
+import { onlyGiven, useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.ts';
 import { RecordPage } from './record-page.ts';
 
-interface RecordRow {
-  id: string;
-  name: string;
-  source: string;
-  status: string;
-  member_id: string | null;
-  trip_id: string | null;
-  created_at: string;
-  updated_at: string;
-}
-
-interface MemberRow {
-  id: string;
-  first_name: string | null;
-  last_name: string | null;
-  email: string | null;
-  phone: string | null;
-  updated_at: string;
-}
+type RecordRow = Quote | Booking;
 
 const collections = ['quotes', 'bookings', 'members'] as const;
 type Collection = (typeof collections)[number];
@@ -37,12 +20,12 @@ export function RecordsPage({ route }: { route: string[] }): VNode {
   const collection = allowed.find((one) => one === route[0]) ?? allowed[0];
   const id = route[1];
   return html`<h1>Records</h1>
-    <nav class="tabs" aria-label="Kinds of records">
+    <div class="tabs" role="group" aria-label="Kinds of records">
       ${allowed.map(
         (one) =>
           html`<a href=${`#/records/${one}`} aria-current=${one === collection ? 'page' : undefined}>${titles[one]}</a>`,
       )}
-    </nav>
+    </div>
     ${
       id !== undefined && collection !== undefined
         ? html`<${RecordPage} key=${id} collection=${collection} id=${id} />`
@@ -57,7 +40,9 @@ const titles: Record<Collection, string> = { quotes: 'Quotes', bookings: 'Bookin
 function Records({ collection }: { collection: 'quotes' | 'bookings' }): VNode {
   const [filters, setFilters] = useState({ trip_id: '', member_id: '', status: '' });
   const [asked, ask] = useState(filters);
-  const pages = usePages<RecordRow>(withQuery(`/v1/${collection}`, asked));
+  const pages = usePages<RecordRow>(JSON.stringify([collection, asked]), ({ client }, cursor) =>
+    client[collection].list({ ...onlyGiven(asked), cursor }).page(),
+  );
   const set = (name: keyof typeof filters) => (value: string) =>
     setFilters({ ...filters, [name]: value.trim() });
   const submit = (event: Event) => {
@@ -90,12 +75,14 @@ function Records({ collection }: { collection: 'quotes' | 'bookings' }): VNode {
 function Members(): VNode {
   const [email, setEmail] = useState('');
   const [asked, ask] = useState('');
-  const pages = usePages<MemberRow>(withQuery('/v1/members', { email: asked }));
+  const pages = usePages<Member>(asked, ({ client }, cursor) =>
+    client.members.list({ ...onlyGiven({ email: asked }), cursor }).page(),
+  );
   const submit = (event: Event) => {
     event.preventDefault();
     ask(email.trim());
   };
-  const columns: Column<MemberRow>[] = [
+  const columns: Column<Member>[] = [
     {
       title: 'Name',
       cell: ({ id, first_name, last_name }) =>
@@ -110,6 +97,6 @@ function Members(): VNode {
       <${Field} label="E-mail" type="search" value=${email} onInput=${setEmail} />
       <button class="plain">Filter</button>
     </form>
-    <${List} caption="Members" pages=${pages} columns=${columns} keyOf=${({ id }: MemberRow) => id}
+    <${List} caption="Members" pages=${pages} columns=${columns} keyOf=${({ id }: Member) => id}
       empty=${asked ? 'No member has this e-mail address.' : 'The CRM has no members with an External ID.'} />`;
 }

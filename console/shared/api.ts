@@ -1,3 +1,5 @@
+import { type Fault, HandoffClient, HandoffConnectionError, HandoffProblem } from '@handoff-gateway/client';
+
 /** What somebody signs in with. Kept in this tab's memory and nowhere else. */
 export interface Credentials {
   apiKey: string;
@@ -14,7 +16,7 @@ export interface Problem {
   request_id: string | null;
   retry_after?: number;
   external_id?: string;
-  errors?: { pointer?: string; parameter?: string; header?: string; message: string }[];
+  errors?: readonly Fault[];
 }
 
 /** A request that was refused, failed, or got no answer. */
@@ -44,8 +46,39 @@ export interface RequestOptions {
 /** Longer than the service takes to answer anything. */
 const timeoutMs = 40_000;
 
-/** Sends one request to the service. Throws `Failure`. */
-export async function send(
+/** Both ways to the service, with the credentials of one person. */
+export interface Caller {
+  /** For everything that it has. Nothing is sent again by itself: the person sees what happened, and decides. */
+  client: HandoffClient;
+  /** Sends one request, for administration and where the text of an answer or its digits count. Throws `Failure`. */
+  send(path: string, options?: RequestOptions): Promise<Answer>;
+}
+
+/** `refused` is told when the credentials are not valid any more, and says what to show instead. */
+export function createCaller(credentials: Credentials, refused?: (problem: Problem) => Problem): Caller {
+  const ask: typeof fetch = async (address, init) => {
+    // Nothing of the browser's own goes with it: neither cookies nor a cached answer.
+    const response = await fetch(address, {
+      ...init,
+      credentials: 'omit',
+      cache: 'no-store',
+      redirect: 'error',
+    });
+    if (response.status !== 401 || refused === undefined) return response;
+    throw new Failure(refused(problemOf(response, await response.text())));
+  };
+  const client = new HandoffClient({
+    ...credentials,
+    baseUrl: location.origin,
+    timeoutMs,
+    maxRetries: 0,
+    fetch: ask,
+  });
+  return { client, send: (path, options) => sendText(ask, credentials, path, options) };
+}
+
+async function sendText(
+  ask: typeof fetch,
   credentials: Credentials,
   path: string,
   { method = 'GET', body, idempotencyKey }: RequestOptions = {},
@@ -56,27 +89,31 @@ export async function send(
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
   };
-  const response = await attempt(path, { method, headers, ...(body !== undefined && { body }) });
+  const response = await attempt(ask, path, { method, headers, ...(body !== undefined && { body }) });
   const text = await response.text().catch(() => {
     throw new Failure(noAnswer('The answer broke off.'));
   });
-  const type = response.headers.get('content-type') ?? '';
-  if (!response.ok && !type.startsWith('application/json')) throw new Failure(problemOf(response, text));
+  if (!isFromService(response, text)) throw new Failure(problemOf(response, text));
   return { status: response.status, text, headers: response.headers };
 }
 
-async function attempt(path: string, init: RequestInit): Promise<Response> {
+/** Something in between can answer, with a success, too. */
+function isFromService({ ok, headers }: Response, text: string): boolean {
+  return ok && (text === '' || headers.get('content-type')?.startsWith('application/json') === true);
+}
+
+async function attempt(ask: typeof fetch, path: string, init: RequestInit): Promise<Response> {
   const signal = AbortSignal.timeout(timeoutMs);
-  // Nothing of the browser's own goes with it: neither cookies nor a cached answer.
-  const options: RequestInit = { ...init, signal, credentials: 'omit', cache: 'no-store', redirect: 'error' };
   try {
-    return await fetch(path, options);
-  } catch {
-    throw new Failure(
-      noAnswer(signal.aborted ? 'The service took too long.' : 'The service could not be reached.'),
-    );
+    return await ask(path, { ...init, signal });
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure(noAnswer(signal.aborted ? tooLong : unreachable));
   }
 }
+
+const tooLong = 'The service took too long.';
+const unreachable = 'The service could not be reached.';
 
 function noAnswer(detail: string): Problem {
   return { title: 'No answer', detail, status: 0, code: 'no_answer', request_id: null };
@@ -100,6 +137,31 @@ function problemOf(response: Response, text: string): Problem {
 /** The problem that an error is; one of our own making is shown as what it is. */
 export function problemFrom(error: unknown): Problem {
   if (error instanceof Failure) return error.problem;
+  if (error instanceof HandoffProblem) return problemOfClient(error);
+  if (error instanceof HandoffConnectionError) return problemOfConnection(error.cause);
   const detail = error instanceof Error ? error.message : 'Unknown.';
   return { title: 'The console failed', detail, status: 0, code: 'console', request_id: null };
+}
+
+function problemOfClient({
+  title,
+  detail,
+  status,
+  code,
+  requestId,
+  retryAfter,
+  externalId,
+  errors,
+}: HandoffProblem) {
+  return {
+    ...{ title, detail, status, code, request_id: requestId ?? null },
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+    ...(externalId !== undefined && { external_id: externalId }),
+    errors,
+  } satisfies Problem;
+}
+
+function problemOfConnection(cause: unknown): Problem {
+  if (cause instanceof Failure) return cause.problem;
+  return noAnswer(cause instanceof Error && cause.name === 'TimeoutError' ? tooLong : unreachable);
 }

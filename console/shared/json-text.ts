@@ -35,11 +35,13 @@ export function partsOf(json: string): string[] {
 function commasOf(text: string): number[] {
   const commas: number[] = [];
   let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charAt(at);
+  // What counts is searched for: texts of megabytes are read here.
+  const marks = /[",[\]{}]/g;
+  for (let mark = marks.exec(text); mark !== null; mark = marks.exec(text)) {
+    const [char] = mark;
     depth += depthChanges[char] ?? 0;
-    if (char === '"') at = endOfString(text, at) - 1;
-    else if (char === ',' && depth === 0) commas.push(at);
+    if (char === '"') marks.lastIndex = endOfString(text, mark.index);
+    else if (char === ',' && depth === 0) commas.push(mark.index);
   }
   return commas;
 }
@@ -47,25 +49,37 @@ function commasOf(text: string): number[] {
 const depthChanges: Record<string, number> = { '{': 1, '[': 1, '}': -1, ']': -1 };
 
 function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
-  return at + 1;
+  let end = text.indexOf('"', start + 1);
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end + 1;
 }
 
+/** An odd number of backslashes stands before it. */
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charAt(first - 1) === '\\') first -= 1;
+  return (at - first) % 2 === 1;
+}
+
+/** Deeper levels are set in no further: the text would grow with the square of the depth. */
+const deepestIndent = 40;
+
 /** The text with line breaks and indentation. */
-export function pretty(json: string, indent = ''): string {
-  const text = json.trim();
-  const [open] = text;
-  if (open !== '{' && open !== '[') return text;
-  const deeper = `${indent}  `;
-  const show =
-    open === '['
-      ? partsOf(text).map((part) => deeper + pretty(part, deeper))
-      : fieldsOf(text).map(
-          ({ name, text: value }) => `${deeper}${JSON.stringify(name)}: ${pretty(value, deeper)}`,
-        );
-  const close = open === '{' ? '}' : ']';
-  return show.length === 0 ? open + close : `${open}\n${show.join(',\n')}\n${indent}${close}`;
+export function pretty(json: string): string {
+  let shown = '';
+  let depth = 0;
+  let before = '';
+  for (const [token] of json.matchAll(/"(?:[^"\\]+|\\.)*"|[^\s"]/g)) {
+    const change = depthChanges[token] ?? 0;
+    const follows = before === ',' || depthChanges[before] === 1;
+    const isEmpty = change < 0 && depthChanges[before] === 1;
+    depth += Math.min(change, 0);
+    if ((follows || change < 0) && !isEmpty) shown += `\n${'  '.repeat(Math.min(depth, deepestIndent))}`;
+    depth += Math.max(change, 0);
+    shown += token === ':' ? ': ' : token;
+    before = token;
+  }
+  return shown;
 }
 
 type Reviver = (this: unknown, key: string, value: unknown, context?: { source?: string }) => unknown;

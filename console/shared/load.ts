@@ -1,6 +1,7 @@
+import type { Page } from '@handoff-gateway/client';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemFrom } from './api.ts';
-import { type Session, useSession } from './session.ts';
+import { read, type Session, useSession, withQuery } from './session.ts';
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -59,29 +60,26 @@ function useRepeat(run: () => Promise<void>, everyMs: number | undefined): void 
   }, [run, everyMs]);
 }
 
-/** A page of a list as the API answers it. */
-export interface Page<T> {
-  data: T[];
-  next_cursor: string | null;
-  has_more: boolean;
-}
-
 export interface Pages<T> extends Loaded<T[]> {
   hasMore: boolean;
   more(): Promise<void>;
 }
 
-/** A list, page after page. `path` has its filters in it. */
-export function usePages<T>(path: string, everyMs?: number): Pages<T> {
-  const [further, setFurther] = useState<{ path: string; pages: Page<T>[] }>({ path, pages: [] });
+/** Reads a page of a list: the first one, or the one after the cursor. */
+export type ReadPage<T> = (session: Session, cursor: string | undefined) => Promise<Page<T>>;
+
+/** Pages of a list that the client does not have. */
+export function pagesAt<T>(path: string): ReadPage<T> {
+  return (session, cursor) => read<Page<T>>(session, withQuery(path, { cursor }));
+}
+
+/** A list, page after page. It begins again when `name` changes, which has its filters in it. */
+export function usePages<T>(name: string, readPage: ReadPage<T>, everyMs?: number): Pages<T> {
+  const [further, setFurther] = useState<{ name: string; pages: Page<T>[] }>({ name, pages: [] });
   const [problem, setProblem] = useState<Problem | undefined>();
   const session = useSession();
-  const own = further.path === path ? further.pages : [];
-  const fetchPage = async (cursor?: string): Promise<Page<T>> => {
-    const address = cursor === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}cursor=${cursor}`;
-    return JSON.parse((await session.send(address)).text) as Page<T>;
-  };
-  const first = useLoad(path, () => fetchPage(), own.length === 0 ? everyMs : undefined);
+  const own = further.name === name ? further.pages : [];
+  const first = useLoad(name, (asked) => readPage(asked, undefined), own.length === 0 ? everyMs : undefined);
   const last = own.at(-1) ?? first.data;
   return {
     ...first,
@@ -89,15 +87,15 @@ export function usePages<T>(path: string, everyMs?: number): Pages<T> {
     data: first.data && [first.data, ...own].flatMap(({ data }) => data),
     hasMore: last?.has_more ?? false,
     reload: async () => {
-      setFurther({ path, pages: [] });
+      setFurther({ name, pages: [] });
       setProblem(undefined);
       await first.reload();
     },
     more: async () => {
       if (!last?.next_cursor) return;
       try {
-        const page = await fetchPage(last.next_cursor);
-        setFurther((old) => ({ path, pages: [...(old.path === path ? old.pages : []), page] }));
+        const page = await readPage(session, last.next_cursor);
+        setFurther((old) => ({ name, pages: [...(old.name === name ? old.pages : []), page] }));
         setProblem(undefined);
       } catch (error) {
         setProblem(problemFrom(error));

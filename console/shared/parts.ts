@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useId, useState } from 'preact/hooks';
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
 import { type Child, html } from './html.ts';
 import { pretty } from './json-text.ts';
@@ -33,17 +33,17 @@ export function Field({ label, value, onInput, hint, ...rest }: FieldProps): VNo
   </div>`;
 }
 
-interface ChoiceProps {
+interface ChoiceProps<T extends string> {
   label: string;
-  value: string;
-  options: [value: string, text: string][];
-  onChange: (value: string) => void;
+  value: T;
+  options: [value: T, text: string][];
+  onChange: (value: T) => void;
 }
 
 /** A list to choose from, with its label. */
-export function Choice({ label, value, options, onChange }: ChoiceProps): VNode {
+export function Choice<T extends string>({ label, value, options, onChange }: ChoiceProps<T>): VNode {
   const id = useId();
-  const choose = (event: Event) => onChange((event.currentTarget as HTMLSelectElement).value);
+  const choose = (event: Event) => onChange((event.currentTarget as HTMLSelectElement).value as T);
   return html`<div class="field">
     <label for=${id}>${label}</label>
     <select id=${id} value=${value} onChange=${choose}>
@@ -52,10 +52,21 @@ export function Choice({ label, value, options, onChange }: ChoiceProps): VNode 
   </div>`;
 }
 
+interface AlertProps {
+  problem: Problem;
+  /** It answers a click that may have been far below. */
+  isAnswer?: boolean;
+  children?: Child;
+}
+
 /** What went wrong, what to do, and what to tell those who run the service. */
-export function ProblemAlert({ problem, children }: { problem: Problem; children?: Child }): VNode {
+export function ProblemAlert({ problem, isAnswer, children }: AlertProps): VNode {
+  const alert = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (isAnswer) alert.current?.scrollIntoView({ block: 'nearest' });
+  }, [problem]);
   const { title, detail, errors = [], retry_after: wait, request_id: id } = problem;
-  return html`<div class="problem" role="alert">
+  return html`<div class="problem" role="alert" ref=${alert}>
     <p><strong>${title}</strong></p>
     <p>${detail}</p>
     ${
@@ -84,14 +95,14 @@ interface TableProps<T> {
 
 export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNode {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
-    <table>
+    <table class="rows">
       <thead>
         <tr>${columns.map(({ title, isNumber }) => html`<th scope="col" class=${isNumber ? 'number' : ''}>${title}</th>`)}</tr>
       </thead>
       <tbody>
         ${rows.map(
           (row) => html`<tr key=${keyOf(row)}>
-            ${columns.map(({ cell, isNumber }) => html`<td class=${isNumber ? 'number' : ''}>${cell(row)}</td>`)}
+            ${columns.map(({ title, cell, isNumber }) => html`<td class=${isNumber ? 'number' : ''} data-title=${title}>${cell(row)}</td>`)}
           </tr>`,
         )}
       </tbody>
@@ -140,6 +151,7 @@ const tones: Record<string, string> = {
   needs_attention: 'bad',
   'not connected': 'bad',
   disabled: 'bad',
+  expired: 'bad',
 };
 
 /** A state in a word; its colour only repeats the word. */
@@ -147,16 +159,30 @@ export function Badge({ children }: { children: string }): VNode {
   return html`<span class=${`badge ${tones[children] ?? ''}`}>${children.replaceAll('_', ' ')}</span>`;
 }
 
-/** An id in full for machines, cut short for the eye. */
+/** An id, cut short for the eye alone: it is found and copied in full. */
 export function Id({ children }: { children: string | null | undefined }): VNode {
   if (!children) return html`<span class="quiet">–</span>`;
-  const isLong = children.length > 14;
-  return html`<code title=${children}>${isLong ? `${children.slice(0, 8)}…` : children}</code>`;
+  return html`<code class=${children.length > 14 ? 'cut' : ''} title=${children}>${children}</code>`;
 }
 
 /** JSON text with line breaks, digit for digit. */
 export function Json({ text, label }: { text: string; label: string }): VNode {
-  return html`<pre tabindex="0" role="region" aria-label=${label}>${pretty(text)}</pre>`;
+  const shown = useMemo(() => pretty(text), [text]);
+  return html`<pre tabindex="0" role="region" aria-label=${label}>${shown}</pre>`;
+}
+
+/** The same, folded: of many on a page only those are laid out that somebody opens. */
+export function FoldedJson({ summary, ...json }: { summary: string; text: string; label: string }): VNode {
+  const [isOpen, setOpen] = useState(false);
+  const follow = (event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open);
+  return html`<details onToggle=${follow}><summary>${summary}</summary>${isOpen && html`<${Json} ...${json} />`}</details>`;
+}
+
+/** Handles a click; the second half of a double click is no second wish, and may meet another button. */
+export function single(act: () => void): (event: MouseEvent) => void {
+  return ({ detail }) => {
+    if (detail <= 1) act();
+  };
 }
 
 /** Copies a text, and says whether that worked. */

@@ -1,13 +1,10 @@
+import type { Consumer } from '@handoff-gateway/client';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { Answer, RequestOptions } from './api.ts';
+import type { Caller } from './api.ts';
 
-/** The signed-in consumer's own record, as the API shows it. */
-export interface OwnConsumer {
-  id: string;
-  name: string;
-  permissions: { resource: string; actions: string[]; records?: 'all' | 'own' }[];
-}
+/** The signed-in consumer's own record. */
+export type OwnConsumer = Consumer;
 
 /** What the service says of itself before anybody signs in. */
 export interface Facts {
@@ -16,12 +13,11 @@ export interface Facts {
   record_url: string | null;
 }
 
-export interface Session {
+export interface Session extends Caller {
   consumer: OwnConsumer;
   facts: Facts;
   /** Asks for the facts again: the address of records is known only once the CRM was reached. */
   refreshFacts(): Promise<Facts>;
-  send(path: string, options?: RequestOptions): Promise<Answer>;
   can(resource: string, action: string): boolean;
   /** Shows a secret in place of all pages until the person says that it is stored. */
   showSecret(secret: NewSecret): void;
@@ -55,5 +51,14 @@ export async function read<T>(session: Pick<Session, 'send'>, path: string): Pro
 /** A path with its query, without the parameters that are empty. */
 export function withQuery(path: string, query: Record<string, string | undefined>): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
-  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+  if (given.length === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams(given)}`;
+}
+
+/** What of a filter can be sent: nobody asks for an empty text. */
+type Given<T> = { [Name in keyof T]?: Exclude<T[Name], ''> };
+
+/** The filters that are set, for the client. */
+export function onlyGiven<T extends Record<string, string>>(filters: T): Given<T> {
+  return Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== '')) as Given<T>;
 }

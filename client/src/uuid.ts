@@ -1,4 +1,4 @@
-/** A random UUID. `crypto.randomUUID` exists on https and on this machine only. */
+/** A random UUID. Browsers have `crypto.randomUUID` on HTTPS and localhost only. */
 export function makeUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
