@@ -20,6 +20,8 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY src src
+COPY client/src client/src
+COPY console console
 # The only place that is written to; the root file system can be read only.
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/handoff
 VOLUME /var/lib/handoff

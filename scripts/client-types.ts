@@ -42,9 +42,45 @@ export function clientTypes(document: object): string {
       const name = `${operationId[0]?.toUpperCase()}${operationId.slice(1)}Query`;
       return declaration(name, querySchema(summary, parameters));
     });
-  const text = [...schemas, ...queries].join('\n');
+  const text = [...schemas, events(components.schemas['Event'] ?? {}), ...queries].join('\n');
   const imports = ['JsonObject', 'JsonValue'].filter((name) => new RegExp(`\\b${name}\\b`).test(text));
   return `${head}import type { ${imports.join(', ')} } from './json.ts';\n\n${text}`;
+}
+
+/** What the data of an event is, by its resource; of deleted ones it is the id. */
+const eventData: Record<string, string> = {
+  quote: 'Quote',
+  booking: 'Booking',
+  member: 'Member',
+  handoff: "Omit<AcceptedHandoff, 'id'>",
+  reservation: 'Reservation',
+  webhook_endpoint: 'WebhookEndpoint',
+};
+
+/** `Event` as one of its kinds: a look at `type` tells what `data` is. */
+function events({ properties }: Schema): string {
+  const types = (properties?.['type']?.['x-extensible-enum'] ?? []) as string[];
+  const kinds = Map.groupBy(types, (type) => {
+    const [resource = ''] = type.split('.');
+    const data = type.endsWith('.deleted') ? '{ id: string }' : (eventData[resource] ?? 'JsonObject');
+    return `'${resource}', ${data}`;
+  });
+  const lines = [...kinds].map(
+    ([kind, names]) => `  | EventOf<${names.map(literal).join(' | ')}, ${kind}>\n`,
+  );
+  return `interface EventOf<Type extends string, ResourceType extends string, Data>
+  extends Omit<Event, 'type' | 'resource' | 'data'> {
+  type: Type;
+  resource: { type: ResourceType; id: string };
+  data: Data;
+  /** In webhooks only: the same as \`occurred_at\`. */
+  timestamp?: string;
+}
+
+/** Something that happened, whoever did it. Other types may be added: ignore those that you do not know. */
+export type GatewayEvent =
+${lines.join('')}  | EventOf<'ping', string, JsonObject>;
+`;
 }
 
 function querySchema(summary: string, parameters: Parameter[]): Schema {

@@ -6,18 +6,19 @@ import { allRoutes, type Services } from '../src/api/routes.ts';
 import { type ProblemCode, problems } from '../src/base/problems.ts';
 import type { Setting } from '../src/settings/setting.ts';
 import { settingsTable } from '../src/settings/table.ts';
+import { chartFiles } from './chart-files.ts';
 
 /*
- * Writes the reference pages whose content stands in tables of the code: docs/settings.md and docs/errors.md. Run it
- * after a change to one of those tables: node scripts/generate-docs.ts
+ * Writes the reference pages whose content stands in tables of the code, docs/settings.md and docs/errors.md, and two files
+ * of the Helm chart. Run it after a change to one of those tables: node scripts/generate-docs.ts
  */
 
 const root = join(import.meta.dirname, '..');
 const note = '<!-- Written by scripts/generate-docs.ts; change the tables in src/ and run it again. -->';
 
-/** The pages by path inside the project. */
+/** The files by path inside the project. */
 export function generatedPages(): Record<string, string> {
-  return { 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage() };
+  return { 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage(), ...chartFiles() };
 }
 
 function settingsPage(): string {
