@@ -3,10 +3,12 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createAttemptIds } from '../../src/audit/attempt.ts';
 import type { AuditEvent } from '../../src/audit/audit-event.ts';
 import { createConsumers } from '../../src/consumers/consumers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';
+import type { SecretsManager } from '../../src/secrets/secrets-manager.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { createInstallation } from '../support/gateway-process.ts';
 import { recordLog } from '../support/log.ts';
@@ -40,6 +42,9 @@ async function untilEvents(send: Send, query: string, count: number): Promise<Au
     await sleep(20);
   }
 }
+
+/** An id that no event has. */
+const laterId = createAttemptIds().bind(undefined, '2031-01-01T00:00:00.000Z');
 
 describe('GET /v1/admin/audit-events', () => {
   let gateway: TestGateway;
@@ -106,6 +111,35 @@ describe('GET /v1/admin/audit-events', () => {
     // Once all of it is recorded, nothing of the consumer is left in the secrets manager.
     const names = () => readdir(join(gateway.dataDir, 'secrets', 'consumers'));
     while ((await names()).includes(id)) await sleep(20);
+  });
+
+  test('is not kept out by another event whose text the database cannot hold', async () => {
+    const secrets = createFileSecretsManager({ dir: join(gateway.dataDir, 'secrets') });
+    const store = storeOf(secrets);
+    // An earlier version took such names.
+    const { consumer, version } = await store.create({ name: 'old', permissions: quotes });
+    const [event] = consumer.auditEvents as AuditEvent[];
+    const target = { id: consumer.id, name: 'half \ud83d, nul \0' };
+    await store.save({ ...consumer, auditEvents: [{ ...event, id: laterId(), target }] }, version);
+    const [stored] = await untilEvents(send, `target_id=${consumer.id}`, 1);
+    await secrets.close();
+    assert.ok(stored);
+    const { id } = await make();
+    assert.equal((await eventsOf(send, `target_id=${id}`)).length, 1);
+    const half = send(consumers, { body: { name: 'half \ud83d', permissions: quotes } });
+    await assertProblem(await half, 400, 'invalid_request', '#/name');
+  });
+
+  test('keeps in a record what a newer version has written there', async () => {
+    const secrets = createFileSecretsManager({ dir: join(gateway.dataDir, 'secrets') });
+    const store = storeOf(secrets);
+    const { consumer, version } = await store.create({ name: 'newer', permissions: quotes });
+    const [event] = consumer.auditEvents as AuditEvent[];
+    const newer = { ...event, id: laterId(), action: 'consumer.certified' };
+    await store.save({ ...consumer, auditEvents: [event, newer] }, version);
+    await store.forgetEvents(consumer.id, new Set([String(event?.id)]));
+    assert.deepEqual((await store.find(consumer.id))?.consumer.auditEvents, [newer]);
+    await secrets.close();
   });
 
   test('is filtered, and goes on with a cursor', async () => {
@@ -214,3 +248,9 @@ test('two replicas record a change once, also one from while the database was aw
     await proxy.close();
   }
 });
+
+/** Consumers as a program of another version may write them, beside the service. */
+function storeOf(secrets: SecretsManager) {
+  const options = { secrets, log: recordLog().log, metrics: createMetrics(), refreshSeconds: 3600 };
+  return createConsumers(options).store;
+}

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
@@ -103,6 +105,15 @@ describe('what a key may do, on two replicas', () => {
     await becomes(shop, 401);
     await isRecorded(shop, 'expired');
     await change(shop, { validUntil: null });
+    await becomes(shop, 200);
+  });
+
+  test('takes moments at the ends of the calendar, as far as it can read them again', async () => {
+    const shop = await create({ validUntil: '9999-12-31T23:59:59Z' });
+    const beyond = await send('PATCH', `${path}/${shop.id}`, { validUntil: '9999-12-31T23:59:59-01:00' });
+    await assertProblem(beyond, 400, 'invalid_request', '#/validUntil');
+    const before = await send('PATCH', `${path}/${shop.id}`, { validUntil: '0000-01-01T00:00:00+01:00' });
+    await assertProblem(before, 400, 'invalid_request', '#/validUntil');
     await becomes(shop, 200);
   });
 
@@ -271,6 +282,21 @@ describe('the ceiling: nobody gives, takes or takes over more than they have', (
       );
     });
   }
+
+  test('refuses to take over a consumer that a newer version has given more', async () => {
+    const caller = await make(consumers, readQuotes);
+    const stronger = await make(readQuotes);
+    const file = join(gateway.dataDir, 'secrets', 'consumers', stronger.id);
+    const record = JSON.parse(await readFile(file, 'utf8')) as object;
+    const further = [{ resource: 'trips', actions: ['read'] }];
+    await writeFile(`${file}~draft`, JSON.stringify({ ...record, furtherPermissions: further }));
+    await rename(`${file}~draft`, file);
+    for (const as of [caller, gateway.admin]) {
+      const rotation = await gateway.request(`${path}/${stronger.id}/rotate`, { as, method: 'POST' });
+      const { required } = await assertProblem(rotation, 403, 'permission_denied');
+      assert.deepEqual(required, { resource: 'trips', action: 'read' });
+    }
+  });
 
   test('allows every operation within it', async () => {
     const caller = await make(consumers, readQuotes);

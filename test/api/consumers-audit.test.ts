@@ -2,6 +2,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { addressOf } from '../../src/api/pipeline/rate-limit.ts';
+import { userAgentOf } from '../../src/api/pipeline/user-agent.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';
@@ -81,6 +85,22 @@ describe('GET /v1/admin/auth-attempts', () => {
       ofShop.map(({ request_id }) => request_id),
       ['audit-wrong_secret'],
     );
+  });
+
+  test('keeps no more of a long header in memory than it shows', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const used = () => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const header = () => Buffer.alloc(16_000, String(Math.random())).toString('latin1');
+    const before = used();
+    const kept = Array.from({ length: 2000 }, () => [
+      userAgentOf({ 'user-agent': header() }),
+      addressOf({ ip: header().slice(-20), headers: { 'x-forwarded-for': header() } }),
+    ]);
+    assert.ok(used() - before < 8_000_000, `${used() - before} bytes for ${kept.length}`);
   });
 
   test('finds attempts by address and by key, and keeps no secret that stands in the wrong header', async () => {

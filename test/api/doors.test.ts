@@ -144,14 +144,19 @@ describe('GET /v1/docs', () => {
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
     const html = await page.text();
     assert.doesNotMatch(html, /(src|href)="?(https?:)?\/\//);
-    const [, source] = /<script src="([^"]+)"/.exec(html) ?? [];
-    const script = await gateway.request(source ?? '', { as: null });
-    assert.equal(script.status, 200);
-    assert.match(script.headers.get('content-type') ?? '', /javascript/);
+    assert.match(html, /<html lang="en">/);
+    assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self';/);
+    const sources = [...html.matchAll(/<script src="([^"]+)"/g)].map(([, source = '']) => source);
+    assert.equal(sources.length, 2);
+    for (const source of sources) {
+      const script = await gateway.request(source, { as: null });
+      assert.equal(script.status, 200);
+      assert.match(script.headers.get('content-type') ?? '', /javascript/);
+    }
   });
 
   test('is compressed for whom takes that, and not sent again to whom has it', async () => {
-    for (const path of ['/v1/docs', '/v1/docs/scalar.js']) {
+    for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/v1/docs/start.js']) {
       const ask = (headers: Record<string, string>) => gateway.request(path, { as: null, headers });
       const plain = await ask({ 'accept-encoding': 'identity' });
       assert.equal(plain.headers.get('content-encoding'), null);

@@ -24,6 +24,9 @@ describe('a refusal says what to do', () => {
     ['/v1/handoff', '/api/v1/handoff'],
     ['/v1/quote?limit=1', '/v1/quotes'],
     ['/v1/Quotes/', '/v1/quotes'],
+    ['/v1/quotes/', '/v1/quotes'],
+    ['/quotes', '/v1/quotes'],
+    ['/handoff', '/api/v1/handoff'],
     ['/v1/quote/0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f', '/v1/quotes/{id}'],
     ['/v1/health', '/v1/healthz'],
   ];
@@ -36,7 +39,7 @@ describe('a refusal says what to do', () => {
     });
   }
 
-  for (const asked of ['/wp-admin/setup.php', '/v1/x', `/v1/${'quotes'.repeat(100)}`]) {
+  for (const asked of ['/wp-admin/setup.php', '/v1', '/v1/x', `/v1/${'quotes'.repeat(100)}`]) {
     test(`${asked.slice(0, 20)} is like no other path`, async () => {
       const { detail } = await problem(await gateway.request(asked));
       assert.equal(detail, 'There is nothing at this path. /v1/docs describes every path.');

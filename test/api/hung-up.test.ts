@@ -49,6 +49,25 @@ describe('a request whose caller has hung up', () => {
     assert.equal(await activeRequests(), 0);
   });
 
+  test('is no failure of the service where nobody has asked for its address before', async () => {
+    for (const path of ['/v1/webhooks/crm/members', '/v1/nowhere', '/v1/quotes']) {
+      const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+      await once(socket, 'connect');
+      const id = `unknown${path.replaceAll('/', '-')}`;
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n` +
+          `x-request-id: ${id}\r\n\r\n{"type":`,
+      );
+      if (path.startsWith('/v1/webhooks')) while ((await activeRequests()) !== 1) await sleep(20);
+      socket.resetAndDestroy();
+      const lines = await logOf(id);
+      assert.deepEqual(
+        lines.filter(({ level }) => level === 'error'),
+        [],
+      );
+    }
+  });
+
   for (const [how, hangUp] of [
     ['ends', (socket: Socket) => socket.destroy()],
     ['is reset', (socket: Socket) => socket.resetAndDestroy()],

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { isPublic } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import type { Permission } from '../../src/consumers/consumer.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
@@ -19,6 +21,19 @@ const covered = new Set([
   ...['listBookings', 'getBooking', 'changeBooking', 'deleteBooking'],
   ...['listReservations', 'getReservation', 'cancelReservation'],
   ...['listHandoffs', 'getHandoff', 'retryHandoff', 'cancelHandoff'],
+]);
+
+/** Those that need no permission on records: they tell of none, or a test of their own is named. */
+const coveredElsewhere = new Set([
+  ...['listMembers', 'getMember', 'getOwnConsumer'],
+  ...['listConsumers', 'createConsumer', 'getConsumer', 'updateConsumer', 'deleteConsumer', 'rotateConsumer'],
+  ...['listAuthenticationAttempts', 'listAuditEvents', 'getActivity'],
+  // test/changes/feed.test.ts
+  'listEvents',
+  // test/webhook-endpoints/deliveries.test.ts: each has its owner, and each delivery is judged.
+  ...['createWebhookEndpoint', 'listWebhookEndpoints', 'getWebhookEndpoint', 'updateWebhookEndpoint'],
+  ...['deleteWebhookEndpoint', 'rotateWebhookSecret', 'testWebhookEndpoint'],
+  ...['listWebhookDeliveries', 'resendWebhookDelivery', 'recoverWebhookEndpoint'],
 ]);
 
 interface Made {
@@ -184,6 +199,44 @@ describe('consumers that see only their own records', () => {
     }
     const list = await send(consumers.first, `/v1/handoffs?trip_id=${String(trip_id)}`);
     assert.deepEqual(((await list.json()) as { data: unknown[] }).data, []);
+    // Nor does a refusal tell of them, where the action is allowed for the other type only.
+    const reader = await gateway.newConsumer(
+      { resource: 'quotes', actions: ['read'], records: 'own' },
+      { resource: 'bookings', actions },
+    );
+    await assertProblem(await send(reader, location, { method: 'DELETE' }), 404, 'not_found');
+    await assertProblem(await send(reader, `${location}/retry`, { method: 'POST' }), 404, 'not_found');
+  });
+
+  test('a change of a foreign record holds up nobody, and one of an own record does', async () => {
+    await make('quotes', consumers.second, false);
+    const { id, etag } = made.at(-1) as Made;
+    const path = `/v1/quotes/${id}`;
+    const tagged = { method: 'PATCH', body: { name: 'Tagged' }, headers: { 'if-match': etag } };
+    const free = { method: 'PATCH', body: { name: 'Free' } };
+    const query = await gateway.org.arm({
+      match: { operation: 'query', recordKey: id },
+      effect: { kind: 'hold', stage: 'before' },
+      times: 1,
+    });
+    const foreign = send(consumers.first, path, free);
+    await query.hit();
+    assert.equal((await send(consumers.second, path, tagged)).status, 200);
+    await query.release();
+    assert.equal((await foreign).status, 404);
+    const { headers } = await send(consumers.second, path);
+    const update = await gateway.org.arm({
+      match: { operation: 'update', recordKey: 'Free' },
+      effect: { kind: 'hold', stage: 'before' },
+      times: 1,
+    });
+    const running = send(consumers.second, path, free);
+    await update.hit();
+    const again = { ...tagged, headers: { 'if-match': headers.get('etag') ?? '' } };
+    await assertProblem(await send(consumers.second, path, again), 409, 'idempotency_in_progress');
+    await update.release();
+    assert.equal((await running).status, 200);
+    await assertProblem(await send(consumers.second, path, again), 412, 'precondition_failed');
   });
 
   test('an answer that was stored for a wider view is not replayed', async () => {
@@ -216,10 +269,45 @@ describe('consumers that see only their own records', () => {
   });
 
   test('every operation on records is covered', async () => {
-    const routes = allRoutes({ reservations: {} } as Services);
+    const routes = allRoutes({ reservations: {}, events: {}, webhookEndpoints: {} } as Services);
     const ofRecords = routes.filter(({ permission }) =>
       /"(quotes|bookings)"/.test(JSON.stringify(permission)),
     );
     assert.deepEqual(new Set(ofRecords.map(({ operationId }) => operationId)), covered);
+    const others = routes.filter((route) => !ofRecords.includes(route) && !isPublic(route.permission));
+    assert.deepEqual(new Set(others.map(({ operationId }) => operationId)), coveredElsewhere);
+  });
+});
+
+describe('an own consumer in an org that cannot tell who made a record', () => {
+  const missingFields = ['Consumer_Id__c', 'Consumer_Name__c', 'Actor__c'].map((name) => `Quote__c.${name}`);
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept' });
+    await gateway.org.change({ missingFields });
+  });
+  after(() => gateway.stop());
+
+  test('has its accepted hand-off wait rather than made without its name, and holds up no other', async () => {
+    const own = await gateway.newConsumer({ resource: 'quotes', actions, records: 'own' });
+    const { trip_id, member_id } = newReservation(gateway.org.memberId);
+    const body = { type: 'quote', trip_id, member_id, result: { name: 'x', source: 'x', details: {} } };
+    const handOff = async (as: Credentials, prefer = '') => {
+      const response = await gateway.request('/api/v1/handoff', { as, body, headers: { prefer } });
+      return { ...((await response.json()) as { external_id: string }), status: response.status };
+    };
+    const stateOf = async (as: Credentials, id: string) =>
+      (await (await gateway.request(`/v1/handoffs/${id}`, { as })).json()) as {
+        status: string;
+        attempts: number;
+      };
+    const stored = await handOff(own);
+    assert.equal(stored.status, 202);
+    while ((await stateOf(own, stored.external_id)).attempts === 0) await sleep(20);
+    const others = await handOff(gateway.console, 'respond-async');
+    while ((await stateOf(gateway.console, others.external_id)).status !== 'created') await sleep(20);
+    assert.equal((await stateOf(own, stored.external_id)).status, 'accepted');
+    const where = { External_Id__c: stored.external_id };
+    assert.deepEqual(await gateway.org.records('Quote__c', where), []);
   });
 });

@@ -88,10 +88,12 @@ describe('two replicas that cache members', {
       assert.equal(cached.headers.get(name), fetched.headers.get(name), name);
     assert.match(cached.headers.get('cache-control') ?? '', /^private\b/);
     assert.deepEqual(await cached.json(), await fetched.json());
-    const known = { 'if-none-match': fetched.headers.get('etag') ?? '' };
+    // With a condition fetch asks for no-cache, unless it is told what to ask for.
+    const known = { 'if-none-match': fetched.headers.get('etag') ?? '', 'cache-control': 'max-age=300' };
     assert.equal((await read(id, 1, known)).status, 304);
     assert.equal(await counter('handoff_member_cache_hits_total', 1), hits + 2);
     assert.equal(await counter('handoff_member_cache_misses_total'), misses + 1);
+    assert.equal(await nameOf(await read(id, 1, { 'cache-control': 'no-cache' })), 'New');
   });
 
   test('drop it on both when a webhook comes to one, deletions included', async () => {

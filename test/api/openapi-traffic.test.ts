@@ -235,14 +235,8 @@ describe('what the service answers fits its document', () => {
     const docs = await send('/v1/docs', { as: null, headers: { accept: 'application/json' } });
     assert.equal(docs.status, 200);
     await send('/v1/docs', { as: null, headers: { accept: 'text/html' } });
-    for (const [path, accept] of [
-      ['/v1/docs', 'application/json'],
-      ['/v1/docs/scalar.js', '*/*'],
-    ] as const) {
-      const etag = (await send(path, { as: null, headers: { accept } })).headers.get('etag') ?? '';
-      const again = await send(path, { as: null, headers: { accept, 'if-none-match': etag } });
-      assert.equal(again.status, 304);
-    }
+    const ask = { accept: 'application/json', 'if-none-match': docs.headers.get('etag') ?? '' };
+    assert.equal((await send('/v1/docs', { as: null, headers: ask })).status, 304);
     await send('/v1/events?type=quote.created&type=quote.updated');
     await send('/v1/problems/not_found', { as: null });
     await send('/v1/problems/not_found', { as: null, headers: { accept: 'text/html' } });

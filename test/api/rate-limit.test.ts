@@ -108,6 +108,25 @@ describe('the limit for failed authentications', () => {
     await assertProblem(await attempt('198.51.100.2'), 401, 'invalid_credentials');
   });
 
+  test('counts right credentials from an address that is not theirs, and answers 403 all the same', async () => {
+    const limits = { allowedAddresses: ['192.0.2.0/24'] };
+    const made = await gateway.request('/v1/admin/consumers', {
+      as: gateway.admin,
+      body: { name: 'x', permissions: [{ resource: 'quotes', actions: ['read'] }], ...limits },
+    });
+    const shop = (await made.json()) as Credentials;
+    for (let i = 0; i < 5; i++)
+      await assertProblem(await attempt('198.51.100.9', shop), 403, 'address_not_allowed');
+    await assertProblem(await attempt('198.51.100.9'), 429, 'rate_limited');
+    const list = async () => {
+      const path = `/v1/admin/auth-attempts?consumer_id=${shop.id}`;
+      const answer = await gateway.request(path, { as: gateway.admin });
+      return ((await answer.json()) as { data: { count: number }[] }).data;
+    };
+    while ((await list()).reduce((sum, { count }) => sum + count, 0) < 5) await sleep(20);
+    assert.deepEqual((await list()).map(({ count }) => count).toSorted(), [1, 1, 1, 2]);
+  });
+
   test('counts a network of IPv6 as one address', async () => {
     for (let i = 0; i < 3; i++) assert.equal((await attempt(`2001:db8:1:2::${i}`)).status, 401);
     assert.equal((await attempt('2001:db8:1:2:ffff::1')).status, 429);
@@ -118,6 +137,7 @@ describe('the limit for failed authentications', () => {
     for (const [address, network] of [
       ['192.0.2.1', '192.0.2.1'],
       ['::ffff:192.0.2.1', '192.0.2.1'],
+      ['::ffff:c000:201', '192.0.2.1'],
       ['::1', '0:0:0:0'],
       ['::', '0:0:0:0'],
       ['2001:DB8::1', '2001:db8:0:0'],

@@ -71,6 +71,7 @@ describe('every route', () => {
         'GET /',
         'GET /v1/docs',
         'GET /v1/docs/scalar.js',
+        'GET /v1/docs/start.js',
       ],
     );
   });

@@ -24,9 +24,11 @@ export const mayImport: Record<string, readonly string[]> = {
     ...allBelowApp(),
   ],
   'src/app.ts': [
+    'src/connect-crm.ts',
     'src/handoffs.ts',
     'src/partners.ts',
     'src/open-console.ts',
+    'src/open-copy.ts',
     'src/watch-changes.ts',
     'src/start-jobs.ts',
     'src/deliveries.ts',
@@ -39,10 +41,12 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
   // Parts of the composition root, which has outgrown one file.
   'src/start-jobs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/connect-crm.ts': ['src/embedded', 'src/settings', 'src/crm', ...allBelowApp()],
   'src/handoffs.ts': ['src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/watch-changes.ts': ['src/settings', 'src/crm', ...allBelowApp()],
   'src/partners.ts': ['src/embedded', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
   'src/open-console.ts': ['src/version.ts', 'src/settings', 'src/api', 'src/crm', ...allBelowApp()],
+  'src/open-copy.ts': ['src/settings', 'src/crm', ...allBelowApp()],
   'src/deliveries.ts': ['src/settings', 'src/version.ts', ...allBelowApp()],
   'src/version.ts': [],
 
@@ -108,6 +112,14 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/base',
   ],
   'src/member-cache': ['src/resources', 'src/cache/shared-cache.ts', 'src/observability', 'src/base'],
+  'src/copy': [
+    'src/resources',
+    'src/changes/keeper.ts',
+    'src/idempotency/batcher.ts',
+    ...storePort,
+    'src/observability',
+    'src/base',
+  ],
   'src/webhook-endpoints': [
     'src/changes',
     'src/consumers',
@@ -185,6 +197,7 @@ export const packageHomes: Record<string, readonly string[]> = {
     'src/webhooks',
     'src/webhook-endpoints',
     'src/changes',
+    'src/copy',
   ],
   pino: ['src/observability'],
   'prom-client': ['src/observability'],
@@ -197,6 +210,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   typebox: ['src'],
   leven: ['src/settings', 'src/api/pipeline/unknown-path.ts'],
   // The modules of the browser; the server finds their files.
+  '@handoff-gateway/client': ['console'],
   preact: ['console', 'src/console/console-files.ts'],
   htm: ['console', 'src/console/console-files.ts'],
   'ipaddr.js': ['src/base/networks.ts'],
@@ -219,6 +233,7 @@ function allBelowApp(): string[] {
     'src/webhooks',
     'src/webhook-endpoints',
     'src/changes',
+    'src/copy',
   ];
   const ports = ['src/secrets', 'src/cache', 'src/store', 'src/jobs', 'src/connectors'];
   return [...domain, ...ports, 'src/http/connections.ts', 'src/observability', 'src/base'];

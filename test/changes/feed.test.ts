@@ -163,6 +163,31 @@ describe('the feed', () => {
     );
   });
 
+  test('follows the owner of a record: whose it is no longer sees no more of it', async () => {
+    const all = ['read', 'write', 'delete'] as const;
+    const own = await gateway.newConsumer({ resource: 'quotes', actions: [...all], records: 'own' });
+    const reader = new FeedReader(gateway.request, { as: own });
+    const body = {
+      trip_id: randomUUID(),
+      member_id: gateway.org.memberId,
+      name: 'a',
+      source: 'b',
+      details: {},
+    };
+    const headers = { 'idempotency-key': randomUUID() };
+    const made = await gateway.request('/v1/quotes', { as: own, body, headers });
+    const { id } = (await made.json()) as { id: string };
+    await reader.until(({ resource }) => resource.id === id);
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, { Consumer_Id__c: null, Name__c: 'secret' });
+    await feed.until(({ resource, data }) => resource.id === id && data['name'] === 'secret');
+    assert.deepEqual(await reader.next(), []);
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, { Consumer_Id__c: own.id, Name__c: 'mine' });
+    await reader.until(({ resource, data }) => resource.id === id && data['name'] === 'mine');
+    await gateway.org.bin('Quote__c', id);
+    await reader.until(({ type }) => type === 'quote.deleted');
+    assert.deepEqual(reader.typesOf(id), ['quote.created', 'quote.updated', 'quote.deleted']);
+  });
+
   test('is in the health report', async () => {
     const health = (await (await gateway.request('/v1/healthz')).json()) as { changes: object };
     assert.partialDeepStrictEqual(health.changes, { connected: true });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import type { Finding } from '../../src/cli/doctor.ts';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -55,7 +56,7 @@ describe('handoff doctor, with an org', () => {
   afterEach(() => own.org.reset());
   after(async () => {
     await own.close();
-    await rm(dataDir, { recursive: true });
+    await rm(dataDir, { recursive: true, maxRetries: 5 });
   });
 
   test('says of every part what it is, for people and machines, and changes nothing', async () => {
@@ -174,6 +175,33 @@ describe('handoff doctor, with an org', () => {
     );
   });
 
+  test('a column that lists are filtered by and that has no index is named, and no fault', async () => {
+    const columns = Object.values(quote.fields).flatMap((field) => [
+      ('lookupColumn' in field.crm && field.crm.lookupColumn) || field.crm.path,
+      ...(('continuations' in field.crm && field.crm.continuations) || []),
+    ]);
+    const fields = columns.map((name) => ({
+      ...{ name, createable: true, updateable: true, unique: name === 'External_Id__c' },
+      externalId: name === 'Consumer_Id__c',
+    }));
+    await own.org.arm({
+      match: { operation: 'describe', object: 'Quote__c' },
+      effect: {
+        kind: 'error',
+        status: 200,
+        errorCode: 'none',
+        contentType: 'application/json',
+        message: JSON.stringify({ fields }),
+      },
+    });
+    const { ok, find } = await visit(dataDir, own.env);
+    assert.equal(ok, true);
+    assert.match(
+      find('CRM fields').detail,
+      /; without an index .*:\nQuote__c\.Trip_Id__c is not an external ID\nDeploy the package/,
+    );
+  });
+
   test('a key that is none, stores that are away, and no password in what is said', async () => {
     const port = await freePort();
     const password = 'hunter2-pass';
@@ -235,7 +263,7 @@ describe('handoff doctor, with everything embedded', () => {
       assert.match(find('database').detail, /first start makes it/);
       assert.match(find('CRM private key').detail, /simulated org/);
     } finally {
-      await rm(dataDir, { recursive: true });
+      await rm(dataDir, { recursive: true, maxRetries: 5 });
     }
   });
 });
@@ -260,7 +288,7 @@ describe('handoff doctor, with a dining partner', () => {
   afterEach(() => own.partner.reset());
   after(async () => {
     await own.close();
-    await rm(dataDir, { recursive: true });
+    await rm(dataDir, { recursive: true, maxRetries: 5 });
   });
 
   test('says that it answers and lets us in, and books nothing', async () => {

@@ -250,6 +250,6 @@ test('handoff member forget opens the embedded database where no process has it'
     assert.equal(code, 0);
     assert.match(stdout, /Nothing to erase/);
   } finally {
-    await rm(dataDir, { recursive: true });
+    await rm(dataDir, { recursive: true, maxRetries: 5 });
   }
 });

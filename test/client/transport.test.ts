@@ -234,4 +234,13 @@ describe('requests', () => {
     assert.throws(() => new HandoffClient({ ...credentials, apiSecret: '' }), /apiSecret is missing/);
     assert.throws(() => clientOf([]).client.quotes.retrieve(''), /id is missing/);
   });
+
+  test('a credential that no header can hold is refused without being told', () => {
+    for (const name of ['apiKey', 'apiSecret'] as const) {
+      assert.throws(() => new HandoffClient({ ...credentials, [name]: 'hidden\nhidden' }), {
+        name: 'TypeError',
+        message: `${name} has characters that no credential has`,
+      });
+    }
+  });
 });

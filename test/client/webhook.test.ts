@@ -33,6 +33,11 @@ describe('unwrapWebhook', () => {
     await unwrapWebhook(body, { ...headers, 'webhook-signature': two }, secret);
   });
 
+  test('says that something has parsed the body', async () => {
+    const parsed = JSON.parse(body) as string;
+    await assert.rejects(unwrapWebhook(parsed, sign(body), secret), /something has parsed it/);
+  });
+
   const headers = sign(body);
   const refused: [string, string, Record<string, string>][] = [
     ['a changed body', body.replace('quote', 'booking'), headers],

@@ -28,6 +28,14 @@ export function sharedCacheConformance(name: string, underTest: () => CacheUnder
 const newKey = () => `conformance:${randomUUID()}`;
 
 function values(underTest: () => CacheUnderTest): void {
+  it('has a clock that goes on', async () => {
+    const { cache, elapse } = underTest();
+    const before = await cache.time();
+    await elapse(100);
+    const after = await cache.time();
+    assert.ok(after - before >= 99 && after - before < 60_000, `${after - before}`);
+  });
+
   it('returns what was set, whatever it holds, and undefined for the rest', async () => {
     const { cache } = underTest();
     const key = newKey();

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Problem } from '../../src/base/problem.ts';
+import { permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
 import { viewOfConsumer } from '../../src/consumers/consumer-view.ts';
 import { BrokenConsumer, consumerSecretName } from '../../src/consumers/stored-consumer.ts';
 import { VersionConflict } from '../../src/secrets/secrets-manager.ts';
@@ -111,6 +112,42 @@ describe('consumers in the secrets manager', () => {
     };
     await Promise.all(Array.from({ length: 8 }, () => addOne(consumerStore())));
     assert.equal((await consumerStore().find(consumer.id))?.consumer.name, '8');
+  });
+
+  it('fits a secret with all pairs, limits and waiting events that a consumer can have', async () => {
+    const { consumers, clock } = createTestConsumers(store.secrets);
+    const text = (i: number) => `2001:db8:1111:2222:3333:4444:5555:${(4096 + i).toString(16)}/128`;
+    const addresses = Array.from({ length: 100 }, (_, i) => text(i));
+    const fingerprints = Array.from({ length: 20 }, (_, i) => String(i).padStart(64, 'a'));
+    const { administration } = consumers;
+    const everything = permissionResources.map((resource) => ({ resource, actions: [...permissionActions] }));
+    const { consumer } = await administration.create({
+      ...{ name: '€'.repeat(100), permissions: everything },
+      ...{ allowedAddresses: addresses, certificateFingerprints: fingerprints },
+    });
+    const forget = async () => {
+      const { auditEvents = [] } = (await consumers.store.find(consumer.id))?.consumer ?? {};
+      await consumers.store.forgetEvents(
+        consumer.id,
+        new Set(auditEvents.map((event) => (event as { id: string }).id)),
+      );
+    };
+    for (let pairs = 0; pairs < 150; pairs++) {
+      clock.advance(1000);
+      await administration.rotate(consumer.id, pairs < 35 ? 0 : 1000);
+      if (pairs % 20 === 0) await forget();
+    }
+    await forget();
+    const change = { allowedAddresses: addresses.toReversed(), certificateFingerprints: ['b'.repeat(64)] };
+    await administration.change(consumer.id, change);
+    const name = (i: number) => administration.change(consumer.id, { name: `${'€'.repeat(98)}${i}` });
+    await assert.rejects(
+      async () => {
+        for (let i = 0; i < 50; i++) await name(i);
+      },
+      (error) => error instanceof Problem && error.code === 'conflict',
+    );
+    assert.equal((await consumers.store.find(consumer.id))?.consumer.credentials.length, 150);
   });
 
   it('names every fault of a new consumer by where it stands', async () => {

@@ -47,7 +47,7 @@ export async function createTestSecrets() {
     },
     remove: async () => {
       await files.close();
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }

@@ -97,6 +97,8 @@ function makeReplica(
     timeoutMs: 10_000,
     maxConcurrency: 20,
     quotaReserve: 0,
+    dailyCallBudget: undefined,
+    patienceMs: 2000,
     spareLocks: { acquireLock: () => Promise.reject(new Error('there is no database')) },
     log,
     metrics,

@@ -18,7 +18,9 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { startOwnOrg } from '../support/own-org.ts';
+import type { Credentials } from '../support/gateway.ts';
+import { assertFinishes, KeyedWrites } from '../support/keyed-writes.ts';
+import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -69,29 +71,39 @@ describe('the image', () => {
       mkdirSync(data, { mode: 0o700 });
       await org.trust(join(data, 'secrets'));
       const identity = await otherUser();
+      context.diagnostic(`as the user ${identity.uid ?? 'of the test'}`);
       if (identity.uid !== undefined) giveTo(user, folder, data);
-      await run('chmod', ['-R', 'a-w', join(app, 'src')]);
-      const child = spawn(process.execPath, ['--preserve-symlinks', 'src/main.ts'], {
-        cwd: app,
-        ...identity,
+      await run('chmod', ['-R', 'a-w', app]);
+      const options = { cwd: app, ...identity, env: productionSettings(data, postgres, redis, org) };
+      const command = ['--preserve-symlinks', '--preserve-symlinks-main'];
+      const { stdout: made } = await run(
+        process.execPath,
+        [
+          ...command,
+          'src/cli/main.ts',
+          'consumer',
+          'create',
+          '--name',
+          'Test',
+          '--allow',
+          'bookings:write',
+          '--json',
+        ],
+        { ...options, env: { ...options.env, DATA_DIR: join(data, 'command') } },
+      );
+      const child = spawn(process.execPath, [...command, 'src/main.ts'], {
+        ...options,
         stdio: ['ignore', 'pipe', 'inherit'],
-        env: {
-          NODE_ENV: 'production',
-          HANDOFF_ENVIRONMENT: 'dev',
-          PORT: '0',
-          METRICS_PORT: '0',
-          DATA_DIR: data,
-          DATABASE_URL: postgres.url,
-          REDIS_URL: redis.url,
-          DRAIN_SECONDS: '0',
-          ...org.env,
-        },
       });
       const ended = once(child, 'exit');
       const url = await urlOf(child.stdout, ended);
       assert.equal((await fetch(`${url}/v1/healthz`)).status, 200);
-      assert.equal((await fetch(`${url}/v1/docs`, { headers: { accept: 'text/html' } })).status, 200);
+      for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/console/'])
+        assert.equal((await fetch(url + path, { headers: { accept: 'text/html' } })).status, 200, path);
+      const write = new KeyedWrites(org.org, JSON.parse(made) as Credentials).handOff();
+      await assertFinishes(write, url);
       child.kill('SIGTERM');
+      // It takes longer than shutdownSeconds with another code only.
       assert.deepEqual(await ended, [0, null]);
     } finally {
       await run('chmod', ['-R', 'u+w', folder]);
@@ -100,6 +112,27 @@ describe('the image', () => {
     }
   });
 });
+
+/** Nothing else is in the environment. */
+function productionSettings(
+  data: string,
+  postgres: { url: string },
+  redis: { url: string },
+  org: OwnOrg,
+): NodeJS.ProcessEnv {
+  return {
+    NODE_ENV: 'production',
+    CONSOLE_ENABLED: 'true',
+    HANDOFF_ENVIRONMENT: 'dev',
+    PORT: '0',
+    METRICS_PORT: '0',
+    DATA_DIR: data,
+    SECRETS_DIR: join(data, 'secrets'),
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    ...org.env,
+  };
+}
 
 test('the unit for systemd has no fault', async (context) => {
   const isThere = await run('systemd-analyze', ['--version']).then(Boolean, () => false);
@@ -115,7 +148,8 @@ test('the unit for systemd has no fault', async (context) => {
 
 /** What the Dockerfile copies, and the packages that `npm ci --omit=dev --omit=optional` leaves. */
 function copyProduction(app: string): void {
-  for (const name of ['package.json', 'src']) cpSync(join(root, name), join(app, name), { recursive: true });
+  for (const name of ['package.json', 'src', 'client/src', 'console'])
+    cpSync(join(root, name), join(app, name), { recursive: true });
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> };
   const kept = Object.entries(packages).filter(
     ([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional,

@@ -22,6 +22,17 @@ describe('the documentation', () => {
     assert.deepEqual(broken, []);
   });
 
+  test('has every page in the list of pages', () => {
+    const listed = links(readPage('docs/README.md'));
+    const pages = markdownFiles()
+      .filter((page) => /^docs\/(?!README)/.test(page))
+      .map((page) => page.slice('docs/'.length));
+    assert.deepEqual(
+      pages.filter((page) => !listed.includes(page)),
+      [],
+    );
+  });
+
   test('names scripts that package.json has', () => {
     const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<string, string> };
     const named = markdownFiles().flatMap((page) =>

@@ -96,7 +96,7 @@ test('doctor says what its page shows', {
   opened.defer(() => database.close());
   await migrate(database);
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-sample-'));
-  opened.defer(() => rm(dataDir, { recursive: true }));
+  opened.defer(() => rm(dataDir, { recursive: true, maxRetries: 5 }));
   const secretsDir = join(dataDir, 'secrets');
   const secretValues = {
     'crm/staging/private-key': org.privateKey,

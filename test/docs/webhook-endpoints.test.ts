@@ -87,7 +87,7 @@ describe('the samples that check a signature', () => {
     dir = await mkdtemp(join(tmpdir(), 'handoff-samples-'));
     await writeFile(join(dir, 'cases.json'), JSON.stringify({ secret, cases: Object.values(cases) }));
   });
-  after(() => rm(dir, { recursive: true }));
+  after(() => rm(dir, { recursive: true, maxRetries: 5 }));
 
   for (const [language, { file, command, program }] of Object.entries(drivers)) {
     test(`in ${language} tell valid deliveries from others`, async (t) => {

@@ -57,7 +57,7 @@ describe('a gateway as a process', () => {
 
   test('a second process on the same data is told who has it', async () => {
     const first = await installation.start();
-    await assert.rejects(installation.start(), /is in use by process \d+ \(handoff serve/);
+    await assert.rejects(installation.start(), /is in use by process \d+ \(handoff serve.*DATA_DIR/);
     first.signal('SIGINT');
     assert.deepEqual(await first.ended, { code: 0, signal: null });
   });

@@ -14,7 +14,7 @@ import { recordChanges } from './changes.ts';
 
 const folders: string[] = [];
 after(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  for (const folder of folders) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 async function makeFolder(): Promise<string> {
@@ -47,7 +47,7 @@ describe('secrets as files', () => {
     const manager = createFileSecretsManager({ dir });
     assert.deepEqual(await manager.list('consumers'), []);
     await manager.write('consumers/a', 'x', null);
-    await rm(dir, { recursive: true });
+    await rm(dir, { recursive: true, maxRetries: 5 });
     await assert.rejects(manager.list('consumers'), SecretsUnavailable);
     await assert.rejects(manager.read('consumers/a'), SecretsUnavailable);
     await assert.rejects(manager.checkHealth(), SecretsUnavailable);

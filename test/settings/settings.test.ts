@@ -192,6 +192,14 @@ describe('settings', () => {
     );
   });
 
+  test('a copy needs the reader of changes', () => {
+    assert.deepEqual(faultsOf({ COPY_ENABLED: 'true' }), []);
+    assert.match(
+      faultsOf({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0' }).join(),
+      /^copy\.enabled \(COPY_ENABLED\) needs changes\.pollSeconds/,
+    );
+  });
+
   test('more than one worker need PostgreSQL and Redis', () => {
     assert.equal(loadSettings({}, empty).workers, 1);
     assert.deepEqual(faultsOf({ WORKERS: '1' }), []);

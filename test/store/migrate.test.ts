@@ -20,8 +20,8 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
 
   test('are all there, once, however many processes start', async () => {
     await Promise.all([migrate(database), migrate(database), migrate(database)]);
-    const { applied, known, missing, foreign } = await compareSchema(database);
-    assert.deepEqual({ applied, missing, foreign }, { applied: known, missing: 0, foreign: undefined });
+    const { applied, known, missing, refusal } = await compareSchema(database);
+    assert.deepEqual({ applied, missing, refusal }, { applied: known, missing: 0, refusal: undefined });
   });
 
   test('are applied where their number is below others that were applied before', async () => {
@@ -62,12 +62,39 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
     assert.deepEqual(Object.fromEntries(ends), starts);
   });
 
-  test('of a newer program are refused in words', async () => {
-    await database.execute("insert into schema_migrations (version, name) values (9999, 'later')");
-    await assert.rejects(
-      migrate(database),
-      /schema version 9999, which this program does not know: run the newer/,
-    );
-    assert.equal((await compareSchema(database)).foreign, 9999);
+  test('are recorded in a table that an older program made', async () => {
+    await database.execute('alter table schema_migrations drop column oldest_program');
+    assert.equal((await compareSchema(database)).refusal, undefined);
+    await migrate(database);
+    await database.execute('select oldest_program from schema_migrations');
   });
+
+  const add = (oldest: string) =>
+    database.execute(`insert into schema_migrations values (9999, 'later', now(), ${oldest})`);
+  const remove = () => database.execute('delete from schema_migrations where version = 9999');
+
+  test('of a newer program are taken where they say that this one runs on them', async () => {
+    const { known } = await compareSchema(database);
+    await add(String(known));
+    await migrate(database);
+    assert.deepEqual(await compareSchema(database), { applied: 9999, known, missing: 0, refusal: undefined });
+    await remove();
+  });
+
+  for (const [oldest, advice] of [
+    ['9998', 'run a program with schema version 9998 or newer'],
+    ['null', 'run the newer program'],
+  ] as const) {
+    test(`of a newer program are refused in words otherwise: ${oldest}`, async () => {
+      await add(oldest);
+      const { refusal = '', known } = await compareSchema(database);
+      assert.equal(
+        refusal,
+        `The database has schema version 9999, on which this program, with version ${known}, does not run: ` +
+          `${advice}, or restore a backup from before that migration.`,
+      );
+      await assert.rejects(migrate(database), { message: refusal });
+      await remove();
+    });
+  }
 });

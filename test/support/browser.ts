@@ -22,14 +22,16 @@ const usualPlaces = [
 /** A browser of the tests' own. */
 export interface TestBrowser {
   /** A page in a profile of its own. */
-  open(url: string, options?: { colorScheme?: 'light' | 'dark'; width?: number }): Promise<TestPage>;
+  open(url: string): Promise<TestPage>;
   close(): Promise<void>;
 }
 
 export interface TestPage {
   page: Page;
-  /** Fails if anything on the page broke a rule of axe, and leaves a picture of it. */
+  /** Fails if anything on the page breaks a rule of axe, in any of the looks below, and leaves pictures of it. */
   check(name: string): Promise<void>;
+  /** Leaves pictures of what the window shows, in these looks. Fails where the page is wider than the window. */
+  picture(name: string): Promise<void>;
   /** Fails if the page has met an error, a violation of its policy, or asked another host for anything. */
   close(): Promise<void>;
 }
@@ -60,28 +62,47 @@ export async function startBrowser(program: string): Promise<TestBrowser> {
     ],
     timeout: patienceMs,
   });
-  return { open: (url, options) => openPage(browser, url, options), close: () => browser.close() };
+  return { open: (url) => openPage(browser, url), close: () => browser.close() };
 }
 
-async function openPage(
-  browser: Browser,
-  url: string,
-  { colorScheme = 'light', width = 1440 }: { colorScheme?: 'light' | 'dark'; width?: number } = {},
-): Promise<TestPage> {
-  const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
+const height = 900;
+/** How a page is looked at. A rule that neither depends on the colours nor on the width is checked once. */
+const looks = [
+  {
+    colorScheme: 'dark',
+    width: 375,
+    rules: ['color-contrast', 'target-size', 'scrollable-region-focusable'],
+  },
+  { colorScheme: 'light', width: 1440, rules: undefined },
+] as const;
+
+async function openPage(browser: Browser, url: string): Promise<TestPage> {
+  const context = await browser.newContext({ colorScheme: 'light', viewport: { width: 1440, height } });
   context.setDefaultTimeout(patienceMs);
   const page = await context.newPage();
   const faults = await watchFaults(page, new URL(url).origin);
   await page.goto(url);
+  const see = async (name: string, { colorScheme, width }: (typeof looks)[number], fullPage: boolean) => {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height });
+    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage });
+    const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the window`);
+  };
   return {
     page,
+    async picture(name) {
+      for (const look of looks) await see(name, look, false);
+    },
     async check(name) {
-      await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage: true });
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the window`);
-      const { violations } = await new AxeBuilder({ page }).analyze();
-      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`);
-      assert.deepEqual(found, [], `${name}, ${colorScheme}, ${width} wide`);
+      for (const look of looks) {
+        await see(name, look, true);
+        const { colorScheme, width, rules } = look;
+        const axe = new AxeBuilder({ page });
+        const { violations } = await (rules === undefined ? axe : axe.withRules([...rules])).analyze();
+        const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`);
+        assert.deepEqual(found, [], `${name}, ${colorScheme}, ${width} wide`);
+      }
     },
     async close() {
       await context.close();

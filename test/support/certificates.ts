@@ -55,7 +55,7 @@ export async function createCertificates(): Promise<Certificates> {
       await openssl('openssl', [...sign, ...signer(authority), '-CAcreateserial']);
       return readCertificate(dir, name);
     },
-    remove: () => rm(dir, { recursive: true }),
+    remove: () => rm(dir, { recursive: true, maxRetries: 5 }),
   };
 }
 

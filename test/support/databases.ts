@@ -31,7 +31,7 @@ export async function openTestPglite(): Promise<TestDatabase> {
     replicas: [database],
     stop: async () => {
       await database.close();
-      await rm(dir, { recursive: true });
+      await rm(dir, { recursive: true, maxRetries: 5 });
     },
   };
 }

@@ -11,7 +11,7 @@ import { Org } from './org.ts';
 import type { OwnOrg } from './own-org.ts';
 import { copyEmptyDatabase } from './pglite.ts';
 
-const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A gateway as a process of its own, to be killed and started again. */
 export interface GatewayProcess {
@@ -31,7 +31,8 @@ export interface GatewayProcess {
 /** The folder that several runs of one gateway share. */
 export interface Installation {
   dataDir: string;
-  start(env?: NodeJS.ProcessEnv): Promise<GatewayProcess>;
+  /** `sources` is the folder of another release. */
+  start(env?: NodeJS.ProcessEnv, sources?: string): Promise<GatewayProcess>;
   credentials(): Promise<{ console: Credentials; admin: Credentials }>;
   /** Kills what still runs and deletes everything. */
   remove(): Promise<void>;
@@ -54,7 +55,8 @@ export async function createInstallation(
   const running = new Set<ChildProcess>();
   return {
     dataDir,
-    async start(env = {}) {
+    async start(env = {}, sources = root) {
+      const program = join(sources, 'src/main.ts');
       const child = spawn(process.execPath, [program, '--config', join(dataDir, 'config.json')], {
         env: { ...ownEnvironment(), ...settings, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -73,7 +75,7 @@ export async function createInstallation(
         child.kill('SIGKILL');
         await once(child, 'exit');
       }
-      await rm(dataDir, { recursive: true });
+      await rm(dataDir, { recursive: true, maxRetries: 5 });
     },
   };
 }

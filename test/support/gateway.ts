@@ -90,7 +90,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     },
     stop: async () => {
       await app.close();
-      await rm(dataDir, { recursive: true });
+      await rm(dataDir, { recursive: true, maxRetries: 5 });
       await answers.assertNoNativeIds();
     },
   };

@@ -19,7 +19,7 @@ async function makeTemplate(): Promise<void> {
   await database.close();
   // Another process may have been faster: either template will do.
   await rename(join(dir, 'database'), template).catch(() => {});
-  await rm(dir, { recursive: true, force: true });
+  await rm(dir, { recursive: true, force: true, maxRetries: 5 });
 }
 
 async function exists(path: string): Promise<boolean> {

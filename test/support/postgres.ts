@@ -76,7 +76,7 @@ export async function findPostgresServer(): Promise<PostgresServer | undefined> 
 
 /** Starts a server of the tests' own from the installed programs, in a temporary folder and on a free port. */
 export async function startPostgresServer(): Promise<OwnPostgresServer | undefined> {
-  const programs = findPrograms();
+  const programs = findPostgresPrograms();
   if (programs === undefined) return undefined;
   const folder = await mkdtemp(join(tmpdir(), 'handoff-postgres-'));
   const owner = otherUser();
@@ -135,7 +135,7 @@ export async function startPostgresServer(): Promise<OwnPostgresServer | undefin
     stop: async () => {
       process.off('exit', kill);
       await crash();
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }
@@ -152,8 +152,8 @@ async function untilReady(url: string, ended: Promise<unknown>): Promise<void> {
   }
 }
 
-/** The folder of the newest installed programs. */
-function findPrograms(): string | undefined {
+/** The folder of the newest installed programs of a server. */
+export function findPostgresPrograms(): string | undefined {
   const newestFirst = globSync('/usr/lib/postgresql/*/bin').sort((a, b) => version(b) - version(a));
   const folders = [...newestFirst, ...(process.env['PATH'] ?? '').split(delimiter)];
   return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));

@@ -81,7 +81,7 @@ async function end(child: ChildProcess, folder: string): Promise<void> {
     child.kill('SIGKILL');
     await ended;
   }
-  await rm(folder, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 function missing(reason: string): undefined {

@@ -300,6 +300,24 @@ for (const kind of Object.keys(databaseKinds)) {
       ]);
     });
 
+    on('that are asked for while an attempt is under way are sent again when it fails', async (harness) => {
+      const id = await harness.newEndpoint('/');
+      const since = new Date();
+      harness.receiver.answer = (response) => response.writeHead(500).end();
+      await harness.addEvents({ type: 'quote.created' });
+      await harness.until(`select 1 from deliveries where tries = 1 and claimed_until is null`);
+      // From here on the schedule would wait for hours.
+      const answered = Promise.withResolvers<void>();
+      harness.receiver.answer = (response) => void answered.promise.then(() => response.writeHead(500).end());
+      await harness.execute('update deliveries set tries = 8, next_attempt_at = now()');
+      await harness.receiver.until(2);
+      assert.equal(await harness.administration.recover(reader, id, since), 1);
+      harness.receiver.answer = (response) => response.writeHead(204).end();
+      answered.resolve();
+      await harness.until(`select 1 from deliveries where status = 'delivered'`);
+      assert.equal(harness.receiver.received.length, 3);
+    });
+
     on('begin with the events after the endpoint was made', async (harness) => {
       await harness.addEvents({ type: 'quote.created' });
       await harness.newEndpoint('/');

@@ -11,7 +11,7 @@ test('a secret that is looked for before it is there is found later', async (t) 
   const manager = createFileSecretsManager({ dir });
   t.after(async () => {
     await manager.close();
-    await rm(dir, { recursive: true });
+    await rm(dir, { recursive: true, maxRetries: 5 });
   });
   // Two replicas: one sends to the endpoint while the other still makes it.
   const [sender, maker] = [new EndpointSecrets(manager), new EndpointSecrets(manager)];

@@ -95,7 +95,7 @@ export async function startHarness(
       receiver.stop();
       await secrets.close();
       await opened.stop();
-      await rm(dir, { recursive: true });
+      await rm(dir, { recursive: true, maxRetries: 5 });
     },
   };
 }

@@ -201,7 +201,7 @@ describe('handoff webhook', { skip: !postgres && 'no PostgreSQL' }, () => {
   });
   after(async () => {
     await database.close();
-    await rm(dir, { recursive: true });
+    await rm(dir, { recursive: true, maxRetries: 5 });
   });
 
   const run = (...args: string[]) =>

@@ -72,7 +72,7 @@ export async function startDiningHarness(): Promise<DiningHarness> {
       await opened.disposeAsync();
       await running.close();
       await secrets.close();
-      await rm(dir, { recursive: true });
+      await rm(dir, { recursive: true, maxRetries: 5 });
     },
   };
 }

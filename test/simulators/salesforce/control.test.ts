@@ -93,7 +93,7 @@ describe('records', () => {
     assert.equal(new Set(ids).size, 25);
     for (const id of ids)
       assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    const { body } = await org.data('GET', `/sobjects/Contact/External_Id__c/${ids[7]}`);
+    const { body } = await org.data('GET', await org.pathOf('Contact', ids[7] ?? ''));
     assert.match(body.Email, /@example\.com$/);
     const other = await startOrg({ seed: { members: 3 } });
     try {

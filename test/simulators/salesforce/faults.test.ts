@@ -141,7 +141,7 @@ describe('faults of single records', () => {
 
   it('lock a row against update and delete, and refuse one with any code', async () => {
     await create('a');
-    const path = '/sobjects/Quote__c/External_Id__c/a';
+    const path = await org.pathOf('Quote__c', 'a');
     await arm({ match: { recordKey: 'a' }, effect: { kind: 'lockRow' }, times: 2 });
     assert.equal(code(await org.data('PATCH', path, { Name__c: 'x' })), 'UNABLE_TO_LOCK_ROW');
     assert.equal(code(await org.data('DELETE', path)), 'UNABLE_TO_LOCK_ROW');

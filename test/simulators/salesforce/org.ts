@@ -33,6 +33,8 @@ export interface TestOrg {
   /** A call below `/services/data/v62.0`. */
   data(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   control(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** The path of the record with this External ID, below `/services/data/v62.0`. */
+  pathOf(object: string, key: string): Promise<string>;
   query(soql: string, headers?: Record<string, string>): Promise<Answer>;
   login(): Promise<string>;
   close(): Promise<void>;
@@ -95,6 +97,10 @@ export async function startOrg(options: Partial<SalesforceSimulatorOptions> = {}
     data: (method, path, body, headers) => org.call(method, `${DATA}${path}`, body, headers),
     control: async (method, path, body) =>
       read(await fetch(`${url}/simulator${path}`, init(method, body, {}))),
+    pathOf: async (object, key) => {
+      const { body } = await org.control('GET', `/records/${object}?External_Id__c=${key}`);
+      return `/sobjects/${object}/${body[0].Id}`;
+    },
     query: (soql, headers) => org.data('GET', `/query?q=${encodeURIComponent(soql)}`, undefined, headers),
     login: async () => {
       org.token = (await requestToken(url, await assertion(url))).body.access_token;

@@ -40,8 +40,8 @@ const keys = async (org: TestOrg): Promise<string[]> => {
   const { body } = await org.query('SELECT External_Id__c FROM Quote__c ORDER BY External_Id__c');
   return body.records.map((row: { External_Id__c: string }) => row.External_Id__c);
 };
-const put = (org: TestOrg, key: string, body: object = QUOTE) =>
-  org.data('PATCH', `/sobjects/Quote__c/External_Id__c/${key}`, body);
+const put = (org: TestOrg, key: string) =>
+  org.data('POST', '/sobjects/Quote__c', { ...QUOTE, External_Id__c: key });
 
 describe('the data file', () => {
   it('keeps records, numbers and deletions across restarts', async () => {
@@ -51,11 +51,11 @@ describe('the data file', () => {
     await withOrg(file, async (org) => {
       created = (await put(org, 'a')).body.id;
       deleted = (await put(org, 'b')).body.id;
-      await put(org, 'a', { Name__c: 'Porto' });
+      await org.data('PATCH', `/sobjects/Quote__c/${created}`, { Name__c: 'Porto' });
       await org.data('DELETE', `/sobjects/Quote__c/${deleted}`);
     });
     await withOrg(file, async (org) => {
-      const { body } = await org.data('GET', '/sobjects/Quote__c/External_Id__c/a');
+      const { body } = await org.data('GET', `/sobjects/Quote__c/${created}`);
       assert.deepEqual([body.Id, body.Name__c, body.Name], [created, 'Porto', 'Q-00000001']);
       assert.equal(
         (await org.data('GET', `/sobjects/Quote__c/${deleted}`)).body[0].errorCode,
@@ -107,15 +107,15 @@ describe('the data file', () => {
   it('is compacted at the start when most of it is history', async () => {
     const file = join(directory, 'history.jsonl');
     await withOrg(file, async (org) => {
-      await org.data('POST', '/sobjects/Quote__c', { ...QUOTE, External_Id__c: 'gone' });
-      await org.data('DELETE', '/sobjects/Quote__c/External_Id__c/gone');
-      for (let turn = 0; turn < 8; turn += 1) {
-        const records = Array.from({ length: 200 }, (_, index) => ({
-          attributes: { type: 'Quote__c' },
-          ...QUOTE,
-          External_Id__c: `k${index}`,
-        }));
-        await org.data('PATCH', '/composite/sobjects/Quote__c/External_Id__c', { records });
+      await org.data('DELETE', `/sobjects/Quote__c/${(await put(org, 'gone')).body.id}`);
+      const attributes = { type: 'Quote__c' };
+      const records = Array.from({ length: 200 }, (_, index) => {
+        return { attributes, ...QUOTE, External_Id__c: `k${index}` };
+      });
+      const { body: made } = await org.data('POST', '/composite/sobjects', { records });
+      for (let turn = 1; turn < 8; turn += 1) {
+        const changed = records.map((record, index) => ({ ...record, id: made[index].id }));
+        await org.data('PATCH', '/composite/sobjects', { records: changed });
       }
     });
     const size = statSync(file).size;
@@ -125,7 +125,7 @@ describe('the data file', () => {
       await put(org, 'new');
     });
     await withOrg(file, async (org) => {
-      const { body } = await org.data('GET', '/sobjects/Quote__c/External_Id__c/new');
+      const { body } = await org.data('GET', await org.pathOf('Quote__c', 'new'));
       assert.equal(body.Name, 'Q-00000202', 'numbers go on after compaction');
     });
   });

@@ -58,10 +58,6 @@ describe('discovery', () => {
   });
 
   it('describes objects and their fields', async () => {
-    const all = (await org.data('GET', '/sobjects')).body.sobjects.map(
-      (object: { name: string }) => object.name,
-    );
-    assert.deepEqual(all, ['Account', 'Booking__c', 'Contact', 'Quote__c', 'Sample__c', 'User']);
     const { body } = await org.data('GET', '/sobjects/Quote__c/describe');
     const field = (name: string): Parsed => body.fields.find((each: { name: string }) => each.name === name);
     assert.partialDeepStrictEqual(field('External_Id__c'), {
@@ -85,7 +81,6 @@ describe('discovery', () => {
     });
     assert.partialDeepStrictEqual(field('Name'), { autoNumber: true, createable: false });
     assert.partialDeepStrictEqual(field('Status__c'), { restrictedPicklist: false, defaultedOnCreate: true });
-    assert.equal((await org.data('GET', '/sobjects/Quote__c')).body.objectDescribe.keyPrefix, body.keyPrefix);
     assert.equal((await org.data('GET', '/sobjects/Nope/describe')).status, 404);
   });
 });
@@ -94,7 +89,7 @@ describe('the protocol', () => {
   it('answers 405 with the methods that there are', async () => {
     const answer = await org.data('PUT', '/sobjects/Quote__c', {});
     assert.equal(answer.status, 405);
-    assert.equal(answer.headers.get('allow'), 'GET, POST');
+    assert.equal(answer.headers.get('allow'), 'POST');
     assert.equal(answer.body[0].errorCode, 'METHOD_NOT_ALLOWED');
     assert.equal((await org.data('DELETE', '/query?q=x')).status, 405);
     assert.equal((await org.data('GET', '/composite')).status, 405);

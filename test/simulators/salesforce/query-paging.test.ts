@@ -190,15 +190,13 @@ describe('the fast ways to rows', () => {
   });
 
   it('find the rows of a parent and stay right when keys change', async () => {
-    await org.data('PATCH', '/sobjects/Contact/External_Id__c/m1', { LastName: 'Okafor' });
-    await org.data('PATCH', `/sobjects/Quote__c/External_Id__c/${pad(5)}`, {
-      Member__r: { External_Id__c: 'm1' },
-    });
+    await org.data('POST', '/sobjects/Contact', { External_Id__c: 'm1', LastName: 'Okafor' });
+    const path = await org.pathOf('Quote__c', pad(5));
+    await org.data('PATCH', path, { Member__r: { External_Id__c: 'm1' } });
     const byParent =
       "SELECT External_Id__c FROM Quote__c WHERE Member__r.External_Id__c = 'm1' AND Source__c = 'bulk'";
     assert.deepEqual(keysOf((await org.query(byParent)).body.records), [pad(5)]);
-    const { body } = await org.data('GET', `/sobjects/Quote__c/External_Id__c/${pad(5)}`);
-    await org.data('PATCH', `/sobjects/Quote__c/${body.Id}`, { External_Id__c: 'renamed' });
+    await org.data('PATCH', path, { External_Id__c: 'renamed' });
     assert.equal(
       (await org.query(`SELECT Id FROM Quote__c WHERE External_Id__c = '${pad(5)}'`)).body.totalSize,
       0,

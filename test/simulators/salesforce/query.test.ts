@@ -15,13 +15,15 @@ before(async () => {
   org = await startOrg();
   const records = ROWS.map((row) => ({ attributes: { type: 'Sample__c' }, ...row }));
   await org.data('POST', '/composite/sobjects', { records });
-  await org.data('PATCH', '/sobjects/Contact/External_Id__c/m1', { LastName: 'Okafor', FirstName: 'Amara' });
+  const member = { External_Id__c: 'm1', LastName: 'Okafor', FirstName: 'Amara' };
+  await org.data('POST', '/sobjects/Contact', member);
   const quote = { Name__c: 'Lisbon', Source__c: 'flights', Details__c: '{}' };
-  await org.data('PATCH', '/sobjects/Quote__c/External_Id__c/q1', {
+  await org.data('POST', '/sobjects/Quote__c', {
     ...quote,
+    External_Id__c: 'q1',
     Member__r: { External_Id__c: 'm1' },
   });
-  await org.data('PATCH', '/sobjects/Quote__c/External_Id__c/q2', quote);
+  await org.data('POST', '/sobjects/Quote__c', { ...quote, External_Id__c: 'q2' });
 });
 after(() => org.close());
 

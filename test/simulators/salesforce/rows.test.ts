@@ -48,7 +48,6 @@ describe('a record by its id', () => {
     assert.equal(some.body.Trip_Id__c, null);
     assert.equal(some.body.Name__c, 'Porto');
 
-    assert.equal((await org.data('POST', `${path}?_HttpMethod=PATCH`, { Name__c: 'Faro' })).status, 204);
     assert.equal((await org.data('DELETE', path)).status, 204);
     isError(await org.data('GET', path), 404, 'ENTITY_IS_DELETED', /^entity is deleted$/);
     isError(await org.data('DELETE', path), 404, 'ENTITY_IS_DELETED');

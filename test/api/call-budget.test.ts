@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { openBudget } from '../support/call-budget.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { assertProblem } from '../support/problems.ts';
+import { type RedisServer, startRedis } from '../support/redis.ts';
+
+interface Health {
+  crm: { quota: { used: number; limit: number; budget: number; budget_used: number } };
+}
+
+function clientOf(gateway: TestGateway) {
+  const body = (name: string) => ({
+    ...{ trip_id: randomUUID(), member_id: gateway.org.memberId, name, source: 'x', details: {} },
+  });
+  return {
+    read: () => gateway.request(`/v1/quotes/${randomUUID()}`),
+    list: () => gateway.request('/v1/bookings'),
+    write: (key: string = randomUUID(), name = 'x') =>
+      gateway.request('/v1/quotes', { body: body(name), headers: { 'idempotency-key': key } }),
+    handOff: (headers: Record<string, string> = {}) => {
+      const { trip_id, member_id, name, source, details } = body('x');
+      const result = { name, source, details };
+      return gateway.request('/api/v1/handoff', {
+        body: { type: 'quote', trip_id, member_id, result },
+        headers,
+      });
+    },
+    health: async () => (await (await gateway.request('/v1/healthz')).json()) as Health,
+    metered: async () => (await gateway.org.counters())['metered'] as number,
+  };
+}
+
+describe('a budget that is used up', () => {
+  let gateway: TestGateway;
+  let client: ReturnType<typeof clientOf>;
+  before(async () => {
+    // 30 calls at once, and one in 36 minutes.
+    gateway = await startGateway({ CRM_DAILY_CALL_BUDGET: '40', RATE_LIMIT_PER_MINUTE: '0' });
+    client = clientOf(gateway);
+    for (let calls = 0; calls < 30; calls += 2) {
+      assert.equal((await client.read()).status, 404);
+      assert.equal((await client.list()).status, 200);
+    }
+  });
+  after(() => gateway.stop());
+
+  test('refuses early, says honestly when to come again, and touches no key', async () => {
+    const key = randomUUID();
+    for (const send of [client.read, client.list, client.handOff, () => client.write(key)]) {
+      const answer = await send();
+      const { retry_after: seconds = 0 } = await assertProblem(answer, 503, 'crm_quota_exhausted');
+      assert.equal(Number(answer.headers.get('retry-after')), seconds);
+      assert.ok(seconds > 2000 && seconds <= 2160, `${seconds}`);
+    }
+    assert.equal(await client.metered(), 30);
+    // Another request under the same key is refused for the same reason, and not as another use of the key.
+    await assertProblem(await client.write(key, 'other'), 503, 'crm_quota_exhausted');
+  });
+
+  test('shows in health and metrics what was used', async () => {
+    const { crm } = await client.health();
+    assert.deepEqual({ ...crm.quota, limit: 0 }, { used: 30, limit: 0, budget: 40, budget_used: 30 });
+    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const shown = metrics.split('\n').filter((line) => /^handoff_crm_(calls_total|budget)/.test(line));
+    assert.deepEqual(shown.toSorted(), [
+      'handoff_crm_budget 40',
+      'handoff_crm_budget_used 30',
+      'handoff_crm_calls_total{operation="query"} 30',
+    ]);
+    assert.ok(/^handoff_crm_turned_away_total\{reason="budget"\} [1-9]/m.test(metrics));
+  });
+
+  test('keeps hand-offs that may be delivered later', async () => {
+    const answer = await client.handOff({ prefer: 'respond-async' });
+    assert.equal(answer.status, 202);
+    const waiting = await (await gateway.request(answer.headers.get('location') as string)).json();
+    assert.equal((waiting as { status: string }).status, 'accepted');
+    assert.equal(await client.metered(), 30);
+  });
+});
+
+const redis = await startRedis();
+
+describe('a budget that is short', { skip: redis === undefined && 'no redis-server' }, () => {
+  // A call in two seconds, and five seconds of patience.
+  const budgetOf = 43_200;
+  let gateway: TestGateway;
+  let client: ReturnType<typeof clientOf>;
+  let budget: Awaited<ReturnType<typeof openBudget>>;
+  before(async () => {
+    const { url } = redis as RedisServer;
+    gateway = await startGateway({
+      ...{ REDIS_URL: url, CRM_DAILY_CALL_BUDGET: String(budgetOf), CRM_PATIENCE_MS: '5000' },
+      RATE_LIMIT_PER_MINUTE: '0',
+    });
+    client = clientOf(gateway);
+    await client.read();
+    budget = await openBudget(url, budgetOf);
+  });
+  beforeEach(() => budget.drain());
+  after(async () => {
+    await budget.close();
+    await gateway.stop();
+    await redis?.stop();
+  });
+
+  test('gathers what waits into the next call', async () => {
+    const before = await client.metered();
+    const answers = await Promise.all(Array.from({ length: 40 }, () => client.read()));
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [404]);
+    assert.ok((await client.metered()) - before <= 2);
+  });
+
+  test('serves a write before reads that came before it', async () => {
+    const first: string[] = [];
+    const note = (what: string) => () => void first.push(what);
+    const lists = client.list().then(note('list'));
+    const reads = client.read().then(note('read'));
+    await Promise.all([client.write().then(note('write')), lists, reads]);
+    assert.equal(first[0], 'write');
+  });
+
+  test('delivers accepted hand-offs at its pace, together', async () => {
+    const before = await client.metered();
+    const prefer = { prefer: 'respond-async' };
+    const answers = await Promise.all(Array.from({ length: 30 }, () => client.handOff(prefer)));
+    for (const answer of answers) {
+      const location = answer.headers.get('location') as string;
+      let status = '';
+      while (status !== 'created') {
+        ({ status } = (await (await gateway.request(location)).json()) as { status: string });
+        assert.notEqual(status, 'failed');
+      }
+    }
+    assert.ok((await client.metered()) - before <= 4);
+  });
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { findChromium, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+
+const program = findChromium();
+
+/** The page of the console has the client's modules, under a policy that a page of anybody else would hardly exceed. */
+describe('the client in a browser', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  before(async () => {
+    gateway = await startGateway();
+    browser = await startBrowser(program as string);
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+
+  test('hands off, reads back with all digits, lists, and tells problems apart', async () => {
+    const { page, close } = await browser.open(`${gateway.url}/console/`);
+    const settings = JSON.stringify({ baseUrl: gateway.url, ...gateway.console });
+    const found = await page.evaluate<unknown[]>(`(async () => {
+      const { HandoffClient, HandoffProblem, JsonNumber, makeUuid } = await import('@handoff-gateway/client');
+      const client = new HandoffClient(${settings});
+      const { data: [member] } = await client.members.list({ limit: 1 }).page();
+      const trip_id = makeUuid();
+      const details = { n: new JsonNumber('12345678901234567890') };
+      const result = { name: 'Hotel', source: 'hotelbeds', details };
+      const { external_id, status } = await client.handOff(
+        { type: 'quote', trip_id, member_id: member.id, result }, { actor: 'Zoë' });
+      const listed = [];
+      for await (const quote of client.quotes.list({ trip_id, limit: 1 })) listed.push(quote.id);
+      const quote = await client.quotes.retrieve(external_id);
+      const problem = await client.quotes.retrieve(makeUuid()).catch((error) => error);
+      const { status: health } = await client.health();
+      return [status, listed[0] === external_id, String(quote.details.n), quote.created_by.actor,
+        problem instanceof HandoffProblem && problem.code, health];
+    })()`);
+    assert.deepEqual(found, ['created', true, '12345678901234567890', 'Zoë', 'not_found', 'ok']);
+    await close();
+  });
+});

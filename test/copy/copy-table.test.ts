@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { ReaderTable } from '../../src/changes/reader-table.ts';
+import { changedRow } from '../../src/copy/copied-row.ts';
+import { CopyTable } from '../../src/copy/copy-table.ts';
+import type { ChangedRecord } from '../../src/resources/changes.ts';
+import { member } from '../../src/resources/members.ts';
+import type { Database } from '../../src/store/database.ts';
+import { databaseKinds, openTestPglite } from '../support/databases.ts';
+
+const stamp = '2027-03-01T08:00:00.000Z';
+
+function aMember(): ChangedRecord {
+  const externalId = randomUUID();
+  const values = { id: externalId, created_at: stamp, updated_at: stamp, email: 'ana@example.com' };
+  return { resource: member, nativeId: `id ${externalId}`, stamp, externalId, isDeleted: false, values };
+}
+
+/** A table with a reader that has begun its turn. */
+async function openTable(database: Database): Promise<CopyTable> {
+  const reader = new ReaderTable(database);
+  await reader.prepare();
+  await reader.take(true, true);
+  return new CopyTable(database, 'fields');
+}
+
+test('of a record that the reader sees deleted nothing personal is left', async (t) => {
+  const { replicas, stop } = await openTestPglite();
+  t.after(stop);
+  const table = await openTable(replicas[0]);
+  const record = aMember();
+  await table.keep(replicas[0].sql, [changedRow(record)]);
+  await table.keep(replicas[0].sql, [changedRow({ ...record, isDeleted: true })]);
+  const { rows } = await sql<object>`select is_deleted, content, email from copied_records`.execute(
+    replicas[0].sql,
+  );
+  assert.deepEqual(rows, [{ is_deleted: true, content: '', email: null }]);
+});
+
+test('the copy can be dropped while a page of the fill is stored', async (t) => {
+  const database = await databaseKinds['PostgreSQL']?.(2);
+  if (!database) return t.skip('there is no PostgreSQL');
+  t.after(database.stop);
+  const [one, two] = database.replicas as [Database, Database];
+  const table = await openTable(one);
+  await one.sql.transaction().execute((transaction) => table.reset(transaction, '1', {}));
+  const isWaiting = async () => {
+    const { rows } = await sql`select from pg_locks where not granted
+      and database = (select oid from pg_database where datname = current_database())`.execute(two.sql);
+    return rows.length > 0;
+  };
+  let dropped: Promise<void> | undefined;
+  await one.bulk.transaction().execute(async (transaction) => {
+    await table.keep(transaction, [changedRow(aMember())]);
+    dropped = new CopyTable(two, '').drop();
+    while (!(await isWaiting())) await sleep(5);
+    await table.move(transaction, { quote: { stamp } });
+  });
+  await dropped;
+  assert.equal(await table.state(), undefined);
+});

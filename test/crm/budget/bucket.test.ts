@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import {
+  availableIn,
+  type Bucket,
+  largestLease,
+  limitsOf,
+  merge,
+  newBucket,
+  parseBucket,
+  replicasIn,
+  usedIn,
+  type Visit,
+  visit,
+} from '../../../src/crm/budget/bucket.ts';
+
+const limits = limitsOf(86_400, 2000);
+const start = 1_800_000_000_000;
+
+function aVisit(changes: Partial<Visit> = {}): Visit {
+  return {
+    replica: 'a',
+    returned: 0,
+    owed: 0,
+    writes: 0,
+    reads: 0,
+    ahead: 0,
+    most: largestLease,
+    ...changes,
+  };
+}
+
+/** The same visit again and again, until nothing is granted. */
+function takeAll(bucket: Bucket, visitor: Visit, now: number): { bucket: Bucket; taken: number } {
+  let [found, taken] = [bucket, 0];
+  for (;;) {
+    const { bucket: next, grant } = visit(found, visitor, now, limits);
+    const granted = grant.writes + grant.reads + grant.ahead;
+    if (granted === 0) return { bucket: next, taken };
+    [found, taken] = [next, taken + granted];
+  }
+}
+
+describe('the bucket of calls', () => {
+  it('has a burst of a hundredth of the budget, and of 30 calls at least', () => {
+    assert.equal(limitsOf(100_000, 2000).burst, 1000);
+    assert.equal(limitsOf(40, 2000).burst, 30);
+    assert.ok(Math.abs(limits.rate - 0.001) < 1e-12);
+  });
+
+  it('never gives more than burst + rate * time, whatever replicas ask for, return and owe', () => {
+    const step = fc.record({
+      pauseMs: fc.nat(20_000),
+      replica: fc.constantFrom('a', 'b', 'c'),
+      writes: fc.nat(25),
+      reads: fc.nat(25),
+      ahead: fc.nat(25),
+      returns: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const held = new Map<string, number>();
+        let [bucket, now, taken] = [newBucket('x', start), start, 0];
+        for (const { pauseMs, replica, writes, reads, ahead, returns } of steps) {
+          now += pauseMs;
+          const returned = returns ? (held.get(replica) ?? 0) : 0;
+          const writeWaitedMs = writes > 0 ? 10 : undefined;
+          const visitor = aVisit({ replica, returned, writes, reads, ahead, writeWaitedMs });
+          const { bucket: next, grant } = visit(bucket, visitor, now, limits);
+          const granted = grant.writes + grant.reads + grant.ahead;
+          assert.ok(grant.writes <= writes && grant.reads <= reads && granted <= largestLease);
+          held.set(replica, granted);
+          taken += granted - returned;
+          bucket = parseBucket(JSON.stringify(next)) as Bucket;
+          assert.ok(taken <= limits.burst + limits.rate * (now - start) + 0.001);
+          assert.ok(availableIn(bucket, now, limits) <= limits.burst + 0.001);
+          assert.equal(usedIn(bucket, now), taken);
+        }
+      }),
+    );
+  });
+
+  it('gives the burst, then one call at a time at the rate, and what is owed comes first', () => {
+    const { bucket, taken } = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start);
+    assert.equal(taken, 864);
+    assert.equal(takeAll(bucket, aVisit({ reads: 50 }), start + 999).taken, 0);
+    assert.equal(takeAll(bucket, aVisit({ reads: 50 }), start + 1000).taken, 1);
+    const owing = visit(bucket, aVisit({ owed: 3 }), start + 1000, limits).bucket;
+    assert.equal(takeAll(owing, aVisit({ reads: 50 }), start + 3000).taken, 0);
+    assert.equal(takeAll(owing, aVisit({ reads: 50 }), start + 4000).taken, 1);
+  });
+
+  it('gives writes their call before reads, over all replicas, and reads a turn between writes', () => {
+    const empty = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
+    const waiting = visit(
+      empty,
+      aVisit({ replica: 'b', writes: 1, writeWaitedMs: 0 }),
+      start + 500,
+      limits,
+    ).bucket;
+    assert.equal(visit(waiting, aVisit({ reads: 5 }), start + 1000, limits).grant.reads, 0);
+    const both = { writes: 1, reads: 1, writeWaitedMs: 500 };
+    const first = visit(waiting, aVisit({ replica: 'b', ...both }), start + 1000, limits);
+    assert.deepEqual([first.grant.writes, first.grant.reads], [1, 0]);
+    const second = visit(first.bucket, aVisit(both), start + 2000, limits);
+    assert.deepEqual([second.grant.writes, second.grant.reads], [0, 1]);
+    // What waited on others went with the call that was a write's.
+    assert.equal(Object.values(first.bucket.replicas).filter(({ writeSince }) => writeSince).length, 0);
+    const urgent = visit(first.bucket, aVisit({ ...both, writeWaitedMs: 1000 }), start + 2000, limits);
+    assert.deepEqual([urgent.grant.writes, urgent.grant.reads], [1, 0]);
+  });
+
+  it('forgets a replica that is silent, and calls of the day before', () => {
+    const one = visit(newBucket('x', start), aVisit({ replica: 'b', reads: 7 }), start, limits).bucket;
+    const two = visit(one, aVisit({ reads: 1 }), start + 59_000, limits).bucket;
+    assert.equal(replicasIn(two, start + 59_000), 2);
+    assert.equal(replicasIn(two, start + 60_000), 1);
+    const left = visit(two, aVisit({ leaves: true }), start + 59_000, limits).bucket;
+    assert.equal(replicasIn(left, start + 59_000), 1);
+    assert.equal(usedIn(two, start + 23 * 3_600_000), 8);
+    assert.equal(usedIn(two, start + 24 * 3_600_000), 0);
+  });
+
+  it('counts what either of two buckets knows of, and survives a clock that is set back', () => {
+    const known = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
+    const fresh = visit(newBucket('y', start), aVisit({ replica: 'b', reads: 5 }), start, limits).bucket;
+    const merged = merge(fresh, known, start, limits);
+    assert.equal(takeAll(merged, aVisit({ reads: 5 }), start).taken, 0);
+    assert.equal(usedIn(merged, start), 864);
+    const back = visit(known, aVisit({ reads: 5 }), start - 3_600_000, limits);
+    assert.equal(back.grant.reads, 0);
+    assert.equal(visit(back.bucket, aVisit({ reads: 5 }), start - 3_599_000, limits).grant.reads, 1);
+  });
+
+  it('is nothing else', () => {
+    for (const text of [undefined, '', '{', 'null', '[]', '{"id":"x"}', '7'])
+      assert.equal(parseBucket(text), undefined);
+  });
+});

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import {
+  availableIn,
+  type Bucket,
+  limitsOf,
+  newBucket,
+  parseBucket,
+} from '../../../src/crm/budget/bucket.ts';
+import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
+import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { recordLog } from '../../support/log.ts';
+
+/** One call in 36 minutes: only the 30 calls of the burst come while a test runs. */
+const dailyCalls = 40;
+const limits = limitsOf(dailyCalls, 2000);
+
+class Refused extends Error {}
+
+class MemoryStore implements BudgetStore {
+  text: string | undefined;
+  isAway = false;
+  /** Milliseconds that its clock is ahead of this machine's. */
+  aheadMs = 0;
+
+  async read() {
+    this.#check();
+    return { text: this.text, now: Date.now() + this.aheadMs };
+  }
+
+  async replace(expected: string | undefined, text: string) {
+    this.#check();
+    if (this.text !== expected) return false;
+    this.text = text;
+    return true;
+  }
+
+  get bucket(): Bucket {
+    return parseBucket(this.text) ?? assert.fail();
+  }
+
+  get available(): number {
+    return Math.floor(availableIn(this.bucket, Date.now(), limits) + 0.01);
+  }
+
+  #check(): void {
+    if (this.isAway) throw new Error('away');
+  }
+}
+
+const running: CallBudget[] = [];
+after(() => Promise.all(running.map((budget) => budget.stop())));
+
+function addReplica(store: BudgetStore): CallBudget {
+  const { log } = recordLog();
+  const refusal = (seconds: number) => new Refused(`${seconds}`);
+  const budget = new CallBudget({
+    dailyCalls,
+    patienceMs: 2000,
+    store,
+    log,
+    metrics: createMetrics(),
+    refusal,
+  });
+  running.push(budget);
+  return budget;
+}
+
+const take = (budget: CallBudget) => budget.wait('read', 'tenant').paid;
+const takeAll = (budget: CallBudget, count: number) =>
+  Promise.all(Array.from({ length: count }, () => take(budget)));
+
+describe('one replica of a budget of calls', () => {
+  it('gives the burst to replicas as they come, and refuses what would wait too long', async () => {
+    const store = new MemoryStore();
+    const [one, other] = [addReplica(store), addReplica(store)];
+    await Promise.all([one.start(), other.start()]);
+    assert.equal(one.replicas, 1);
+    await takeAll(one, 17);
+    await takeAll(other, 13);
+    assert.equal(other.replicas, 2);
+    assert.equal(store.available, 0);
+    assert.throws(() => other.check('write'), Refused);
+    assert.deepEqual(await other.status(), { budget: 40, budget_used: 30 });
+  });
+
+  it('has a call again that was not sent, and gives it to the next in line', async () => {
+    const store = new MemoryStore();
+    const budget = addReplica(store);
+    await budget.start();
+    const calls = await takeAll(budget, 30);
+    const next = budget.wait('read', 'other');
+    const write = budget.wait('write', 'other');
+    calls[0]?.giveBack();
+    calls[0]?.giveBack();
+    assert.ok(await write.paid);
+    next.giveUp();
+    assert.equal(await next.paid, undefined);
+    assert.equal((await budget.status()).budget_used, 30);
+  });
+
+  it('serves one that became a write before others', async () => {
+    const budget = addReplica(new MemoryStore());
+    await budget.start();
+    const calls = await takeAll(budget, 30);
+    const first = budget.wait('read', 'one');
+    const second = budget.wait('read', 'other');
+    second.becomeWrite();
+    calls[0]?.giveBack();
+    assert.ok(await second.paid);
+    first.giveUp();
+  });
+
+  it('serves one write before another that came later, however much joins the first', async () => {
+    const budget = addReplica(new MemoryStore());
+    await budget.start();
+    const calls = await takeAll(budget, 30);
+    const first = budget.wait('write', 'one');
+    const second = budget.wait('write', 'other');
+    first.becomeWrite();
+    const isFirst = Promise.race([first.paid.then(() => true), second.paid.then(() => false)]);
+    calls[0]?.giveBack();
+    assert.ok(await isFirst);
+    second.giveUp();
+  });
+
+  it('refuses one whose patience ends, with the time until a call', async () => {
+    const budget = addReplica(new MemoryStore());
+    await budget.start();
+    await takeAll(budget, 30);
+    await assert.rejects(
+      budget.wait('read', 'tenant', 5).paid,
+      (error: Error) => error instanceof Refused && Number(error.message) > 2000,
+    );
+  });
+
+  it('has no burst while the store is away, and adds what it spent when it is back', async () => {
+    const store = new MemoryStore();
+    const budget = addReplica(store);
+    await budget.start();
+    await takeAll(budget, 20);
+    store.isAway = true;
+    const waiting = budget.wait('read', 'tenant', 50);
+    await assert.rejects(waiting.paid, Refused);
+    budget.charge();
+    store.isAway = false;
+    await takeAll(budget, 9);
+    assert.throws(() => budget.check('read'), Refused);
+    assert.equal((await budget.status()).budget_used, 30);
+  });
+
+  it('tells a store that has lost the bucket, or has got another one, what was spent', async () => {
+    const store = new MemoryStore();
+    const budget = addReplica(store);
+    await budget.start();
+    await takeAll(budget, 20);
+    store.text = undefined;
+    await takeAll(budget, 5);
+    assert.equal(store.available, 5);
+    store.text = JSON.stringify(newBucket('another', Date.now()));
+    await takeAll(budget, 5);
+    assert.equal(store.available, 0);
+    store.text = 'no bucket';
+    assert.throws(() => budget.check('read'), Refused);
+  });
+
+  it('tells a store that went back to an earlier bucket what was spent since', async () => {
+    const store = new MemoryStore();
+    const budget = addReplica(store);
+    await budget.start();
+    await takeAll(budget, 5);
+    const earlier = store.text;
+    store.aheadMs = 1000;
+    await takeAll(budget, 20);
+    store.text = earlier;
+    await takeAll(budget, 2);
+    assert.deepEqual(await budget.status(), { budget: 40, budget_used: 27 });
+    // The two may have come out of what it held; then it tells the store with its next visit.
+    await budget.stop();
+    assert.equal(store.available, 3);
+  });
+
+  it('gives back what it holds when it stops, and is no replica any more', async () => {
+    const store = new MemoryStore();
+    const budget = addReplica(store);
+    await budget.start();
+    const [call] = await takeAll(budget, 3);
+    call?.giveBack();
+    await budget.stop();
+    assert.equal(store.available, 28);
+    assert.deepEqual(store.bucket.replicas, {});
+  });
+});

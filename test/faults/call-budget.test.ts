@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openBudget } from '../support/call-budget.ts';
+import { type Cluster, startCluster } from '../support/cluster.ts';
+import type { GatewayProcess } from '../support/gateway-process.ts';
+import { startLoad } from '../support/load.ts';
+import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { type RedisServer, startRedis } from '../support/redis.ts';
+import { createRequests } from '../support/requests.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+const postgres = await startPostgres();
+const redis = await startRedis();
+const skip = (!postgres || !redis) && 'there is no PostgreSQL or no Redis';
+
+/** Five calls a second. */
+const dailyCalls = 5 * 86_400;
+const perMs = 0.005;
+
+describe('four gateways that share a budget of calls', { skip }, () => {
+  let ownOrg: OwnOrg;
+  let cluster: Cluster;
+  let proxy: TcpProxy;
+  let budget: Awaited<ReturnType<typeof openBudget>>;
+  /** Calls that the bucket counts and that nobody made. */
+  let neverMade = 0;
+
+  before(async () => {
+    const { url } = redis as RedisServer;
+    ownOrg = await startOwnOrg();
+    proxy = await startTcpProxy(url);
+    cluster = await startCluster(4, ownOrg, {
+      ...{ DATABASE_URL: postgres?.url, REDIS_URL: proxy.url, RATE_LIMIT_PER_MINUTE: '0' },
+      ...{ CRM_DAILY_CALL_BUDGET: String(dailyCalls), CRM_PATIENCE_MS: '20000' },
+    });
+    budget = await openBudget(url, dailyCalls);
+  });
+  after(async () => {
+    await cluster.remove();
+    await budget.close();
+    await proxy.close();
+    await ownOrg.close();
+    await redis?.stop();
+    await postgres?.stop();
+  });
+
+  const metered = async () => (await cluster.org.counters())['metered'] as number;
+
+  /** Waits until no gateway holds calls: then the bucket has what the org has counted, to the last call. */
+  async function untilSettled(): Promise<void> {
+    while ((await budget.used()) - neverMade !== (await metered())) await delay(50);
+  }
+
+  async function drain(): Promise<void> {
+    await untilSettled();
+    const before = await budget.used();
+    await budget.drain();
+    neverMade += (await budget.used()) - before;
+  }
+
+  /** So many reads and writes on the first gateways; the calls that they took, and how many there may be. */
+  async function loadOn(gateways: number, requests: number): Promise<{ calls: number; most: number }> {
+    const before = await metered();
+    const { read, create } = createRequests(cluster);
+    const startedAt = performance.now();
+    const load = startLoad(16, async (client) => {
+      const { url } = cluster.gateways[client % gateways] ?? assert.fail();
+      await (client < 8 ? read : create)(url);
+    });
+    await load.successes(requests);
+    await load.stop();
+    const most = perMs * (performance.now() - startedAt);
+    assert.deepEqual(load.failures, []);
+    return { calls: (await metered()) - before, most };
+  }
+
+  for (const gateways of [1, 2, 4]) {
+    it(`make no more calls than it has, through ${gateways} of them, and lose no request`, async () => {
+      await drain();
+      const { calls, most } = await loadOn(gateways, 60);
+      // One that was about to come when the bucket was drained.
+      assert.ok(calls > 0 && calls <= most + 2, `${calls} of ${most}`);
+      await untilSettled();
+    });
+  }
+
+  it('gather together: what waits on one goes with the call of another, and each gets its own answer', async () => {
+    const perGateway = 10;
+    const { apiKey, apiSecret } = cluster.credentials.console;
+    const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' };
+    const post = async (n: number) => {
+      const { url } = cluster.gateways[n % 4] ?? assert.fail();
+      const offer = { trip_id: randomUUID(), member_id: cluster.org.memberId, name: `gathered ${n}` };
+      const body = JSON.stringify({ ...offer, source: 'x', details: { n } });
+      const key = { 'idempotency-key': randomUUID() };
+      const answer = await fetch(`${url}/v1/bookings`, {
+        method: 'POST',
+        headers: { ...headers, ...key },
+        body,
+      });
+      const { name, details } = (await answer.json()) as { name: string; details: object };
+      assert.deepEqual([answer.status, name, details], [201, `gathered ${n}`, { n }]);
+    };
+    let rounds = 0;
+    for (let hosted = false; !hosted; rounds++) {
+      await drain();
+      const before = await Promise.all(cluster.gateways.map(createdBy));
+      await Promise.all(Array.from({ length: 4 * perGateway }, (_, n) => post(n)));
+      const after = await Promise.all(cluster.gateways.map(createdBy));
+      // More than it was sent itself.
+      hosted = after.some((count, place) => count - (before[place] ?? 0) > perGateway);
+    }
+    assert.equal((await cluster.org.records('Booking__c')).length, rounds * 4 * perGateway);
+    await untilSettled();
+  });
+
+  it('keep to their parts while Redis is away, and add up what they spent when it is back', async () => {
+    await drain();
+    await proxy.cut();
+    const { calls, most } = await loadOn(4, 30);
+    // Each has its part come together by itself.
+    assert.ok(calls > 0 && calls <= most + cluster.gateways.length, `${calls} of ${most}`);
+    await proxy.restore();
+    // A call may have been taken in the moment of the cut, and be counted and not made; none is made and not counted.
+    while ((await budget.used()) - neverMade < (await metered())) await delay(50);
+  });
+
+  it('lose no more than the calls that one held when it was killed, and have no new burst after a restart', async () => {
+    const [victim = assert.fail()] = cluster.gateways;
+    const { read } = createRequests(cluster);
+    await budget.drain();
+    const drainedAt = performance.now();
+    const [before, used] = [await metered(), await budget.used()];
+    const cut = Array.from({ length: 5 }, () => read(victim.url).catch(() => undefined));
+    await read(victim.url);
+    victim.signal('SIGKILL');
+    await Promise.all(cut);
+    await victim.ended;
+    await cluster.start(0);
+    await loadOn(4, 30);
+    const calls = (await metered()) - before;
+    const most = perMs * (performance.now() - drainedAt);
+    assert.ok(calls <= most + 2, `${calls} of ${most}`);
+    const lost = (await budget.used()) - used - calls;
+    assert.ok(Math.abs(lost) <= 20 * 4, `${lost}`);
+  });
+});
+
+/** Records that a gateway has put into calls of its own. */
+async function createdBy({ operationsUrl }: GatewayProcess): Promise<number> {
+  const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
+  return Number(/^handoff_crm_batch_size_sum\{operation="create"\} (\d+)/m.exec(metrics)?.[1] ?? 0);
+}

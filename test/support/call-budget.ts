@@ -1,0 +1,33 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createRedisCache } from '../../src/cache/redis.ts';
+import { limitsOf, type Visit } from '../../src/crm/budget/bucket.ts';
+import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
+import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
+import { recordLog } from './log.ts';
+
+/** The budget of the environment `dev` in a Redis, as if this were one more replica. */
+export async function openBudget(redisUrl: string, dailyCalls: number) {
+  const cache = createRedisCache({ url: redisUrl, log: recordLog().log });
+  while (await cache.checkHealth().catch(() => true)) await delay(10);
+  const limits = limitsOf(dailyCalls, 2000);
+  const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
+  const visit = (changes: Partial<Visit>) =>
+    bucket.visit({
+      ...{ replica: 'test', returned: 0, owed: 0, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
+      ...changes,
+    });
+  return {
+    limits,
+    /** Leaves so many calls of the burst. */
+    async drain(left = 0): Promise<void> {
+      await visit({});
+      await visit({ owed: Math.floor(bucket.available) - left });
+    },
+    /** Calls that count, as the bucket has them. */
+    async used(): Promise<number> {
+      await visit({});
+      return bucket.used;
+    },
+    close: () => cache.close(),
+  };
+}
