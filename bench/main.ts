@@ -55,9 +55,15 @@ async function run(): Promise<void> {
   const results: Record<string, PartResult> = {};
   for (const name of given.names) {
     console.error(`${name} ...`);
-    results[name] = await withHarness(createHarness(stores), (harness) =>
-      (parts[name] as Part)({ harness, ...given }),
-    );
+    try {
+      results[name] = await withHarness(createHarness(stores), (harness) =>
+        (parts[name] as Part)({ harness, ...given }),
+      );
+    } catch (error) {
+      // What the other parts measured is told all the same.
+      console.error(`${name} failed:`, error);
+      process.exitCode = 1;
+    }
   }
   const figures: Partial<Record<FigureName, Spread>> = {};
   for (const result of Object.values(results)) Object.assign(figures, result.figures);

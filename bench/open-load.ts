@@ -15,17 +15,21 @@ export interface OpenLoad {
 
 interface Connection {
   socket: Socket;
-  /** When the request that it carries was due, by `performance.now()`. */
-  dueAt: number;
+  /** When the request that it carries was due, by `performance.now()`; undefined while it carries none. */
+  dueAt: number | undefined;
+  isBroken: boolean;
 }
+
+/** Stands for the status of a request whose connection broke before its answer. */
+const broken = 0;
 
 /** Connections are opened beforehand for requests that take so long; more are opened as they are needed. */
 const expectedSeconds = 0.25;
 
 /**
  * Sends requests at random times that do not depend on the answers (a Poisson process), as many users do. An open loop:
- * a latency is counted from the time when its request was due, so that a stall counts for all that came meanwhile. Throws
- * where a connection breaks.
+ * a latency is counted from the time when its request was due, so that a stall counts for all that came meanwhile. A request
+ * whose connection breaks counts as a failure of status 0. Throws where no connection can be made.
  */
 export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Promise<LoadResult> {
   const samples: number[] = [];
@@ -40,17 +44,25 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
 
   let allSent = false;
   const finish = (connection: Connection, status: number) => {
+    if (connection.dueAt === undefined) return;
     if (status >= 200 && status < 300) samples.push(performance.now() - connection.dueAt);
     else failures[status] = (failures[status] ?? 0) + 1;
-    idle.push(connection);
+    connection.dueAt = undefined;
+    if (!connection.isBroken) idle.push(connection);
     waiting -= 1;
     if (allSent && waiting === 0) done.resolve();
   };
+  const lose = (connection: Connection) => {
+    connection.isBroken = true;
+    if (connection.dueAt !== undefined) finish(connection, broken);
+    else if (idle.includes(connection)) idle.splice(idle.indexOf(connection), 1);
+  };
   const connect = async (): Promise<Connection> => {
     const urls = typeof url === 'string' ? [url] : url;
-    const connection: Connection = { socket: await open(urls[opened++ % urls.length]), dueAt: 0 };
+    const socket = await open(urls[opened++ % urls.length]);
+    const connection: Connection = { socket, dueAt: undefined, isBroken: false };
     all.push(connection);
-    readAnswers(connection.socket, (status) => finish(connection, status), done.reject);
+    readAnswers(connection, finish, lose);
     return connection;
   };
   const send = (connection: Connection, dueAt: number, request: string) => {
@@ -90,19 +102,20 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
 }
 
 function readAnswers(
-  socket: Socket,
-  onAnswer: (status: number) => void,
-  onError: (error: unknown) => void,
+  connection: Connection,
+  onAnswer: (connection: Connection, status: number) => void,
+  onEnd: (connection: Connection) => void,
 ): void {
+  const { socket } = connection;
   const reader = new AnswerReader();
   socket.on('data', (bytes: Buffer) => {
     try {
       const status = reader.push(bytes);
-      if (status !== undefined) onAnswer(status);
-    } catch (error) {
-      onError(error);
+      if (status !== undefined) onAnswer(connection, status);
+    } catch {
+      socket.destroy();
     }
   });
-  socket.on('error', onError);
-  socket.on('close', () => onError(new Error('a connection ended before its answer')));
+  socket.on('error', () => {});
+  socket.on('close', () => onEnd(connection));
 }
