@@ -145,25 +145,43 @@ export class CopyTable {
   /**
    * Notes what writes of the service left behind. Where another write was noted, or the reader stored the record, since it
    * was asked for, either state may be the newer one: the one that was changed later is. Within one second of the CRM's clock
-   * that is not known, and the row is in doubt.
+   * that is not known, nor of a deletion, and the row is in doubt.
    */
   async write(rows: readonly CopiedRow[]): Promise<void> {
-    const { rows: noted } = await executePrepared(
-      this.#database.sql,
-      'copy-write',
-      sql<{ at: number }>`
-      insert into copied_records as r (${columnNames}, written_at, seen_at)
-      select ${columnNames}, now(), coalesce(since, now() - make_interval(secs => ago))
-      from ${unnested(rows, this.#clock)} order by resource, native_id
-      on conflict (resource, native_id) do update set ${replaced}, written_at = excluded.written_at,
-        is_stale = excluded.is_stale or (${overlaps} and not excluded.is_deleted and (r.is_stale or r.is_deleted
-          or (r.updated_at >= excluded.updated_at and r.content <> excluded.content)))
-      where excluded.is_stale or excluded.is_deleted or r.is_stale or not ${overlaps}
-        or r.updated_at <= excluded.updated_at
-      returning extract(epoch from now())::float8 * 1000 as at`,
-    );
-    const [first] = noted;
-    if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
+    const clock = await this.#readClock();
+    try {
+      const { rows: noted } = await executePrepared(
+        this.#database.sql,
+        'copy-write',
+        sql<{ at: number }>`
+        insert into copied_records as r (${columnNames}, written_at, seen_at)
+        select ${columnNames}, now(), since
+        from ${unnested(rows, clock)} order by resource, native_id
+        on conflict (resource, native_id) do update set ${replaced}, written_at = excluded.written_at,
+          is_stale = excluded.is_stale or (${overlaps} and (r.is_stale or r.is_deleted <> excluded.is_deleted
+            or (not excluded.is_deleted and r.updated_at >= excluded.updated_at and r.content <> excluded.content)))
+        where excluded.is_stale or excluded.is_deleted or r.is_stale or not ${overlaps}
+          or r.updated_at <= excluded.updated_at
+        returning extract(epoch from now())::float8 * 1000 as at`,
+      );
+      const [first] = noted;
+      if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
+    } catch (error) {
+      // Another server may take its place.
+      this.#clock = undefined;
+      throw error;
+    }
+  }
+
+  /** From before the statement, which may reach the database late: its own time tells nothing. */
+  async #readClock(): Promise<Clock> {
+    if (this.#clock === undefined || performance.now() - this.#clock.by > clockMs) {
+      const { rows } = await sql<{
+        at: number;
+      }>`select extract(epoch from now())::float8 * 1000 as at`.execute(this.#database.sql);
+      this.#clock = { at: rows[0]?.at ?? 0, by: performance.now() };
+    }
+    return this.#clock;
   }
 
   /**
@@ -173,7 +191,7 @@ export class CopyTable {
   async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
     await sql`
       insert into copied_records as r (${columnNames}, seen_at)
-      select ${columnNames}, now() from ${unnested(rows, undefined)} order by resource, native_id
+      select ${columnNames}, now() from ${unnested(rows)} order by resource, native_id
       on conflict (resource, native_id) do update set ${replaced},
         is_stale = excluded.is_stale or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)),
         seen_at = excluded.seen_at
@@ -311,9 +329,6 @@ const columnNames = sql.raw(columns.join(', '));
 const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
 /** The row was noted since the reader's turn began. */
 const isWrittenSince = sql.raw('(r.written_at >= (select polled_at from change_reader))');
-/** A statement begins so many seconds after it was made at the latest, or fails. */
-const longestDelay = 2.5;
-
 /** The database's clock was at `at`, or further, when `performance.now()` was `by`; both in milliseconds. */
 interface Clock {
   at: number;
@@ -323,11 +338,9 @@ interface Clock {
 /** For so long, in milliseconds, the two clocks go alike, and the database is the same one. */
 const clockMs = 60_000;
 
-/** The database's time at a moment, at the earliest; undefined where that is not known. */
-function databaseTime(clock: Clock | undefined, since: CopiedRow['since']): string | null {
-  if (typeof since === 'string') return since;
-  if (clock === undefined || performance.now() - clock.by > clockMs) return null;
-  return new Date(Math.floor(clock.at + since - clock.by)).toISOString();
+/** The database's time at a moment, at the earliest. */
+function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
+  return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
 /** A content that did not change is left where it is: it may be large. An External ID that is not known stays. */
@@ -344,10 +357,9 @@ function replacement(name: string): string {
   return name === 'external_id' ? `coalesce(nullif(excluded.${name}, ''), r.${name})` : `excluded.${name}`;
 }
 
-function unnested(rows: readonly CopiedRow[], clock: Clock | undefined): RawBuilder<unknown> {
+function unnested(rows: readonly CopiedRow[], clock?: Clock): RawBuilder<unknown> {
   const column = (read: (row: CopiedRow) => unknown, type: string) =>
     sql`${rows.map(read)}::${sql.raw(type)}[]`;
-  const now = performance.now();
   const moment = (name: string) => (row: CopiedRow) => row.values[name] ?? '1970-01-01T00:00:00.000Z';
   const all = [
     column(({ resource }) => resource, 'text'),
@@ -365,8 +377,7 @@ function unnested(rows: readonly CopiedRow[], clock: Clock | undefined): RawBuil
     column(contentOf, 'text'),
     column(({ isDeleted }) => isDeleted, 'boolean'),
     column(({ isStale }) => isStale, 'boolean'),
-    column(({ since }) => databaseTime(clock, since), 'timestamptz'),
-    column(({ since }) => (typeof since === 'number' ? (now - since) / 1000 + longestDelay : null), 'float8'),
+    column(({ since }) => (clock === undefined ? null : databaseTime(clock, since)), 'timestamptz'),
   ];
-  return sql`unnest(${sql.join(all)}) as added (${columnNames}, since, ago)`;
+  return sql`unnest(${sql.join(all)}) as added (${columnNames}, since)`;
 }

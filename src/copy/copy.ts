@@ -31,7 +31,8 @@ import { withCopy } from './written-records.ts';
  * No clock is compared with the CRM's. Each state is known to have been read between two moments of the database's clock,
  * and replaces another only where all of its time comes after. The reader's pages were read after its turn began: they
  * replace what was last written before that. What a write read back replaces what was stored before the write began.
- * Otherwise the state that the CRM changed later is the newer one, and within one second of the CRM's the row is in doubt.
+ * Otherwise the state that the CRM changed later is the newer one; within one second of the CRM's, and where one of them is
+ * a deletion, the row is in doubt.
  *
  * All replicas that read changes must keep the copy. A turn that did not keep it breaks the chain of fences, and the copy is
  * filled again.

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { type CompiledQuery, sql } from 'kysely';
 import { ReaderTable } from '../../src/changes/reader-table.ts';
-import { changedRow } from '../../src/copy/copied-row.ts';
+import { changedRow, rowOf } from '../../src/copy/copied-row.ts';
 import { CopyTable } from '../../src/copy/copy-table.ts';
 import type { ChangedRecord } from '../../src/resources/changes.ts';
 import { member } from '../../src/resources/members.ts';
@@ -61,4 +61,68 @@ test('the copy can be dropped while a page of the fill is stored', async (t) => 
   });
   await dropped;
   assert.equal(await table.state(), undefined);
+});
+
+/** What a write of the service leaves behind that began just now. */
+function aWrite({ nativeId, externalId = '', values }: ChangedRecord, name: string | undefined) {
+  const known = { nativeId, externalId };
+  const written =
+    name === undefined ? ('gone' as const) : { nativeId, values: { ...values, last_name: name } };
+  return rowOf(member, known, { written, since: performance.now() });
+}
+
+async function nameOf(table: CopyTable, { externalId = '' }: ChangedRecord): Promise<string | undefined> {
+  const found = await table.find([{ resource: 'member', externalId }]);
+  const [row, another] = [...(found?.rows.values() ?? [])].flat();
+  assert.equal(another, undefined);
+  if (row === undefined) return 'gone';
+  return row.is_stale ? 'in doubt' : JSON.parse(row.content).last_name;
+}
+
+/** Makes the table answer. */
+async function fill(database: Database, table: CopyTable): Promise<void> {
+  await database.bulk.transaction().execute((transaction) => table.reset(transaction, '1', {}));
+  await sql`update copy_state set places = null, kept_through = now()`.execute(database.sql);
+}
+
+test('a write whose statement reaches the database late puts no older state over a newer one', async (t) => {
+  const { replicas, stop } = await openTestPglite();
+  t.after(stop);
+  const [database] = replicas;
+  const table = await openTable(database);
+  await fill(database, table);
+  const record = aMember();
+  const late: CompiledQuery[] = [];
+  const executeQuery = (query: CompiledQuery) => {
+    if (!query.sql.includes('insert into copied_records')) return database.sql.executeQuery(query);
+    late.push(query);
+    return Promise.reject(new Error('no answer'));
+  };
+  const getExecutor = () => database.sql.getExecutor();
+  const broken = { getExecutor, executeQuery } as unknown as Database['sql'];
+  await assert.rejects(
+    new CopyTable({ ...database, sql: broken }, 'fields').write([aWrite(record, 'older')]),
+  );
+  await table.write([aWrite(record, 'newer')]);
+  // As long as a request waits for an answer, and longer.
+  await sleep(2600);
+  for (const query of late) await database.sql.executeQuery(query);
+  assert.equal(late.length, 1);
+  assert.equal(await nameOf(table, record), 'in doubt');
+});
+
+test('a deletion that is answered late leaves a record in doubt that was seen meanwhile', async (t) => {
+  const { replicas, stop } = await openTestPglite();
+  t.after(stop);
+  const [database] = replicas;
+  const table = await openTable(database);
+  await fill(database, table);
+  const record = aMember();
+  const deletion = aWrite(record, undefined);
+  // Somebody has taken it out of the recycle bin again.
+  await table.keep(database.sql, [changedRow(record)]);
+  await table.write([deletion]);
+  assert.equal(await nameOf(table, record), 'in doubt');
+  await table.write([aWrite(record, undefined)]);
+  assert.equal(await nameOf(table, record), 'gone');
 });
