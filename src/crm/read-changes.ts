@@ -69,7 +69,10 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
         const { unfinished } = reading;
         if (unfinished.length === 0) return page;
         const whole = await readWhole({ client, used }, unfinished, call);
-        return { ...page, records: page.records.map((record) => finish(record, whole, readRow)) };
+        const records = page.records.map((record) =>
+          unfinished.includes(record) ? finish(record, whole, readRow) : record,
+        );
+        return { ...page, records };
       });
     },
   };
@@ -101,14 +104,16 @@ async function readWhole(
   return rows;
 }
 
-/** A record that is gone meanwhile stays as it is: a later page tells of its deletion. */
+/** A record that is not there any more was deleted meanwhile. */
 function finish(
   record: ChangedRecord,
   whole: ReadonlyMap<string, CrmRow>,
   readRow: (resource: Resource, row: CrmRow) => FieldValues,
 ): ChangedRecord {
   const row = whole.get(record.nativeId);
-  return row === undefined ? record : { ...record, values: readRow(record.resource, row) };
+  return row === undefined
+    ? { ...record, isDeleted: true }
+    : { ...record, values: readRow(record.resource, row) };
 }
 
 /** Fields whose text goes on in columns that were not asked for. */
