@@ -73,22 +73,14 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
   const expected = Math.ceil(perSecond * expectedSeconds);
   idle.push(...(await Promise.all(Array.from({ length: expected }, connect))));
   const start = performance.now();
-  const end = start + seconds * 1000;
-  let dueAt = start;
-  for (let n = 0; ; n++) {
-    // At least one, however short the time.
-    if (n > 0) dueAt += (-Math.log(1 - Math.random()) * 1000) / perSecond;
-    if (dueAt >= end) break;
-    const leftMs = dueAt - performance.now();
-    if (leftMs > 0) await delay(leftMs);
+  let sent = 0;
+  for await (const dueAt of arrivals(start, perSecond, seconds)) {
     waiting += 1;
+    const request = next(sent++);
     // The one that was idle longest, before the service closes it.
     const connection = idle.shift();
-    if (connection !== undefined) send(connection, dueAt, next(n));
-    else {
-      const [at, request] = [dueAt, next(n)];
-      connect().then((made) => send(made, at, request), done.reject);
-    }
+    if (connection !== undefined) send(connection, dueAt, request);
+    else connect().then((made) => send(made, dueAt, request), done.reject);
   }
   allSent = true;
   if (waiting === 0) done.resolve();
@@ -99,6 +91,16 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
   }
   const rate = samples.length / ((performance.now() - start) / 1000);
   return { rate, ...percentiles(samples), answers: samples.length, failures };
+}
+
+/** When each request is due, at that time; at least one, however short the time. */
+async function* arrivals(start: number, perSecond: number, seconds: number): AsyncGenerator<number> {
+  const end = start + seconds * 1000;
+  for (let dueAt = start; dueAt < end; dueAt += (-Math.log(1 - Math.random()) * 1000) / perSecond) {
+    const leftMs = dueAt - performance.now();
+    if (leftMs > 0) await delay(leftMs);
+    yield dueAt;
+  }
 }
 
 function readAnswers(
