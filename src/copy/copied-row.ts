@@ -22,6 +22,11 @@ export interface CopiedRow {
   since: number | string;
 }
 
+/** No statement may write two rows with the same key. */
+export function keyOf({ resource, nativeId }: CopiedRow): string {
+  return `${resource} ${nativeId}`;
+}
+
 /** The text as filters compare it: without case, as the CRM does. */
 export function folded(value: string): string {
   // The database takes no NUL in a text.

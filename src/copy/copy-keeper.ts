@@ -6,7 +6,7 @@ import type { ChangedRecord, ChangePlace, ChangeSource } from '../resources/chan
 import type { Records, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { Database } from '../store/database.ts';
-import { type CopiedRow, changedRow, rowOf } from './copied-row.ts';
+import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
 
 /** Pages that one turn of the reader reads for the fill at most, and for how long: events wait for the next turn. */
@@ -91,7 +91,7 @@ export class CopyKeeper implements Keeper {
         if (resource === undefined) return [];
         return settled(resource, doubt, await records.find(resource, doubt.external_id, fillCall()));
       });
-      await table.write((await Promise.all(asked)).flat());
+      await table.write(eachOnce((await Promise.all(asked)).flat()));
     }
   }
 
@@ -131,6 +131,12 @@ function settled(resource: Resource, doubt: Doubtful, found: StoredRecord | unde
   if (found === undefined) return [gone];
   const row = rowOf(resource, known, { written: found, since: doubt.now });
   return found.nativeId === doubt.native_id ? [row] : [row, gone];
+}
+
+/** Several rows in doubt may lead to one record; where it was found under another id, it is not gone. */
+function eachOnce(rows: readonly CopiedRow[]): CopiedRow[] {
+  const isFoundLast = [...rows].sort((a, b) => Number(b.isDeleted) - Number(a.isDeleted));
+  return [...new Map(isFoundLast.map((row) => [keyOf(row), row])).values()];
 }
 
 /** It comes after all that requests wait for. */

@@ -9,7 +9,7 @@ import type { Resource } from '../resources/resource.ts';
 import type { Database } from '../store/database.ts';
 import { isHung, isUnavailable } from '../store/failures.ts';
 import { createCopiedReads } from './copied-records.ts';
-import { type CopiedRow, originHash } from './copied-row.ts';
+import { type CopiedRow, keyOf, originHash } from './copied-row.ts';
 import { CopyKeeper } from './copy-keeper.ts';
 import { CopyTable } from './copy-table.ts';
 import { withCopy } from './written-records.ts';
@@ -174,8 +174,4 @@ class Notes {
 /** The row without its values, which may be large. */
 function inDoubt(row: CopiedRow): CopiedRow {
   return { ...row, values: {}, memberNativeId: null, isStale: true, isDeleted: false };
-}
-
-function keyOf({ resource, nativeId }: CopiedRow): string {
-  return `${resource} ${nativeId}`;
 }

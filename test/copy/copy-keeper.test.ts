@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { startCall } from '../../src/base/call.ts';
+import { ChangeReader } from '../../src/changes/reader.ts';
+import { ReaderTable } from '../../src/changes/reader-table.ts';
+import { createCopy } from '../../src/copy/copy.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { openTestPglite } from '../support/databases.ts';
+import { recordLog } from '../support/log.ts';
+import { MemoryRecords } from './memory-records.ts';
+
+test('a record is settled that has the External ID of a deleted one', async (t) => {
+  const { replicas, stop } = await openTestPglite();
+  t.after(stop);
+  const crm = new MemoryRecords(() => 0.5);
+  const common = { resources: [quote], source: crm, log: recordLog().log, metrics: createMetrics() };
+  const copy = createCopy({
+    ...{ ...common, database: replicas[0], org: 'memory', records: crm },
+    ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1 },
+  });
+  t.after(() => copy.stop());
+  const table = new ReaderTable(replicas[0]);
+  await table.prepare();
+  const reader = new ChangeReader({
+    ...{ ...common, table, keeper: copy.keeper, pollSeconds: 0.001, minimumSeconds: 0.001 },
+    ...{ wake: () => {}, memberChanged: async () => {} },
+  });
+  const poll = () => reader.check(new AbortController().signal);
+
+  // So long ago that only the first poll reads them.
+  const stamp = '2020-01-02T03:04:05.000Z';
+  const id = randomUUID();
+  crm.change(quote, id, { name: 'there' });
+  const there = crm.rows.get(id);
+  assert.ok(there);
+  crm.rows.set(id, { ...there, stamp });
+  crm.rows.set('deleted', { ...there, stamp, nativeId: 'deleted', isDeleted: true });
+  await poll();
+  await copy.doubt(quote, id);
+  await poll();
+  const call = { ...startCall('test'), freshness: { maxAgeSeconds: 60 } };
+  const found = await copy.records.find(quote, id, call);
+  assert.deepEqual(found?.values, there.values);
+  assert.ok('ageSeconds' in call.freshness, 'the CRM was asked');
+});
