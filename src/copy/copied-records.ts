@@ -2,6 +2,7 @@ import type { Call } from '../base/call.ts';
 import { createBatcher } from '../idempotency/batcher.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { ownerField } from '../resources/created-by.ts';
+import { createLargePages, type LargePages, largeFrom } from '../resources/large-pages.ts';
 import type { ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import { isHung, isUnavailable } from '../store/failures.ts';
@@ -50,10 +51,9 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     isShared: isUnavailable,
     isHung,
   });
+  const largePages = createLargePages();
   let failedAt = Number.NEGATIVE_INFINITY;
 
-  const maxAgeOf = ({ freshness }: Call) =>
-    freshness === undefined ? 0 : (freshness.maxAgeSeconds ?? defaultMaxAgeSeconds);
   const ask = async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
     if (isBehind() || performance.now() - failedAt < pauseMs) return undefined;
     return find().catch(() => {
@@ -68,7 +68,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     find: () => Promise<F | undefined>,
     answer: (found: F) => Answer | undefined,
   ): Promise<Answer | undefined> {
-    const maxAge = maxAgeOf(call);
+    const maxAge = maxAgeOf(call, defaultMaxAgeSeconds);
     if (maxAge <= 0) return undefined;
     const started = performance.now();
     const found = await ask(find);
@@ -100,10 +100,17 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
         () => table.list(list),
         ({ rows, isInDoubt, hasOwners }) =>
           // Where no record has one, the org may lack the column: the CRM's answer says so.
-          isInDoubt || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows),
+          isInDoubt || (needsOwner && !hasOwners)
+            ? undefined
+            : toPage(resource, query, rows, () => largePages.tryEnter(call)),
       );
     },
   };
+}
+
+/** In seconds; 0 for what takes nothing but what the CRM has now. */
+function maxAgeOf({ freshness }: Call, otherwise: number): number {
+  return freshness === undefined ? 0 : (freshness.maxAgeSeconds ?? otherwise);
 }
 
 async function lookUpAll(table: CopyTable, keys: readonly CopyKey[]): Promise<(Found | undefined)[]> {
@@ -140,21 +147,30 @@ function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList 
   return { ...query, resource: resource.name, filters: { ...query.filters, ...own } };
 }
 
-/** The page that the CRM's rows would make; undefined where a row is of another version. */
-function toPage(resource: Resource, query: ListQuery, rows: readonly FoundRow[]): RecordPage | undefined {
+/**
+ * The page that the CRM's rows would make; undefined where a row is of another version, or the page is large and there is
+ * no place for it: the CRM's list waits for one.
+ */
+function toPage(
+  resource: Resource,
+  query: ListQuery,
+  rows: readonly FoundRow[],
+  enter: () => ReturnType<LargePages['tryEnter']>,
+): RecordPage | undefined {
   const { limit, maxBytes, represent, updatedSince } = query;
   const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
   const records: RecordPage['records'] = [];
   let bytes = 0;
-  const release = () => undefined;
+  let hasMore = false;
   for (const row of rows) {
     const values = readContent(resource, row.content);
     if (values === undefined) return undefined;
     const json = Buffer.from(represent(values));
+    hasMore = records.length === limit || (records.length > 0 && bytes + json.length > maxBytes);
+    if (hasMore) break;
     bytes += json.length;
-    if (records.length === limit || (records.length > 0 && bytes > maxBytes))
-      return { records, hasMore: true, release };
     records.push({ id: row.external_id, at: values[orderedBy] as string, json });
   }
-  return { records, hasMore: false, release };
+  const release = bytes <= largeFrom ? () => undefined : enter();
+  return release && { records, hasMore, release };
 }

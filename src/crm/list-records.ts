@@ -1,10 +1,10 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import { ownerField } from '../resources/created-by.ts';
+import { type LargePages, largeFrom } from '../resources/large-pages.ts';
 import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import { queryPath, readPage } from './batching/find.ts';
-import type { LargePages } from './large-pages.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
 import { lacksOwner, type OptionalColumns } from './optional-columns.ts';
 import type { CrmRequest } from './rest/request.ts';
@@ -13,8 +13,6 @@ import { type Position, pageQuery } from './soql/query.ts';
 
 /** Queries at most for one list: the CRM may make the parts of its answers short. */
 const maxQueries = 40;
-/** A page with more bytes than this needs a place among the large ones. */
-const largeFrom = 512 * 1024;
 
 export interface ListOptions {
   resource: Resource;

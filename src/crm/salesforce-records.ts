@@ -4,6 +4,7 @@ import { Problem } from '../base/problem.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { creatorValues, ownerField } from '../resources/created-by.ts';
+import { createLargePages } from '../resources/large-pages.ts';
 import type {
   FieldValues,
   ListQuery,
@@ -22,7 +23,6 @@ import { type Created, type Creation, createCreate } from './batching/create.ts'
 import type { Operation } from './batching/execute.ts';
 import { createFind, type OperationOptions, type Sought } from './batching/find.ts';
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
-import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
 import { createRowReader, readKey, readLinks } from './mapping/records.ts';
 import type { OptionalColumns } from './optional-columns.ts';

@@ -1,6 +1,8 @@
 import { type Call, remainingMs } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 
+/** A page with more bytes than this needs a place among the large ones. */
+export const largeFrom = 512 * 1024;
 /** Large pages in progress in this process: from the reading of their rows until they are sent. */
 const mostInAll = 16;
 /** A consumer that reads its answers slowly delays its own pages, not those of others. */

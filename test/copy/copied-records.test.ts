@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { startCall } from '../../src/base/call.ts';
+import { createCopiedReads } from '../../src/copy/copied-records.ts';
+import type { CopyTable } from '../../src/copy/copy-table.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import type { FieldValues } from '../../src/resources/records.ts';
+
+const represent = (values: FieldValues) => JSON.stringify(values);
+
+/** Reads of a copy that has one quote with a name of so many characters. */
+function readsOf(length: number) {
+  const values = Object.fromEntries(Object.keys(quote.fields).map((name) => [name, null]));
+  const id = randomUUID();
+  const content = JSON.stringify({ ...values, id, name: 'n'.repeat(length) });
+  const row = { external_id: id, native_id: 'id', content, is_stale: false };
+  const table = { list: async () => ({ age: 1, isInDoubt: false, hasOwners: true, rows: [row] }) };
+  const reads = createCopiedReads({
+    ...{ table: table as unknown as CopyTable, defaultMaxAgeSeconds: 60, isBehind: () => false },
+    metrics: createMetrics(),
+  });
+  return () =>
+    reads.list(
+      quote,
+      { filters: {}, limit: 10, maxBytes: 4_000_000, represent },
+      {
+        ...startCall('test', 'con_a'),
+        freshness: { maxAgeSeconds: undefined },
+      },
+    );
+}
+
+test('a consumer that reads slowly holds two large pages of the copy in memory', async () => {
+  const list = readsOf(1_000_000);
+  const held = [await list(), await list()];
+  assert.ok(held[0] && held[1]);
+  assert.equal(await list(), undefined);
+  held[0].release();
+  assert.ok(await list());
+});
+
+test('small pages need no place', async () => {
+  const list = readsOf(1000);
+  for (let pages = 0; pages < 50; pages++) assert.ok(await list());
+});
