@@ -9,9 +9,10 @@ import type { Database } from '../store/database.ts';
 import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
 
-/** Pages that one turn of the reader reads for the fill at most, and for how long: events wait for the next turn. */
-const mostPages = 10;
+/** For so long one turn of the reader asks for records in doubt, and then fills: events wait for the next turn. */
 const longestMs = 10_000;
+/** Pages that one turn reads for the fill at most. */
+const mostPages = 10;
 /** Records in doubt that are asked for at once, and in one turn. */
 const askedAtOnce = 100;
 const askedInTurn = 1000;
@@ -66,8 +67,8 @@ export class CopyKeeper implements Keeper {
 
   async work(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
     try {
-      await this.#settleDoubts();
-      return await this.#fill(fenced, stopping);
+      const areDoubtsLeft = await this.#settleDoubts(fenced, watch(stopping));
+      return (await this.#fill(fenced, watch(stopping))) || areDoubtsLeft;
     } catch (err) {
       if (err instanceof Replaced) throw err;
       this.#options.log.warn({ err }, 'the copy of the CRM could not be filled further for now');
@@ -81,27 +82,29 @@ export class CopyKeeper implements Keeper {
     return this.#options.table.complete(transaction, fence);
   }
 
-  /** Asks the CRM for the records whose state is in doubt. */
-  async #settleDoubts(): Promise<void> {
+  /** Asks the CRM for the records whose state is in doubt; whether there may be more. Each step keeps the turn. */
+  async #settleDoubts(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, records, resources } = this.#options;
     const doubtful = await table.doubtful(askedInTurn);
     for (let start = 0; start < doubtful.length; start += askedAtOnce) {
+      if (isOver()) return true;
       const asked = doubtful.slice(start, start + askedAtOnce).map(async (doubt) => {
         const resource = resources.find(({ name }) => name === doubt.resource);
         if (resource === undefined) return [];
         return settled(resource, doubt, await records.find(resource, doubt.external_id, fillCall()));
       });
-      await table.write(eachOnce((await Promise.all(asked)).flat()));
+      const rows = eachOnce((await Promise.all(asked)).flat());
+      await fenced((transaction) => table.write(rows, transaction));
     }
+    return doubtful.length === askedInTurn;
   }
 
   /** Goes on with the fill; whether there is more of it. */
-  async #fill(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+  async #fill(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, source, resources, log } = this.#options;
     let places = (await table.state())?.places;
-    const began = performance.now();
     for (let pages = 0; places !== undefined && pages < mostPages; pages++) {
-      if (stopping.aborted || performance.now() - began > longestMs) return true;
+      if (isOver()) return true;
       const page = await source.readChanges(placesOf(resources, places), fillCall());
       const next = placesAfter(places, page.records, page.complete);
       await fenced(async (transaction) => {
@@ -122,6 +125,12 @@ export class CopyKeeper implements Keeper {
     this.#loggedAt = performance.now();
     if (!isFilled) log.info({ records }, 'the copy of the CRM is being filled');
   }
+}
+
+/** Tells when work has taken its time. */
+function watch(stopping: AbortSignal): () => boolean {
+  const began = performance.now();
+  return () => stopping.aborted || performance.now() - began > longestMs;
 }
 
 /** What a record in doubt is. The id that was in doubt is nobody's, where the record has another. */

@@ -1,5 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { ChangePlace } from '../resources/changes.ts';
+import { member } from '../resources/members.ts';
+import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { ListQuery } from '../resources/records.ts';
 import type { Database } from '../store/database.ts';
 import { changeInPieces, executePrepared, interval } from '../store/statements.ts';
@@ -7,6 +9,8 @@ import { type CopiedRow, contentOf, filterColumns, folded } from './copied-row.t
 
 /** Rows of deleted records that one statement clears. */
 const clearedAtOnce = 5000;
+/** Rows that one statement takes personal data out of. */
+const erasedAtOnce = 1000;
 /** Up to so many records are counted; of more the database's own estimate is told. */
 const countedExactly = 100_000;
 
@@ -109,10 +113,13 @@ export class CopyTable {
         : sql.raw('updated_at, external_id');
     // What is stored is longer than what is shown, by less than this.
     const mostBytes = 2 * maxBytes + limit * 4096;
+    // By the smallest value of its index: to look for any row, the planner may read the whole table.
+    const isInDoubt = sql`(select min(written_at) from copied_records where resource = ${resource} and is_stale)
+      is not null`;
+    const hasOwners = sql`(select min(consumer_id) from copied_records where resource = ${resource} and not is_deleted)
+      is not null`;
     const statement = sql<FoundRow & { age: number; is_in_doubt: boolean; has_owners: boolean }>`
-      select s.age, exists (select from copied_records where resource = ${resource} and is_stale) as is_in_doubt,
-        exists (select from copied_records where resource = ${resource} and not is_deleted
-          and consumer_id is not null) as has_owners,
+      select s.age, ${isInDoubt} as is_in_doubt, ${hasOwners} as has_owners,
         r.external_id, r.native_id, r.content, false as is_stale
       from ${this.#usable()} s left join (
         select * from (
@@ -147,11 +154,11 @@ export class CopyTable {
    * was asked for, either state may be the newer one: the one that was changed later is. Within one second of the CRM's clock
    * that is not known, nor of a deletion, and the row is in doubt.
    */
-  async write(rows: readonly CopiedRow[]): Promise<void> {
-    const clock = await this.#readClock();
+  async write(rows: readonly CopiedRow[], queries = this.#database.sql): Promise<void> {
+    const clock = await this.#readClock(queries);
     try {
       const { rows: noted } = await executePrepared(
-        this.#database.sql,
+        queries,
         'copy-write',
         sql<{ at: number }>`
         insert into copied_records as r (${columnNames}, written_at, seen_at)
@@ -174,11 +181,11 @@ export class CopyTable {
   }
 
   /** From before the statement, which may reach the database late: its own time tells nothing. */
-  async #readClock(): Promise<Clock> {
+  async #readClock(queries: Database['sql']): Promise<Clock> {
     if (this.#clock === undefined || performance.now() - this.#clock.by > clockMs) {
       const { rows } = await sql<{
         at: number;
-      }>`select extract(epoch from now())::float8 * 1000 as at`.execute(this.#database.sql);
+      }>`select extract(epoch from now())::float8 * 1000 as at`.execute(queries);
       this.#clock = { at: rows[0]?.at ?? 0, by: performance.now() };
     }
     return this.#clock;
@@ -278,20 +285,23 @@ export class CopyTable {
       select (select age from ${this.#usable()} s) as age,
         exists (select from copy_state where places is null) as is_filled,
         (case when reltuples > ${countedExactly} then reltuples::bigint
-          else (select count(*) from copied_records where not is_deleted) end)::text as records
+          else (select count(*) from (select from copied_records where not is_deleted limit ${countedExactly}) counted) end)::text as records
       from pg_class where oid = 'copied_records'::regclass`.execute(this.#database.sql);
     const [{ age, is_filled, records } = { age: null, is_filled: false, records: '0' }] = rows;
     return { age, isFilled: is_filled, records: Number(records) };
   }
 
   /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
-  async eraseMember(memberId: string): Promise<number> {
-    const { numAffectedRows = 0n } = await sql`
-      update copied_records set content = '', email = null, is_stale = not is_deleted, written_at = now()
-      where (resource = 'member' and external_id = ${memberId}) or member_id = ${memberId}`.execute(
-      this.#database.bulk,
-    );
-    return Number(numAffectedRows);
+  eraseMember(memberId: string): Promise<number> {
+    const statement = sql`
+      update copied_records set content = '', email = null, is_stale = true, written_at = now()
+      where (resource, native_id) in (
+        select resource, native_id from copied_records
+        where ((resource = ${member.name} and external_id = ${memberId})
+            or (resource in (${quote.name}, ${booking.name}) and member_id = ${memberId} and not is_deleted))
+          and content <> ''
+        limit ${erasedAtOnce})`;
+    return changeInPieces(this.#database.bulk, erasedAtOnce, statement);
   }
 
   /** Forgets deleted records: no read that began before the deletion is still under way. */

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { startCall } from '../../src/base/call.ts';
+import type { Fenced } from '../../src/changes/keeper.ts';
 import { ChangeReader } from '../../src/changes/reader.ts';
 import { ReaderTable } from '../../src/changes/reader-table.ts';
+import { rowOf } from '../../src/copy/copied-row.ts';
 import { createCopy } from '../../src/copy/copy.ts';
+import { CopyKeeper } from '../../src/copy/copy-keeper.ts';
+import { CopyTable } from '../../src/copy/copy-table.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
 import { openTestPglite } from '../support/databases.ts';
@@ -44,4 +48,26 @@ test('a record is settled that has the External ID of a deleted one', async (t) 
   const found = await copy.records.find(quote, id, call);
   assert.deepEqual(found?.values, there.values);
   assert.ok('ageSeconds' in call.freshness, 'the CRM was asked');
+});
+
+test('the turn is kept while many records are in doubt', async (t) => {
+  const {
+    replicas: [database],
+    stop,
+  } = await openTestPglite();
+  t.after(stop);
+  const crm = new MemoryRecords(() => 0.5);
+  const table = new CopyTable(database, 'fields');
+  const { log } = recordLog();
+  const options = { table, resources: [quote], source: crm, records: crm, log, metrics: createMetrics() };
+  const inDoubt = Array.from({ length: 101 }, () => ({ externalId: randomUUID() }));
+  await table.write(inDoubt.map((known) => rowOf(quote, known, { written: undefined, since: 0 })));
+  let kept = 0;
+  const fenced: Fenced = (work) => {
+    kept += 1;
+    return database.sql.transaction().execute(work);
+  };
+  assert.equal(await new CopyKeeper(options).work(fenced, new AbortController().signal), false);
+  assert.equal(kept, 2);
+  assert.deepEqual(await table.doubtful(1), []);
 });
