@@ -37,8 +37,7 @@ function build(out: string, isCheck: boolean): void {
     execFileSync('sh', ['-c', `git archive HEAD | tar -x -C '${tree}'`], { cwd: root });
     symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
     const version = oneVersion(tree);
-    rmSync(out, { recursive: true, force: true });
-    mkdirSync(out, { recursive: true });
+    empty(out);
     writeFileSync(join(out, 'VERSION'), `${version} ${run('git', ['rev-parse', 'HEAD'], root)}\n`);
     writeFileSync(
       join(out, 'CHANGES.md'),
@@ -53,6 +52,15 @@ function build(out: string, isCheck: boolean): void {
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** The folder may be anybody's: nothing is taken out of it but an earlier release. */
+function empty(out: string): void {
+  mkdirSync(out, { recursive: true });
+  const names = readdirSync(out);
+  if (names.length > 0 && !names.includes('VERSION'))
+    throw new Error(`${out} has other files than a release in it: name another folder with --out.`);
+  for (const name of names) rmSync(join(out, name), { recursive: true });
 }
 
 /** The version of the service, which its parts share. */

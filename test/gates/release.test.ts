@@ -68,6 +68,13 @@ describe('a release', { skip: isOld }, () => {
     assert.ok(packages.includes('fastify') && !packages.includes('typescript'));
   });
 
+  test('takes no files out of a folder that holds no release', async () => {
+    const file = join(folder, 'mine.txt');
+    writeFileSync(file, 'mine');
+    await assert.rejects(release('--check', '--out', folder), /has other files than a release in it/);
+    assert.equal(readFileSync(file, 'utf8'), 'mine');
+  });
+
   test('is refused for a version without changes, and with changes that are not committed', async () => {
     const because = (words: string[]) =>
       release(...words, '--out', join(folder, 'refused')).then(
