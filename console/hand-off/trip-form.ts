@@ -1,6 +1,6 @@
 import { type Member, makeUuid, type Page } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
 import { type Loaded, useLoad } from '../shared/load.ts';
 import { Choice, Field, ProblemAlert } from '../shared/parts.ts';
@@ -26,28 +26,37 @@ export interface Trip extends Chosen {
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
+interface Kept {
+  consumerId: string;
+  tripId: string;
+  /** Undefined until somebody chooses. */
+  chosenId: string | undefined;
+}
+
 /** Survives a visit to another page, for the same consumer. */
-let kept = { consumerId: '', tripId: '', memberId: '' };
+let kept: Kept | undefined;
 
 export function useTrip(): Trip {
   const session = useSession();
   const consumerId = session.consumer.id;
-  const known = kept.consumerId === consumerId ? kept : undefined;
+  const known = kept?.consumerId === consumerId ? kept : undefined;
   const [tripId, setTripId] = useState(() => known?.tripId ?? makeUuid());
-  const [memberId, setMemberId] = useState(known?.memberId ?? '');
-  const [fault, setFault] = useState<string | undefined>();
+  const [chosenId, setMemberId] = useState(known?.chosenId);
+  const [isTried, setTried] = useState(false);
   const canRead = session.can('members', 'read');
   const members = useLoad('members', (asked) => (canRead ? readMembers(asked) : Promise.resolve(undefined)));
-  kept = { consumerId, tripId, memberId };
+  const memberId = chosenId ?? firstOf(members.data) ?? '';
+  kept = { consumerId, tripId, chosenId };
+  const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
   const choose = () => {
-    const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
-    const found = faultOf(chosen);
-    setFault(found);
-    if (found !== undefined) document.getElementById('trip')?.scrollIntoView({ block: 'nearest' });
-    return found === undefined ? chosen : undefined;
+    const isComplete = faultOf(chosen) === undefined;
+    setTried(!isComplete);
+    if (!isComplete) document.getElementById('trip')?.scrollIntoView({ block: 'nearest' });
+    return isComplete ? chosen : undefined;
   };
   return {
-    ...{ tripId, setTripId, memberId, setMemberId, fault, choose },
+    ...{ tripId, setTripId, memberId, setMemberId, choose },
+    fault: isTried ? faultOf(chosen) : undefined,
     isReading: canRead && members.data === undefined && members.problem === undefined,
     members: canRead ? (members as Loaded<Page<Member>>) : undefined,
   };
@@ -67,6 +76,12 @@ async function readMembers({ client }: Session): Promise<Page<Member>> {
 
 function nameOf({ first_name, last_name }: Member): string {
   return [last_name, first_name].filter(Boolean).join(', ') || 'Without a name';
+}
+
+/** To try the console, any member will do; in production nobody is chosen by accident. */
+function firstOf(page: Page<Member> | undefined): string | undefined {
+  const isTrial = document.documentElement.dataset['samples'] !== undefined;
+  return isTrial ? page?.data[0]?.id : undefined;
 }
 
 /** Whom the results are for, and on which trip. */
@@ -107,12 +122,6 @@ function MemberChoice({ members, memberId, setMemberId }: MemberChoiceProps): VN
   const [found, setFound] = useState<Member[]>([]);
   const { data } = members;
   const all = [...found, ...(data?.data ?? [])];
-  // To try the console, any member will do; in production nobody is chosen by accident.
-  const isTrial = document.documentElement.dataset['samples'] !== undefined;
-  const first = isTrial ? data?.data[0]?.id : undefined;
-  useEffect(() => {
-    if (memberId === '' && first !== undefined) setMemberId(first);
-  }, [first]);
   const options: [string, string][] = all.map((one) => [
     one.id,
     [nameOf(one), one.email].filter(Boolean).join(' · '),

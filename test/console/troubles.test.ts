@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { findChromium, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
-import { accept } from '../support/handoffs.ts';
+import { accept, untilHandoff } from '../support/handoffs.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { goTo, signIn, textOf } from './pages.ts';
 
@@ -124,6 +124,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await waiting.getByText('cancelled', { exact: true }).waitFor();
     assert.equal(await waiting.getByRole('button').count(), 0);
     await gateway.org.disarm();
+    await untilHandoff(gateway, await accept(gateway));
     await close();
   });
 
