@@ -111,13 +111,15 @@ class MemoryCache implements SharedCache {
     return { fence: this.#fence, isHeld, release };
   }
 
-  async publish(channel: string, message: string): Promise<void> {
-    for (const listener of [...(this.#listeners.get(channel) ?? [])]) {
+  async publish(channel: string, message: string): Promise<number> {
+    const listeners = [...(this.#listeners.get(channel) ?? [])];
+    for (const listener of listeners) {
       // Later and each on its own, as from a server: the publisher never runs, or fails with, its listeners.
       setImmediate(() => {
         if (this.#listeners.get(channel)?.has(listener)) listener.onMessage(message);
       });
     }
+    return listeners.length;
   }
 
   subscribe(channel: string, onMessage: (message: string) => void): () => void {

@@ -156,8 +156,8 @@ class RedisCache implements SharedCache {
     };
   }
 
-  async publish(channel: string, message: string): Promise<void> {
-    await this.#run((redis) => redis.publish(channel, message));
+  async publish(channel: string, message: string): Promise<number> {
+    return this.#run((redis) => redis.publish(channel, message));
   }
 
   subscribe(channel: string, listener: (message: string) => void, onReconnect?: () => void): () => void {

@@ -31,8 +31,11 @@ export interface SharedCache extends Locks {
     range: { first: number; last: number },
     ttlMs: number,
   ): Promise<Map<number, number>>;
-  /** Sends to all subscribers on all replicas, this one included: once each, and not to those without a connection. */
-  publish(channel: string, message: string): Promise<void>;
+  /**
+   * Sends to all subscribers on all replicas, this one included: once each, and not to those without a connection. Returns
+   * how many connections it was sent to: after 0 nobody gets it.
+   */
+  publish(channel: string, message: string): Promise<number>;
   /** Returns a function that ends it. `onReconnect` is called when announcements may have been missed. */
   subscribe(channel: string, listener: (message: string) => void, onReconnect?: () => void): () => void;
   checkHealth(): Promise<void>;

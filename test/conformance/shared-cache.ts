@@ -190,6 +190,18 @@ function announcements(underTest: () => CacheUnderTest): void {
     stop();
     assert.deepEqual(heard, [['one', 'two', 'last'], ['one', 'two'], []]);
   });
+
+  it('says whether anybody was told', async () => {
+    const { cache } = underTest();
+    const channel = newKey();
+    assert.equal(await cache.publish(channel, 'nobody'), 0);
+    const stop = await subscribed(cache, channel, () => {});
+    assert.equal(await cache.publish(channel, 'one'), 1);
+    stop();
+    // A server hears of it after a moment.
+    while ((await cache.publish(channel, 'none again')) > 0)
+      await new Promise((resolve) => setImmediate(resolve));
+  });
 }
 
 /** Subscribes and waits until announcements arrive: a server confirms a subscription after a moment. */
