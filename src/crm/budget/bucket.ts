@@ -216,12 +216,16 @@ export function parseBucket(text: string | undefined): Bucket | undefined {
       typeof found?.id === 'string' &&
       Number.isFinite(found.level) &&
       Number.isFinite(found.at) &&
-      typeof found.counts === 'object' &&
-      typeof found.replicas === 'object';
+      isObject(found.counts) &&
+      isObject(found.replicas);
     return isBucket ? (found as Bucket) : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 function quarterOf(now: number): number {

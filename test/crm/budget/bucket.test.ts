@@ -134,7 +134,8 @@ describe('the bucket of calls', () => {
   });
 
   it('is nothing else', () => {
-    for (const text of [undefined, '', '{', 'null', '[]', '{"id":"x"}', '7'])
+    const withoutCounts = JSON.stringify({ ...newBucket('x', start), counts: null });
+    for (const text of [undefined, '', '{', 'null', '[]', '{"id":"x"}', '7', withoutCounts])
       assert.equal(parseBucket(text), undefined);
   });
 });
