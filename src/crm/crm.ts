@@ -67,7 +67,8 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const company = budget && cache.kind === 'redis' ? new Company(options) : undefined;
+  const company =
+    budget && cache.kind === 'redis' ? new Company({ cache, environment, connectionHash }) : undefined;
   const columns = createColumns(log);
   const health = new CrmHealthMonitor({
     ...{ environment, connectionHash, cache, client, tokens, budget },
@@ -98,7 +99,7 @@ export function createCrm(options: CrmOptions): Crm {
     },
     async stop() {
       unwatch?.();
-      company?.stop();
+      await company?.stop();
       await budget?.stop();
       await tokens.close();
       await http.close();

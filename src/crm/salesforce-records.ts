@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type Call, remainingMs } from '../base/call.ts';
 import { inTime } from '../base/in-time.ts';
 import { Problem } from '../base/problem.ts';
@@ -200,8 +201,12 @@ function createBatchers(resource: Resource, options: SalesforceRecordsOptions): 
   const toRecord = createRecordReader(resource, options.metrics);
   const columns = options.columnsOf(resource);
   const over = (used: Resource): OperationOptions => ({ resource: used, client: options.client, toRecord });
-  const batcher = <Item, Result>(operation: Operation<Item, Result>) =>
-    new Batcher({ ...options, operation, name: `${resource.name} ${operation.name}` });
+  // Replicas of another version may know other fields.
+  const fields = createHash('sha256').update(JSON.stringify(resource)).digest('base64url');
+  const batcher = <Item, Result>(operation: Operation<Item, Result>) => {
+    const name = `${resource.name} ${operation.name}`;
+    return new Batcher({ ...options, operation, name, party: `${name} ${fields}` });
+  };
   return {
     columns,
     toRecord,

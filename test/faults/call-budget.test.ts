@@ -87,31 +87,37 @@ describe('four gateways that share a budget of calls', { skip }, () => {
     });
   }
 
-  it('gather together: what waits on one goes with the call of another, and each gets its own answer', async () => {
-    const perGateway = 10;
+  const perGateway = 10;
+
+  /** Creates a booking on one of the gateways. */
+  async function post(n: number, trip: string = randomUUID()): Promise<void> {
+    const { url } = cluster.gateways[n % 4] ?? assert.fail();
     const { apiKey, apiSecret } = cluster.credentials.console;
     const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' };
-    const post = async (n: number) => {
-      const { url } = cluster.gateways[n % 4] ?? assert.fail();
-      const offer = { trip_id: randomUUID(), member_id: cluster.org.memberId, name: `gathered ${n}` };
-      const body = JSON.stringify({ ...offer, source: 'x', details: { n } });
-      const key = { 'idempotency-key': randomUUID() };
-      const answer = await fetch(`${url}/v1/bookings`, {
-        method: 'POST',
-        headers: { ...headers, ...key },
-        body,
-      });
-      const { name, details } = (await answer.json()) as { name: string; details: object };
-      assert.deepEqual([answer.status, name, details], [201, `gathered ${n}`, { n }]);
-    };
+    const offer = { trip_id: trip, member_id: cluster.org.memberId, name: `gathered ${n}` };
+    const answer = await fetch(`${url}/v1/bookings`, {
+      method: 'POST',
+      headers: { ...headers, 'idempotency-key': randomUUID() },
+      body: JSON.stringify({ ...offer, source: 'x', details: { n } }),
+    });
+    const { name, details } = (await answer.json()) as { name: string; details: object };
+    assert.deepEqual([answer.status, name, details], [201, `gathered ${n}`, { n }]);
+  }
+
+  /** The gateway that has put more into calls of its own than it was sent itself. */
+  async function findHost(before: readonly number[]): Promise<number | undefined> {
+    const after = await Promise.all(cluster.gateways.map(createdBy));
+    const place = after.findIndex((count, at) => count - (before[at] ?? 0) > perGateway);
+    return place < 0 ? undefined : place;
+  }
+
+  it('gather together: what waits on one goes with the call of another, and each gets its own answer', async () => {
     let rounds = 0;
-    for (let hosted = false; !hosted; rounds++) {
+    for (let host: number | undefined; host === undefined; rounds++) {
       await drain();
       const before = await Promise.all(cluster.gateways.map(createdBy));
       await Promise.all(Array.from({ length: 4 * perGateway }, (_, n) => post(n)));
-      const after = await Promise.all(cluster.gateways.map(createdBy));
-      // More than it was sent itself.
-      hosted = after.some((count, place) => count - (before[place] ?? 0) > perGateway);
+      host = await findHost(before);
     }
     assert.equal((await cluster.org.records('Booking__c')).length, rounds * 4 * perGateway);
     await untilSettled();
@@ -146,6 +152,41 @@ describe('four gateways that share a budget of calls', { skip }, () => {
     assert.ok(calls <= most + 2, `${calls} of ${most}`);
     const lost = (await budget.used()) - used - calls;
     assert.ok(Math.abs(lost) <= 20 * 4, `${lost}`);
+  });
+
+  it('lose no request and double none when the one is killed whose call they share', async () => {
+    const trip = randomUUID();
+    const requests: { n: number; ended: Promise<unknown> }[] = [];
+    let host: number | undefined;
+    while (host === undefined) {
+      await budget.drain();
+      const before = await Promise.all(cluster.gateways.map(createdBy));
+      const { hit, release } = await cluster.org.arm({
+        match: { operation: 'createMany' },
+        effect: { kind: 'hold', stage: 'after' },
+        times: 1,
+      });
+      for (let n = 0; n < 4 * perGateway; n++) {
+        const ended = post(n, trip).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        requests.push({ n, ended });
+      }
+      await hit();
+      host = await findHost(before);
+      if (host !== undefined) cluster.gateways[host]?.signal('SIGKILL');
+      await release();
+    }
+    const others = requests.filter(({ n }) => n % 4 !== host);
+    const ended = await Promise.all(others.map((request) => request.ended));
+    assert.deepEqual(
+      ended.filter((error) => error !== undefined),
+      [],
+    );
+    const records = await cluster.org.records('Booking__c', { Trip_Id__c: trip });
+    const ofOthers = records.filter((record) => Number(String(record['Name__c']).split(' ')[1]) % 4 !== host);
+    assert.equal(ofOthers.length, others.length);
   });
 });
 

@@ -2,22 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs, startCall } from '../../base/call.ts';
 import { FairQueue } from '../../base/fair-queue.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { PaidCall, Waiting } from '../budget/call-budget.ts';
+import type { CallBudget, PaidCall, Waiting } from '../budget/call-budget.ts';
 import { CrmFailure, crowded } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { pauseBeforeRepeat } from '../rest/retry.ts';
-import {
-  type Company,
-  fromSent,
-  type Lent,
-  type LentItem,
-  type Party,
-  type SentOutcome,
-  toSent,
-} from './company.ts';
-import { executeBatch, type ItemOutcome, type Operation } from './execute.ts';
+import { type Company, type LentItem, type Loan, type Party, returnMs, type Tell } from './company.ts';
+import { executeAfterLoss, executeBatch, type ItemOutcome, type Operation } from './execute.ts';
+import { hostItems, lendBatch } from './loans.ts';
+import type { Pending } from './pending.ts';
 
 /*
  * A batcher puts the requests for one operation on one resource into batches, a call each.
@@ -50,25 +44,11 @@ const shortestPatienceMs = 50;
 /** For a permit; the requests that wait for it have no more time. */
 const acquireMs = 25_000;
 
-interface Pending<Item, Result> {
-  item: Item;
-  call: Call;
-  tenant: string;
-  /** Times it was sent. */
-  tries: number;
-  /** Since when it waits, wherever that was, by `performance.now()`. */
-  since: number;
-  /** Rejects it when its time, or its patience, is over while it waits. */
-  expiry?: NodeJS.Timeout;
-  /** Tells admission that it no longer waits. */
-  leaveQueue: () => void;
-  resolve: (result: Result) => void;
-  reject: (error: unknown) => void;
-}
-
 export interface BatcherOptions<Item, Result> {
   /** Unique among all batchers. */
   name: string;
+  /** The same on replicas whose requests may share a call. */
+  party: string;
   operation: Operation<Item, Result>;
   client: Pick<CrmClient, 'admission' | 'acquire' | 'budget' | 'retryBudget' | 'shortestCallMs'>;
   /** The longest that a call may take. */
@@ -86,6 +66,8 @@ export class Batcher<Item, Result> implements Party {
   /** With a budget: look-ups that a write begins with. They are served first. */
   readonly #urgent = new FairQueue<Pending<Item, Result>>();
   #isAcquiring = false;
+  /** Other replicas are invited into its call. */
+  #isGathering = false;
   /** Its place in the line for a call of the budget. */
   #waitingForBudget: Waiting | undefined;
   /** Batches that are drawn and not answered. */
@@ -97,7 +79,7 @@ export class Batcher<Item, Result> implements Party {
 
   constructor(options: BatcherOptions<Item, Result>) {
     this.#options = options;
-    options.company?.join(options.name, this);
+    options.company?.join(options.party, this);
   }
 
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
@@ -140,11 +122,18 @@ export class Batcher<Item, Result> implements Party {
   }
 
   #arm(pending: Pending<Item, Result>): void {
-    const { budget } = this.#options.client;
-    const patienceMs = pending.call.background === undefined ? budget?.patienceMs : undefined;
     const waitedMs = performance.now() - pending.since;
-    const leftMs = Math.max(shortestPatienceMs, (patienceMs ?? Number.POSITIVE_INFINITY) - waitedMs);
+    const leftMs = Math.max(shortestPatienceMs, this.#patienceOf(pending.call) - waitedMs);
+    clearTimeout(pending.expiry);
     pending.expiry = setTimeout(() => this.#expire(pending), Math.min(leftMs, remainingMs(pending.call)));
+  }
+
+  /** Milliseconds that it waits for a call of the budget. */
+  #patienceOf({ background }: Call): number {
+    const { budget } = this.#options.client;
+    if (budget === undefined) return Number.POSITIVE_INFINITY;
+    if (background === undefined) return budget.patienceMs;
+    return Number.POSITIVE_INFINITY;
   }
 
   #queueOf({ call }: Pending<Item, Result>): FairQueue<Pending<Item, Result>> {
@@ -177,8 +166,8 @@ export class Batcher<Item, Result> implements Party {
     clearTimeout(this.#linger);
     this.#linger = undefined;
     this.#isAcquiring = true;
-    const paid = await this.#pay();
-    if (paid === 'given up') {
+    const paid = client.budget && (await this.#pay(client.budget));
+    if (client.budget !== undefined && paid === undefined) {
       this.#isAcquiring = false;
       this.#consider();
       return;
@@ -197,21 +186,23 @@ export class Batcher<Item, Result> implements Party {
 
   /** While calls are short, other replicas use the room that this one has. */
   async #gather(): Promise<void> {
-    const { name, client, company } = this.#options;
+    const { party, client, company } = this.#options;
     const others = (client.budget?.replicas ?? 1) - 1;
     const room = this.#largestBatch - this.#requests;
-    if (company !== undefined && others > 0 && room > 0) await company.invite(name, room, others);
+    if (company === undefined || others === 0 || room <= 0) return;
+    this.#isGathering = true;
+    await company.invite(party, room, others);
+    this.#isGathering = false;
   }
 
-  /** A call of the budget where there is one; `given up` where nothing waits for it any more. */
-  async #pay(): Promise<PaidCall | undefined | 'given up'> {
-    const { name, client, operation } = this.#options;
-    if (client.budget === undefined) return undefined;
+  /** A call of the budget; undefined where nothing waits for it any more. */
+  async #pay(budget: CallBudget): Promise<PaidCall | undefined> {
+    const { name, operation } = this.#options;
     const isWrite = this.#urgent.size > 0 || (operation.effect !== 'read' && this.#waiting.size > 0);
-    this.#waitingForBudget = client.budget.wait(isWrite ? 'write' : 'read', name);
+    this.#waitingForBudget = budget.wait(isWrite ? 'write' : 'read', name);
     const paid = await this.#waitingForBudget.paid;
     this.#waitingForBudget = undefined;
-    return paid ?? 'given up';
+    return paid;
   }
 
   async #execute(batch: Pending<Item, Result>[], acquiring: BatchCall, permit: Permit): Promise<void> {
@@ -252,92 +243,80 @@ export class Batcher<Item, Result> implements Party {
     const bytesAtMost = isLent ? mostLentBytes : mostBytes;
     let bytes = 0;
     const fits = ({ item, call }: Pending<Item, Result>): boolean => {
+      const leftMs = remainingMs(call);
+      // It must still be worth a call when it is there.
+      if (isLent && leftMs < client.shortestCallMs + 2 * returnMs) return false;
       const [first] = batch;
-      if (first === undefined) return !isLent || operation.size(item) <= bytesAtMost;
       // A call must end before the earliest of its deadlines: one request with little time does not cut the others'.
-      if (remainingMs(first.call) >= timeoutMs !== remainingMs(call) >= timeoutMs) return false;
-      return batch.length < most && bytes + operation.size(item) <= bytesAtMost;
+      if (first !== undefined && remainingMs(first.call) >= timeoutMs !== leftMs >= timeoutMs) return false;
+      const bytesWithIt = bytes + (isLent ? Buffer.byteLength(JSON.stringify(item)) : operation.size(item));
+      // One alone is sent however large it is, but not lent.
+      const isAlone = first === undefined && !isLent;
+      if (!isAlone && (batch.length >= most || bytesWithIt > bytesAtMost)) return false;
+      bytes = bytesWithIt;
+      return true;
     };
     const background = () => (isLent ? undefined : this.#background.next(fits));
     const take = () => this.#urgent.next(fits) ?? this.#waiting.next(fits) ?? background();
     for (let next = take(); next; next = take()) {
       clearTimeout(next.expiry);
       next.leaveQueue();
-      if (remainingMs(next.call) < client.shortestCallMs) {
+      if (remainingMs(next.call) < client.shortestCallMs)
         next.reject(new CrmFailure('late', 'no time was left for the call'));
-        continue;
-      }
-      batch.push(next);
-      bytes += operation.size(next.item);
+      else batch.push(next);
     }
     return batch;
   }
 
-  /** Lets requests go with the call of another replica; undefined where none wait. */
-  lend(room: number): Lent | undefined {
+  /** Lets requests go with the call of another replica; undefined where none can. */
+  lend(room: number): Loan | undefined {
+    // What waits here goes with the call that this one has.
+    if (this.#isGathering) return undefined;
     const batch = this.#draw(room, true);
     if (batch.length === 0) return undefined;
-    this.#giveUpIfEmpty();
-    const startedAt = performance.now();
-    const items = batch.map(({ item, call, since }) => ({
-      ...{ item, consumerId: call.consumerId, waitedMs: startedAt - since },
-      ...{ isWrite: this.#isWrite(call), ms: remainingMs(call) },
-    }));
-    return {
-      items,
-      settle: (outcomes) => {
-        for (const [index, { call, resolve, reject }] of batch.entries()) {
-          call.crmMs += performance.now() - startedAt;
-          const outcome = outcomes[index];
-          if (outcome === undefined || 'failure' in outcome)
-            reject(outcome ? fromSent(outcome.failure) : lost());
-          else resolve(outcome.result as Result);
-        }
-      },
-      giveBack: () => {
-        for (const pending of batch) this.#add(pending);
-      },
-      lose: () => void this.#afterLoss(batch),
-    };
+    this.#stopIfEmpty();
+    return lendBatch(batch, {
+      timeoutMs: this.#options.timeoutMs,
+      isWrite: (call) => this.#isWrite(call),
+      add: (pending) => this.#add(pending),
+      lose: (lost) => void this.#goOnAfterLoss(lost),
+    });
   }
 
-  host(items: readonly LentItem[]): Promise<SentOutcome[]> {
-    const one = ({ item, consumerId, isWrite, waitedMs, ms }: LentItem) =>
-      new Promise<SentOutcome>((settle) => {
-        this.#add({
-          ...{ item: item as Item, call: { ...startCall('company', consumerId, ms), isWrite } },
-          ...{ tenant: consumerId ?? '', tries: 0, leaveQueue: () => {} },
-          since: performance.now() - waitedMs,
-          resolve: (result) => settle({ result }),
-          reject: (error) => settle(toSent(error)),
-        });
-      });
-    return Promise.all(items.map(one));
+  host(items: readonly LentItem[], ms: number, tell: Tell): Promise<unknown> {
+    const isRead = this.#options.operation.effect === 'read';
+    return hostItems<Item, Result>(items, ms, { isRead, tell, add: (pending) => this.#add(pending) });
   }
 
-  /** What was lent may have been executed: as after a lost answer, a change is looked for, and all else sent again. */
-  async #afterLoss(batch: Pending<Item, Result>[]): Promise<void> {
+  /** Another replica may have executed them. */
+  async #goOnAfterLoss(batch: Pending<Item, Result>[]): Promise<void> {
     const { operation, name } = this.#options;
-    if (operation.reconcile === undefined) {
-      for (const pending of batch) this.#add(pending);
-      return;
-    }
-    const deadline = Math.min(...batch.map(({ call }) => call.deadline));
-    const call = { ...startCall(`batch ${name}`), batcher: name, isWrite: true, deadline };
-    let isLost = false;
-    const execute: Operation<Item, Result>['execute'] = (items, ...rest) => {
-      if (isLost) return operation.execute(items, ...rest);
-      isLost = true;
-      return Promise.reject(lost());
+    const call: BatchCall = {
+      ...startCall(`batch ${name}`),
+      batcher: name,
+      // What was begun goes on before all that is new.
+      isWrite: batch.some((pending) => this.#isWrite(pending.call)),
+      deadline: Math.min(...batch.map((pending) => pending.call.deadline)),
     };
-    const items = batch.map(({ item }) => item);
-    const outcomes = await executeBatch({ ...operation, execute }, items, call);
-    for (const [index, pending] of batch.entries())
-      this.#complete(pending, outcomes[index] as ItemOutcome<Result>);
+    const failure = new CrmFailure('lost', 'another replica did not say what became of it', {
+      outcomeUnknown: operation.effect !== 'read',
+    });
+    try {
+      const items = batch.map(({ item }) => item);
+      const outcomes = await executeAfterLoss(operation, items, failure, call);
+      for (const [index, pending] of batch.entries())
+        this.#complete(pending, outcomes[index] as ItemOutcome<Result>);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
   }
 
-  #giveUpIfEmpty(): void {
-    if (this.#requests + this.#background.size === 0) this.#waitingForBudget?.giveUp();
+  /** Where nothing waits any more, no call is waited for. */
+  #stopIfEmpty(): void {
+    if (this.#requests + this.#background.size > 0) return;
+    clearTimeout(this.#linger);
+    this.#linger = undefined;
+    this.#waitingForBudget?.giveUp();
   }
 
   #learn(ms: number): void {
@@ -388,10 +367,6 @@ export class Batcher<Item, Result> implements Party {
     const kind = this.#isWrite(pending.call) ? 'write' : 'read';
     const isRequest = pending.call.background === undefined;
     pending.reject(isPaced ? budget.outOfPatience(kind, isRequest) : crowded());
-    this.#giveUpIfEmpty();
+    this.#stopIfEmpty();
   }
-}
-
-function lost(): CrmFailure {
-  return new CrmFailure('lost', 'another replica did not say what became of it', { outcomeUnknown: true });
 }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Problem } from '../../base/problem.ts';
 import type { ProblemCode, ProblemFacts } from '../../base/problems.ts';
 import type { SharedCache } from '../../cache/shared-cache.ts';
@@ -10,27 +9,27 @@ import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure
  * they have of the same kind. So the number of replicas does not lower the number of requests that a call serves.
  *
  *   host    has a call, invites, waits until all have answered, for `windowMs` at most, and draws its batch
- *   guest   lends what waits, and gets the outcomes
+ *   guest   lends what waits, and gets the outcome of each request when it is there
  *
- * For a guest the host is on the way to the CRM: if no outcomes come, it is unknown what became of the requests, and they
- * are treated as after a lost answer of the CRM. All goes over announcements of the shared cache, which keeps none.
+ * For a guest the host is on the way to the CRM: if no outcome comes, it is unknown what became of the request, and it
+ * is treated as after a lost answer of the CRM. The host has less time than the guest waits, so that nothing is sent for
+ * a request that its guest has given up. All goes over announcements of the shared cache, which keeps none.
  */
 
 /** Replicas of another version that say something else do not hear each other. */
-const protocol = 1;
+const protocol = 2;
 /** How long a call that could be made waits for others. */
 const windowMs = 40;
-/** Beyond the longest call: a host may be slow. */
-const reserveMs = 5000;
+/** What a guest waits beyond the time that its host has. */
+export const returnMs = 2000;
 
 /** A request that is lent. */
 export interface LentItem {
   item: unknown;
   consumerId?: string | undefined;
   isWrite: boolean;
-  /** Milliseconds that it has waited, and that it has left. */
+  /** Milliseconds that it has waited. */
   waitedMs: number;
-  ms: number;
 }
 
 interface SentFailure {
@@ -40,53 +39,91 @@ interface SentFailure {
   problem?: { code: ProblemCode; detail: string; facts: ProblemFacts };
 }
 
-export type SentOutcome = { result?: unknown } | { failure: SentFailure };
+/** `again`: a read whose answer is too much to pass on. The guest has to ask the CRM itself. */
+export type SentOutcome = { result?: unknown } | { failure: SentFailure } | 'again';
 
-/** What a guest has lent. */
-export interface Lent {
+/** What a guest lends. */
+export interface Loan {
   items: LentItem[];
-  settle(outcomes: readonly SentOutcome[]): void;
-  /** The host had drawn its batch already. */
+  /** Milliseconds that the host has for them. */
+  ms: number;
+  /** The outcome of one of the items; whether it was the last that was missing. */
+  settle(index: number, outcome: SentOutcome): boolean;
+  /** Nobody has taken them. */
   giveBack(): void;
-  /** Nobody knows what became of it. */
+  /** Nobody knows what became of those that are not settled. */
   lose(): void;
 }
 
+/** Tells the outcome of one of the items. */
+export type Tell = (index: number, outcome: SentOutcome) => void;
+
 /** A batcher, as others see it. */
 export interface Party {
-  lend(room: number): Lent | undefined;
-  /** Takes requests of another replica in. Never throws. */
-  host(items: readonly LentItem[]): Promise<SentOutcome[]>;
+  lend(room: number): Loan | undefined;
+  /** Takes requests of another replica in, and tells the outcome of each; resolves when it has told all. */
+  host(items: readonly LentItem[], ms: number, tell: Tell): Promise<unknown>;
 }
 
-type Message =
-  | { type: 'call'; id: string; from: string; party: string; room: number }
-  | { type: 'none'; id: string }
-  | { type: 'items'; id: string; from: string; party: string; batch: string; items: LentItem[] }
-  | { type: 'outcomes'; batch: string; outcomes: SentOutcome[] | 'late' };
+interface Invitation {
+  type: 'invitation';
+  id: string;
+  from: string;
+  party: string;
+  /** Requests that each of the others may send. */
+  room: number;
+}
+
+interface Items {
+  type: 'items';
+  /** Of the invitation. */
+  id: string;
+  from: string;
+  party: string;
+  loan: string;
+  ms: number;
+  items: LentItem[];
+}
+
+interface Outcomes {
+  type: 'outcomes';
+  loan: string;
+  /** Of some of the items, by their index. */
+  outcomes: [number, SentOutcome][];
+}
+
+type Message = Invitation | Items | Outcomes | { type: 'none'; id: string } | { type: 'late'; loan: string };
+
+/** How replicas reach each other. */
+type Announcements = Pick<SharedCache, 'publish' | 'subscribe'>;
+
+export interface CompanyOptions {
+  cache: Announcements;
+  environment: string;
+  /** Only replicas with the same org, app and user gather. */
+  connectionHash: string;
+}
 
 export class Company {
   readonly #id = randomUUID();
-  readonly #cache: SharedCache;
+  readonly #cache: Announcements;
   readonly #channel: string;
-  readonly #loseAfterMs: number;
   readonly #parties = new Map<string, Party>();
-  /** By invitation: how many answers are awaited, and what to do when they are there. */
-  readonly #open = new Map<string, { awaited: number; close: () => void }>();
-  /** By the batch that was lent. */
-  readonly #lent = new Map<string, { lent: Lent; timer: NodeJS.Timeout }>();
-  readonly #leave: (() => void)[];
+  /** By invitation: how many answers are missing, and what to do when all are there. */
+  readonly #invitations = new Map<string, { missing: number; close: () => void }>();
+  readonly #loans = new Map<string, { loan: Loan; timer: NodeJS.Timeout }>();
+  /** What is done for other replicas. */
+  readonly #hosted = new Set<Promise<unknown>>();
+  readonly #leaveAll: () => void;
+  readonly #leaveOwn: () => void;
+  #isStopped = false;
 
-  constructor({
-    cache,
-    environment,
-    timeoutMs,
-  }: { cache: SharedCache; environment: string; timeoutMs: number }) {
+  constructor({ cache, environment, connectionHash }: CompanyOptions) {
     this.#cache = cache;
-    this.#channel = `crm_company:${environment}:${protocol}`;
-    this.#loseAfterMs = timeoutMs + reserveMs;
+    this.#channel = `crm_company:${environment}:${protocol}:${connectionHash}`;
     const hear = (text: string) => this.#hear(JSON.parse(text) as Message);
-    this.#leave = [this.#channel, this.#channelOf(this.#id)].map((channel) => cache.subscribe(channel, hear));
+    this.#leaveAll = cache.subscribe(this.#channel, hear);
+    this.#leaveOwn = cache.subscribe(this.#channelOf(this.#id), hear);
   }
 
   join(name: string, party: Party): void {
@@ -95,88 +132,113 @@ export class Company {
 
   /** Invites so many other replicas to use the room that a call has. Never throws. */
   async invite(party: string, room: number, others: number): Promise<void> {
+    if (this.#isStopped) return;
     const id = randomUUID();
-    const closed = Promise.withResolvers<void>();
-    this.#open.set(id, { awaited: others, close: closed.resolve });
-    const timer = new AbortController();
-    const late = delay(windowMs, undefined, { signal: timer.signal }).catch(() => undefined);
+    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+    this.#invitations.set(id, { missing: others, close });
+    const timer = setTimeout(close, windowMs);
     const share = Math.max(1, Math.floor(room / others));
-    this.#send(this.#channel, { type: 'call', id, from: this.#id, party, room: share }, closed.resolve);
-    await Promise.race([closed.promise, late]);
-    timer.abort();
-    this.#open.delete(id);
+    // All that hear it will answer, this one left out.
+    this.#send(this.#channel, { type: 'invitation', id, from: this.#id, party, room: share }).then(
+      (heard) => this.#noteAnswers(id, others - (heard - 1)),
+      close,
+    );
+    await closed;
+    clearTimeout(timer);
+    this.#invitations.delete(id);
   }
 
-  stop(): void {
-    for (const leave of this.#leave) leave();
-    for (const { lent, timer } of this.#lent.values()) {
-      clearTimeout(timer);
-      lent.lose();
-    }
-    this.#lent.clear();
+  /** Lends nothing and takes nothing in any more; resolves when what was taken in has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#leaveAll();
+    await Promise.allSettled(this.#hosted);
+    this.#leaveOwn();
+    for (const id of this.#loans.keys()) this.#end(id)?.lose();
   }
 
   #channelOf(id: string): string {
     return `${this.#channel}:${id}`;
   }
 
-  #send(channel: string, message: Message, onFailure: () => void = () => {}): void {
-    this.#cache.publish(channel, JSON.stringify(message)).catch(onFailure);
+  #send(channel: string, message: Message): Promise<number> {
+    return this.#cache.publish(channel, JSON.stringify(message));
+  }
+
+  /** For a message whose loss does no more than make the other wait. */
+  #tell(replica: string, message: Message): void {
+    this.#send(this.#channelOf(replica), message).catch(() => undefined);
   }
 
   #hear(message: Message): void {
-    if (message.type === 'call') this.#lend(message);
+    if (message.type === 'invitation') void this.#lend(message);
     else if (message.type === 'items') this.#host(message);
     else if (message.type === 'outcomes') this.#settle(message);
-    else this.#answered(message.id);
+    else if (message.type === 'late') this.#end(message.loan)?.giveBack();
+    else this.#noteAnswers(message.id);
   }
 
-  #lend({ id, from, party, room }: Message & { type: 'call' }): void {
+  async #lend({ id, from, party, room }: Invitation): Promise<void> {
     if (from === this.#id) return;
-    const lent = this.#parties.get(party)?.lend(room);
-    const channel = this.#channelOf(from);
-    if (lent === undefined) {
-      this.#send(channel, { type: 'none', id });
+    const loan = this.#parties.get(party)?.lend(room);
+    if (loan === undefined) {
+      this.#tell(from, { type: 'none', id });
       return;
     }
-    const batch = randomUUID();
-    const timer = setTimeout(() => this.#take(batch)?.lose(), this.#loseAfterMs);
-    this.#lent.set(batch, { lent, timer });
-    // Where the cache failed, it may have passed it on all the same.
-    this.#send(channel, { type: 'items', id, from: this.#id, party, batch, items: lent.items }, () =>
-      this.#take(batch)?.lose(),
-    );
+    const { items, ms } = loan;
+    const loanId = randomUUID();
+    const timer = setTimeout(() => this.#end(loanId)?.lose(), ms + returnMs);
+    this.#loans.set(loanId, { loan, timer });
+    try {
+      const message: Items = { type: 'items', id, from: this.#id, party, loan: loanId, ms, items };
+      const heard = await this.#send(this.#channelOf(from), message);
+      if (heard === 0) this.#end(loanId)?.giveBack();
+    } catch {
+      // The cache may have passed it on all the same.
+      this.#end(loanId)?.lose();
+    }
   }
 
-  #host({ id, from, party, batch, items }: Message & { type: 'items' }): void {
-    const channel = this.#channelOf(from);
+  #host({ id, from, party, loan, ms, items }: Items): void {
     const host = this.#parties.get(party);
-    if (host === undefined || !this.#open.has(id)) {
-      this.#send(channel, { type: 'outcomes', batch, outcomes: 'late' });
+    if (host === undefined || this.#isStopped || !this.#invitations.has(id)) {
+      this.#tell(from, { type: 'late', loan });
       return;
     }
-    void host.host(items).then((outcomes) => this.#send(channel, { type: 'outcomes', batch, outcomes }));
-    this.#answered(id);
+    let outcomes: Outcomes['outcomes'] = [];
+    // One message for those of one call, which come at once.
+    const tellAll = () => {
+      this.#tell(from, { type: 'outcomes', loan, outcomes });
+      outcomes = [];
+    };
+    const hosted = host
+      .host(items, ms, (index, outcome) => {
+        if (outcomes.push([index, outcome]) === 1) setImmediate(tellAll);
+      })
+      .finally(() => this.#hosted.delete(hosted));
+    this.#hosted.add(hosted);
+    this.#noteAnswers(id);
   }
 
-  #answered(id: string): void {
-    const invitation = this.#open.get(id);
+  #noteAnswers(id: string, count = 1): void {
+    const invitation = this.#invitations.get(id);
     if (invitation === undefined) return;
-    invitation.awaited -= 1;
-    if (invitation.awaited <= 0) invitation.close();
+    invitation.missing -= count;
+    if (invitation.missing <= 0) invitation.close();
   }
 
-  #settle({ batch, outcomes }: Message & { type: 'outcomes' }): void {
-    const lent = this.#take(batch);
-    if (outcomes === 'late') lent?.giveBack();
-    else lent?.settle(outcomes);
+  #settle({ loan: id, outcomes }: Outcomes): void {
+    for (const [index, outcome] of outcomes) {
+      if (this.#loans.get(id)?.loan.settle(index, outcome)) this.#end(id);
+    }
   }
 
-  #take(batch: string): Lent | undefined {
-    const found = this.#lent.get(batch);
-    this.#lent.delete(batch);
+  /** Nothing more is expected of it; undefined where it has ended already. */
+  #end(id: string): Loan | undefined {
+    const found = this.#loans.get(id);
+    this.#loans.delete(id);
     clearTimeout(found?.timer);
-    return found?.lent;
+    return found?.loan;
   }
 }
 
@@ -187,17 +249,12 @@ export function toSent(error: unknown): SentOutcome {
       ? error
       : new CrmFailure('broken', 'an error of another replica', { outcomeUnknown: true });
   const { problem, ...facts } = failure.facts;
-  const { errors, retryAfter } = problem?.facts ?? {};
+  const sent: SentFailure = { kind: failure.kind, message: failure.message, facts };
+  if (problem === undefined) return { failure: sent };
+  // The cause stays here.
+  const { cause: _, ...problemFacts } = problem.facts;
   return {
-    failure: {
-      ...{ kind: failure.kind, message: failure.message, facts },
-      ...(problem && {
-        problem: {
-          ...{ code: problem.code, detail: problem.message },
-          facts: { ...(errors && { errors }), ...(retryAfter !== undefined && { retryAfter }) },
-        },
-      }),
-    },
+    failure: { ...sent, problem: { code: problem.code, detail: problem.message, facts: problemFacts } },
   };
 }
 

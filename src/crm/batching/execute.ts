@@ -68,6 +68,21 @@ export async function executeBatch<Item, Result>(
   }
 }
 
+/** The same where another replica may have executed them: as after a call whose answer was lost. */
+export async function executeAfterLoss<Item, Result>(
+  operation: Operation<Item, Result>,
+  items: readonly Item[],
+  failure: CrmFailure,
+  call: BatchCall,
+): Promise<ItemOutcome<Result>[]> {
+  if (operation.reconcile !== undefined) return reconcile(operation, items, failure, call, mostRepeats);
+  const outcomes = await executeBatch(operation, items, call);
+  if (operation.effect === 'read') return outcomes;
+  return outcomes.map((outcome) =>
+    'failure' in outcome ? { failure: withUnknownOutcome(outcome.failure) } : outcome,
+  );
+}
+
 async function resolveAmbiguous<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
