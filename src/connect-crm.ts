@@ -15,6 +15,8 @@ interface Parts {
   log: Log;
   metrics: Metrics;
   opened: AsyncDisposableStack;
+  /** Aborted when a stop begins. */
+  stopping: AbortSignal;
   secrets: SecretsManager;
   cache: SharedCache;
   database: Database;

@@ -30,6 +30,8 @@ export interface CrmOptions extends CrmSettings {
   spareLocks: Locks;
   /** Where the budget of calls is kept, if there is one and the cache is not shared. */
   ownBudgetStore?: BudgetStore;
+  /** Aborted when the service stops: then background work waits for no call of the budget any more. */
+  stopping?: AbortSignal;
   log: Log;
   metrics: Metrics;
 }

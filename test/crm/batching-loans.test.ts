@@ -267,3 +267,23 @@ describe('requests that are lent to another replica', () => {
     assert.deepEqual(await read, { done: 'other' });
   });
 });
+
+describe('background work that waits for a call of the budget', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('waits no more when the service stops', async () => {
+    const { batcher, budget, submit } = startReplica('create');
+    const request = submit('request');
+    const background = () => ({ ...startCall('background'), background: 'batch' as const });
+    const waiting = batcher.submit('background', background());
+    budget.stop.abort();
+    mock.timers.tick(50);
+    await assert.rejects(waiting, paced());
+    const late = batcher.submit('late', background());
+    mock.timers.tick(50);
+    await assert.rejects(late, paced());
+    budget.give();
+    assert.deepEqual(await request, { done: 'request' });
+  });
+});

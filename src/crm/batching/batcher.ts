@@ -80,6 +80,9 @@ export class Batcher<Item, Result> implements Party {
   constructor(options: BatcherOptions<Item, Result>) {
     this.#options = options;
     options.company?.join(options.party, this);
+    options.client.budget?.stopping?.addEventListener('abort', () => {
+      for (const pending of this.#background) this.#arm(pending);
+    });
   }
 
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
@@ -133,7 +136,8 @@ export class Batcher<Item, Result> implements Party {
     const { budget } = this.#options.client;
     if (budget === undefined) return Number.POSITIVE_INFINITY;
     if (background === undefined) return budget.patienceMs;
-    return Number.POSITIVE_INFINITY;
+    // Where the service stops, it goes on waiting in the database alone.
+    return budget.stopping?.aborted ? 0 : Number.POSITIVE_INFINITY;
   }
 
   #queueOf({ call }: Pending<Item, Result>): FairQueue<Pending<Item, Result>> {

@@ -51,12 +51,16 @@ export interface CallBudgetOptions {
   store: BudgetStore;
   /** The failure of a request that gets no call: one may be there after so many seconds. */
   refusal: (retryAfter: number) => Error;
+  /** Aborted when the service stops. */
+  stopping?: AbortSignal | undefined;
   log: Log;
   metrics: Metrics;
 }
 
 export class CallBudget {
   readonly patienceMs: number;
+  /** Aborted when the service stops: then nothing waits here that waits in the database too. */
+  readonly stopping: AbortSignal | undefined;
   readonly #options: CallBudgetOptions;
   readonly #limits: BudgetLimits;
   readonly #id = randomUUID().slice(0, 8);
@@ -82,6 +86,7 @@ export class CallBudget {
   constructor(options: CallBudgetOptions) {
     this.#options = options;
     this.patienceMs = options.patienceMs;
+    this.stopping = options.stopping;
     this.#limits = limitsOf(options.dailyCalls, options.patienceMs);
     this.#bucket = new SharedBucket(options.store, this.#limits);
     this.#waiters = new Waiters(this.#limits.rate);
