@@ -148,7 +148,7 @@ export class CallBudget {
     const ms = this.#forecastMs(kind, joins, further);
     if (ms <= this.patienceMs) return;
     this.#noteRefusal();
-    throw this.#refusal(ms);
+    throw this.#refusal(kind, ms);
   }
 
   /** The same for a write of any kind, which may share a call that is waited for already. */
@@ -178,7 +178,7 @@ export class CallBudget {
         const ms = this.#forecastMs(kind, true, 0);
         leave();
         if (kind !== 'poll') this.#noteRefusal();
-        reject(this.#refusal(ms));
+        reject(this.#refusal(kind, ms));
       }, mostMs);
     }
     this.#serve();
@@ -195,14 +195,16 @@ export class CallBudget {
   /** The failure of a request, or of work that is done later, that has waited too long. */
   outOfPatience(kind: CallKind, isRequest: boolean): Error {
     if (isRequest) this.#noteRefusal();
-    return this.#refusal(this.#forecastMs(kind, true, 0));
+    return this.#refusal(kind, this.#forecastMs(kind, true, 0));
   }
 
   #noteRefusal(): void {
     this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
   }
 
-  #refusal(ms: number): Error {
+  /** A write comes again while it may still wait for the call: then a read that waits already does not take it first. */
+  #refusal(kind: CallKind, forecastMs: number): Error {
+    const ms = kind === 'write' ? forecastMs - this.patienceMs : forecastMs;
     return this.#options.refusal(Math.max(1, Math.ceil(ms / 1000)));
   }
 

@@ -135,6 +135,21 @@ describe('one replica of a budget of calls', () => {
     );
   });
 
+  it('tells a write to come while it may wait for the call, and a read when the call is there', async () => {
+    const budget = addReplica(new MemoryStore());
+    await budget.start();
+    await takeAll(budget, 30);
+    const secondsOf = (kind: 'write' | 'read') => {
+      try {
+        budget.check(kind);
+      } catch (error) {
+        return Number((error as Error).message);
+      }
+      return assert.fail();
+    };
+    assert.ok(secondsOf('write') < secondsOf('read'));
+  });
+
   it('has no burst while the store is away, and adds what it spent when it is back', async () => {
     const store = new MemoryStore();
     const budget = addReplica(store);
