@@ -55,6 +55,7 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
     max: jobConnections,
     connectionTimeoutMillis: 3000,
     statement_timeout: 10_000,
+    idle_in_transaction_session_timeout: 10_000,
     query_timeout: 12_000,
   });
   const bounded = boundedPool(requests, longestWaitMs);
