@@ -90,8 +90,8 @@ async function startReplicas(harness: Harness, crm: Crm, redis: NodeJS.ProcessEn
     ...redis,
     SECRETS_DIR: `${harness.processes.folder}/budget-secrets`,
     CRM_DAILY_CALL_BUDGET: String(dailyCalls),
-    // The reader's polls are calls too.
-    CHANGES_POLL_SECONDS: '60',
+    // The copy is then older than that by the time that a poll takes, and polls are calls too.
+    CHANGES_POLL_SECONDS: '30',
     COPY_ENABLED: 'true',
   };
   // The first one makes the database and the consumers.

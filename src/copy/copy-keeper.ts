@@ -2,7 +2,7 @@ import { type Call, startCall } from '../base/call.ts';
 import { type Fenced, type Keeper, Replaced } from '../changes/keeper.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
 import type { Records, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { Database } from '../store/database.ts';
@@ -17,7 +17,9 @@ const mostPages = 10;
 const askedAtOnce = 100;
 const askedInTurn = 1000;
 const storedAtOnce = 500;
+const storedInTransaction = 2000;
 const callMs = 15_000;
+const none: ReadonlySet<Resource> = new Set();
 /** Before all changes. */
 const firstPlace: ChangePlace = { stamp: '1970-01-01T00:00:00.000Z' };
 
@@ -106,15 +108,26 @@ export class CopyKeeper implements Keeper {
     for (let pages = 0; places !== undefined && pages < mostPages; pages++) {
       if (isOver()) return true;
       const page = await source.readChanges(placesOf(resources, places), fillCall());
-      const next = placesAfter(places, page.records, page.complete);
-      await fenced(async (transaction) => {
-        await this.keep(transaction, page.records);
-        await table.move(transaction, next);
-      });
-      places = Object.keys(next).length === 0 ? undefined : next;
+      places = await this.#storePage(fenced, places, page);
       if (places === undefined) log.info({}, 'the copy of the CRM is filled');
     }
     return places !== undefined;
+  }
+
+  /** Stores a page piece by piece; the places behind it, undefined where nothing is left. */
+  async #storePage(fenced: Fenced, from: Places, page: ChangedPage): Promise<Places | undefined> {
+    const { table } = this.#options;
+    let places = from;
+    for (let start = 0; start === 0 || start < page.records.length; start += storedInTransaction) {
+      const end = start + storedInTransaction;
+      const records = page.records.slice(start, end);
+      places = placesAfter(places, records, end < page.records.length ? none : page.complete);
+      await fenced(async (transaction) => {
+        await this.keep(transaction, records);
+        await table.move(transaction, places);
+      });
+    }
+    return Object.keys(places).length === 0 ? undefined : places;
   }
 
   async #tellProgress(): Promise<void> {

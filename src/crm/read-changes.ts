@@ -1,13 +1,14 @@
 import type { Call } from '../base/call.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import type { ChangedRecord, ChangeSource } from '../resources/changes.ts';
 import { ownerField } from '../resources/created-by.ts';
 import type { FieldValues } from '../resources/records.ts';
 import type { Field, Resource } from '../resources/resource.ts';
 import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
 import { queryPath } from './batching/find.ts';
 import { pollShare } from './budget/waiters.ts';
+import { type ChangeWindow, ChangeWindows, type ReadWindow } from './change-windows.ts';
 import { type CrmRow, createRowReader, readKey, readLinks, readTimestamp } from './mapping/records.ts';
 import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
@@ -15,7 +16,7 @@ import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { byIdsQuery, changesQuery } from './soql/query.ts';
 
-/** Rows of one object in a call at most: more do not fit a page of the CRM. */
+/** Rows of one query at most: more do not fit a page of the CRM. */
 const mostRows = 2000;
 const fewestRows = 50;
 /** Characters of all records of a page; a first record may have more. */
@@ -35,8 +36,9 @@ export interface ChangeSourceOptions {
 }
 
 /**
- * Changes as the CRM shows them: one Composite call with a query for each object, which is metered as one. `queryAll`
- * finds deleted records with their fields. It is one single call at a time, and takes its turn with all others for a slot.
+ * Changes as the CRM shows them: one Composite call with a query for each object, or several where much has changed, which
+ * is metered as one. `queryAll` finds deleted records with their fields. It is one single call at a time, and takes its turn
+ * with all others for a slot.
  */
 export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
   const { client, metrics, columnsOf, dailyCallBudget } = options;
@@ -46,6 +48,7 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     readers.set(resource, read);
     return withoutUnknownOwner(resource, row, read(row));
   };
+  const windows = new ChangeWindows();
   /** Halved by a call that took too long, doubled by one that did not. */
   let limit = mostRows;
   return {
@@ -55,7 +58,7 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     ...(dailyCallBudget !== undefined && { leastSeconds: 86_400 / dailyCallBudget / pollShare }),
     readChanges(places, call) {
       return withColumns([...places.keys()], columnsOf, async (used) => {
-        const reading = new PageReading(places, readRow);
+        const reading = new PageReading(windows.split(places, limit, client.time.now()), readRow);
         const request = reading.request(client.dataPath, used, limit);
         const started = performance.now();
         const answer = await client.send(request, call).catch((error: unknown) => {
@@ -65,14 +68,13 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
         const sentAt = client.time.now() - (performance.now() - started);
         const asked = limit;
         limit = Math.min(mostRows, limit * 2);
-        const page = reading.page(answer, request, asked, sentAt);
-        const { unfinished } = reading;
-        if (unfinished.length === 0) return page;
+        const { records, complete } = windows.join(reading.windows(answer, request, asked));
+        const unfinished = records.filter((record) => reading.unfinished.has(record));
         const whole = await readWhole({ client, used }, unfinished, call);
-        const records = page.records.map((record) =>
-          unfinished.includes(record) ? finish(record, whole, readRow) : record,
+        const finished = records.map((record) =>
+          reading.unfinished.has(record) ? finish(record, whole, readRow) : record,
         );
-        return { ...page, records };
+        return { records: finished, complete, sentAt };
       });
     },
   };
@@ -162,27 +164,24 @@ function isLate(error: unknown): boolean {
 }
 
 class PageReading {
-  readonly #places: ReadonlyMap<Resource, ChangePlace>;
+  readonly #windows: readonly ChangeWindow[];
   readonly #readRow: (resource: Resource, row: CrmRow) => FieldValues;
   #records: ChangedRecord[] = [];
   /** Those whose long text goes on in columns that were not asked for; it is null so far. */
-  unfinished: ChangedRecord[] = [];
+  readonly unfinished = new Set<ChangedRecord>();
   #characters = 0;
 
-  constructor(
-    places: ReadonlyMap<Resource, ChangePlace>,
-    readRow: (resource: Resource, row: CrmRow) => FieldValues,
-  ) {
-    this.#places = places;
+  constructor(windows: readonly ChangeWindow[], readRow: (resource: Resource, row: CrmRow) => FieldValues) {
+    this.#windows = windows;
     this.#readRow = readRow;
   }
 
   /** `used`: the resources with the columns that the org has. */
   request(dataPath: string, used: ReadonlyMap<Resource, Resource>, limit: number): CrmRequest {
-    const parts = [...this.#places].map(([resource, place]) => ({
-      method: 'GET' as const,
-      path: `${dataPath}/queryAll?q=${encodeURIComponent(changesQuery(withFirstColumns(used.get(resource) ?? resource), place, limit))}`,
-    }));
+    const parts = this.#windows.map(({ resource, ...window }) => {
+      const query = changesQuery(withFirstColumns(used.get(resource) ?? resource), { ...window, limit });
+      return { method: 'GET' as const, path: `${dataPath}/queryAll?q=${encodeURIComponent(query)}` };
+    });
     const request: CrmRequest = {
       ...{ operation: 'changes', effect: 'read' },
       ...toComposite(dataPath, parts),
@@ -191,7 +190,7 @@ class PageReading {
       frameDepth,
       takeRows: () => {
         this.#records = [];
-        this.unfinished = [];
+        this.unfinished.clear();
         this.#characters = 0;
         return (row) => this.#take(row);
       },
@@ -206,7 +205,7 @@ class PageReading {
 
   #take(row: CrmRow): boolean {
     const { type } = (row['attributes'] ?? {}) as { type?: unknown };
-    const resource = [...this.#places.keys()].find(({ crmObject }) => crmObject === type);
+    const resource = this.#windows.find((window) => window.resource.crmObject === type)?.resource;
     if (resource === undefined) throw unusable({ effect: 'read' });
     const open = unfinishedFields(resource, row);
     const emptied = Object.fromEntries(open.map(({ crm }) => [crm.path, null]));
@@ -219,23 +218,36 @@ class PageReading {
     this.#characters += length + lengthToCome;
     if (this.#records.length > 0 && this.#characters > mostCharacters) return false;
     this.#records.push(record);
-    if (open.length > 0 && !record.isDeleted) this.unfinished.push(record);
+    if (open.length > 0 && !record.isDeleted) this.unfinished.add(record);
     return true;
   }
 
-  page(answer: CrmAnswer, request: CrmRequest, limit: number, sentAt: number): ChangedPage {
-    // Where not all rows were taken, what follows them is not known.
-    if (answer.body === undefined) return { records: this.#records, complete: new Set(), sentAt };
-    const parts = readComposite(answer, this.#places.size, request);
-    const complete = [...this.#places.keys()].filter((_, index) => isWhole(parts[index]?.body, limit));
-    return { records: this.#records, complete: new Set(complete), sentAt };
+  /** What was read, window by window. */
+  windows(answer: CrmAnswer, request: CrmRequest, limit: number): ReadWindow[] {
+    // Where not all rows were taken, what is left of a window is not known.
+    if (answer.body === undefined) {
+      return this.#windows.map((window) => ({ ...window, records: this.#recordsOf(window), isWhole: false }));
+    }
+    const parts = readComposite(answer, this.#windows.length, request);
+    let read = 0;
+    return this.#windows.map((window, index) => {
+      const { count, isWhole } = countRows(parts[index]?.body, limit);
+      read += count;
+      return { ...window, records: this.#records.slice(read - count, read), isWhole };
+    });
+  }
+
+  #recordsOf({ resource, before }: ChangeWindow): ChangedRecord[] {
+    return this.#records.filter(
+      (record) => record.resource === resource && (before === undefined || record.stamp < before),
+    );
   }
 }
 
-function isWhole(body: unknown, limit: number): boolean {
+function countRows(body: unknown, limit: number): { count: number; isWhole: boolean } {
   const { records, done } = (body ?? {}) as { records?: unknown; done?: unknown };
   if (!Array.isArray(records)) throw unusable({ effect: 'read' });
-  return done !== false && records.length < limit;
+  return { count: records.length, isWhole: done !== false && records.length < limit };
 }
 
 function toChange(resource: Resource, row: CrmRow, values: FieldValues): ChangedRecord {

@@ -23,7 +23,7 @@ export interface ChangePlace {
 }
 
 export interface ChangedPage {
-  /** Of each resource in its order. */
+  /** Of each resource in its order; each once. */
   records: ChangedRecord[];
   /** Resources of which nothing is left behind these records. */
   complete: ReadonlySet<Resource>;

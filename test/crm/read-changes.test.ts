@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, it } from 'node:test';
+import type { ChangePlace } from '../../src/resources/changes.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import type { Resource } from '../../src/resources/resource.ts';
 import { aCall, type CrmHarness, quoteFor, startCrmHarness } from './crm-harness.ts';
 
 let harness: CrmHarness;
@@ -28,4 +30,29 @@ it('a record that is deleted before its long text is read is deleted, and never 
     found.map(({ nativeId, isDeleted }) => ({ nativeId, isDeleted })),
     [{ nativeId: record.nativeId, isDeleted: true }],
   );
+});
+
+it('much that has changed takes one call for several pages', async () => {
+  const { crm, org } = harness;
+  const began = Math.floor(Date.now() / 1000) * 1000 - 86_400_000;
+  const rows = Array.from({ length: 9000 }, (_, index) => ({
+    External_Id__c: randomUUID(),
+    Name__c: `quote ${index}`,
+    Source__c: 'hotelbeds',
+    SystemModstamp: new Date(began + Math.floor(index / 50) * 1000).toISOString(),
+  }));
+  await org.insert('Quote__c', rows);
+  const places = new Map<Resource, ChangePlace>([[quote, { stamp: new Date(began).toISOString() }]]);
+  const ids = new Set<string>();
+  let calls = 0;
+  for (; places.size > 0; calls++) {
+    const { records, complete } = await crm.changes.readChanges(places, aCall());
+    for (const { resource, stamp, nativeId, externalId } of records) {
+      places.set(resource, { stamp, nativeId });
+      ids.add(externalId ?? '');
+    }
+    for (const resource of complete) places.delete(resource);
+  }
+  assert.ok(rows.every((row) => ids.has(row.External_Id__c)));
+  assert.equal(calls, 2);
 });

@@ -31,6 +31,8 @@ export class Waiters {
   /** Calls a millisecond that polls may make. */
   readonly #pollRate: number;
   #polls = { calls: mostPolls, at: performance.now() };
+  /** The last call went to a poll. */
+  #wasPoll = false;
   /** Reads that go before writes. */
   #readTurns = 0;
 
@@ -91,11 +93,18 @@ export class Waiters {
   /** The next one is out of line, and to be called; undefined where nobody may have a call. */
   next(isPlenty: boolean): (() => void) | undefined {
     const { write, read, poll } = this.#lines;
-    if (poll.size > 0 && this.#spendOnPoll()) return poll.next()?.take;
+    this.#wasPoll = this.#isPollsTurn() && this.#spendOnPoll();
+    if (this.#wasPoll) return poll.next()?.take;
     const isReadsTurn = this.#readTurns > 0 && read.size > 0;
     if (isReadsTurn) this.#readTurns -= 1;
     const lines = [isReadsTurn ? read : write, read, ...(isPlenty ? [poll] : [])];
     return lines.find(({ size }) => size > 0)?.next()?.take;
+  }
+
+  /** The calls of one poll take turns with writes, which would else wait for all of them. */
+  #isPollsTurn(): boolean {
+    const { write, poll } = this.#lines;
+    return poll.size > 0 && !(this.#wasPoll && write.size > 0);
   }
 
   #spendOnPoll(): boolean {

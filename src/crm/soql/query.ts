@@ -85,15 +85,22 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
   return `${select(resource)} WHERE ${conditions.join(' AND ')} ${order} LIMIT ${wholeNumber(query.limit)}`;
 }
 
-/** Changes behind a place, deleted records included where the query may see them; oldest first, ties broken by native id. */
-export function changesQuery(resource: Resource, { stamp, nativeId }: ChangePlace, limit: number): string {
+/**
+ * Changes behind a place, and before a moment where one is given, deleted records included where the query may see them;
+ * oldest first, ties broken by native id.
+ */
+export function changesQuery(
+  resource: Resource,
+  { place: { stamp, nativeId }, before, limit }: { place: ChangePlace; before?: string; limit: number },
+): string {
   const at = formatDateTime(stamp);
   const behind =
     nativeId === undefined
       ? `SystemModstamp >= ${at}`
       : `(SystemModstamp > ${at} OR (SystemModstamp = ${at} AND Id > ${quoteText(nativeId)}))`;
+  const end = before === undefined ? '' : ` AND SystemModstamp < ${formatDateTime(before)}`;
   const order = `ORDER BY SystemModstamp, Id LIMIT ${wholeNumber(limit)}`;
-  return `${select(resource, ['IsDeleted', 'SystemModstamp'])} WHERE ${behind} ${order}`;
+  return `${select(resource, ['IsDeleted', 'SystemModstamp'])} WHERE ${behind}${end} ${order}`;
 }
 
 function select(resource: Resource, further: readonly string[] = []): string {

@@ -1,0 +1,92 @@
+import type { ChangedRecord, ChangePlace } from '../resources/changes.ts';
+import type { Resource } from '../resources/resource.ts';
+
+/** Queries in a Composite call at most (Salesforce's REST guide, Composite). */
+const mostQueries = 5;
+/** How full a window is meant to be: what comes behind a full one cannot be used. */
+const fullness = 0.8;
+
+/** What one query of a call asks for: the changes of a resource behind a place and, with `before`, from before that moment. */
+export interface ChangeWindow {
+  resource: Resource;
+  place: ChangePlace;
+  before?: string;
+}
+
+/** A window, and what the CRM answered for it. `isWhole`: nothing is left in it. */
+export interface ReadWindow extends ChangeWindow {
+  records: readonly ChangedRecord[];
+  isWhole: boolean;
+}
+
+/**
+ * Splits what is left to read into as many queries as a call may have, since a call costs the same with one query as with
+ * five. The resource of which most was changed last gets several, one behind the other in time: as wide as its last full
+ * page was. Where that was too wide, the windows behind a full one are read again.
+ */
+export class ChangeWindows {
+  /** Milliseconds that a row took, by the last full page. */
+  readonly #msPerRow = new Map<Resource, number>();
+
+  /** `limit`: rows of a query at most. `now`: by the CRM's clock, in milliseconds since 1970. */
+  split(places: ReadonlyMap<Resource, ChangePlace>, limit: number, now: number): ChangeWindow[] {
+    const busiest = this.#busiest(places);
+    const spare = mostQueries - places.size;
+    return [...places].flatMap(([resource, place]) => {
+      const widthMs = fullness * limit * (this.#msPerRow.get(resource) ?? 0);
+      return resource === busiest && widthMs >= 1000
+        ? inWindows({ resource, place }, widthMs, spare, now)
+        : [{ resource, place }];
+    });
+  }
+
+  /**
+   * The records up to the first window of each resource that is not whole, each record once and as it was read last; and
+   * the resources of which nothing is left.
+   */
+  join(windows: readonly ReadWindow[]): { records: ChangedRecord[]; complete: Set<Resource> } {
+    const complete = new Set(windows.map(({ resource }) => resource));
+    const byId = new Map<string, ChangedRecord>();
+    for (const { resource, records, isWhole } of windows) {
+      if (!complete.has(resource)) continue;
+      for (const record of records) {
+        byId.delete(record.nativeId);
+        byId.set(record.nativeId, record);
+      }
+      if (isWhole) continue;
+      complete.delete(resource);
+      this.#learn(resource, records);
+    }
+    return { records: [...byId.values()], complete };
+  }
+
+  #busiest(places: ReadonlyMap<Resource, ChangePlace>): Resource | undefined {
+    const known = [...places.keys()].filter((resource) => this.#msPerRow.has(resource));
+    return known.sort((a, b) => (this.#msPerRow.get(a) ?? 0) - (this.#msPerRow.get(b) ?? 0))[0];
+  }
+
+  #learn(resource: Resource, records: readonly ChangedRecord[]): void {
+    const [first, last] = [records[0], records.at(-1)];
+    if (first === undefined || last === undefined) return;
+    this.#msPerRow.set(resource, (Date.parse(last.stamp) - Date.parse(first.stamp)) / records.length);
+  }
+}
+
+/** Windows of whole seconds, as stamps are; the last one has no end. */
+function inWindows(
+  { resource, place }: ChangeWindow,
+  widthMs: number,
+  spare: number,
+  now: number,
+): ChangeWindow[] {
+  const windows: ChangeWindow[] = [];
+  let from = place;
+  for (let end = Date.parse(place.stamp); windows.length < spare; ) {
+    end = Math.floor((end + widthMs) / 1000) * 1000;
+    if (end >= now) break;
+    const before = new Date(end).toISOString();
+    windows.push({ resource, place: from, before });
+    from = { stamp: before };
+  }
+  return [...windows, { resource, place: from }];
+}
