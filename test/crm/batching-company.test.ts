@@ -136,6 +136,20 @@ describe('replicas that gather into one call', () => {
     assert.deepEqual(host.hosted, []);
   });
 
+  it('have back what comes to a host that stood still: its timer has not closed the call', async () => {
+    const real = Date.now.bind(Date);
+    const publish: Announcements['publish'] = (channel, message) => {
+      if (message.includes('"type":"items"')) mock.method(Date, 'now', () => real() + 20_000);
+      return cache.publish(channel, message);
+    };
+    join(guest, withPublish(cache, publish));
+    void invite();
+    await untilHeard();
+    mock.restoreAll();
+    assert.equal(guest.end, 'given back');
+    assert.deepEqual(host.hosted, []);
+  });
+
   it('have back at once what a replica that has left does not hear', async () => {
     join(guest, cache);
     const invited = invite();

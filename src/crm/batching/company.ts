@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { now } from '../../base/clock.ts';
 import { Problem } from '../../base/problem.ts';
 import type { ProblemCode, ProblemFacts } from '../../base/problems.ts';
 import type { SharedCache } from '../../cache/shared-cache.ts';
@@ -109,8 +110,8 @@ export class Company {
   readonly #cache: Announcements;
   readonly #channel: string;
   readonly #parties = new Map<string, Party>();
-  /** By invitation: how many answers are missing, and what to do when all are there. */
-  readonly #invitations = new Map<string, { missing: number; close: () => void }>();
+  /** By invitation: until when it is good, how many answers are missing, and what to do when all are there. */
+  readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
   readonly #loans = new Map<string, { loan: Loan; timer: NodeJS.Timeout }>();
   /** What is done for other replicas. */
   readonly #hosted = new Set<Promise<unknown>>();
@@ -135,7 +136,7 @@ export class Company {
     if (this.#isStopped) return;
     const id = randomUUID();
     const { promise: closed, resolve: close } = Promise.withResolvers<void>();
-    this.#invitations.set(id, { missing: others, close });
+    this.#invitations.set(id, { until: now() + windowMs, missing: others, close });
     const timer = setTimeout(close, windowMs);
     const share = Math.max(1, Math.floor(room / others));
     // All that hear it will answer, this one left out.
@@ -201,7 +202,9 @@ export class Company {
 
   #host({ id, from, party, loan, ms, items }: Items): void {
     const host = this.#parties.get(party);
-    if (host === undefined || this.#isStopped || !this.#invitations.has(id)) {
+    // A replica that stood still reads what came meanwhile before its timers end, and guests may have given it up.
+    const isLate = now() > (this.#invitations.get(id)?.until ?? 0);
+    if (host === undefined || this.#isStopped || isLate) {
       this.#tell(from, { type: 'late', loan });
       return;
     }
