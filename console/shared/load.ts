@@ -78,6 +78,8 @@ export function usePages<T>(name: string, readPage: ReadPage<T>, everyMs?: numbe
   const [further, setFurther] = useState<{ name: string; pages: Page<T>[] }>({ name, pages: [] });
   const [problem, setProblem] = useState<Problem | undefined>();
   const session = useSession();
+  /** The cursor of the page that is on its way. */
+  const onItsWay = useRef<string | undefined>(undefined);
   const own = further.name === name ? further.pages : [];
   const first = useLoad(name, (asked) => readPage(asked, undefined), own.length === 0 ? everyMs : undefined);
   const last = own.at(-1) ?? first.data;
@@ -92,13 +94,17 @@ export function usePages<T>(name: string, readPage: ReadPage<T>, everyMs?: numbe
       await first.reload();
     },
     more: async () => {
-      if (!last?.next_cursor) return;
+      const cursor = last?.next_cursor;
+      if (!cursor || cursor === onItsWay.current) return;
+      onItsWay.current = cursor;
       try {
-        const page = await readPage(session, last.next_cursor);
+        const page = await readPage(session, cursor);
         setFurther((old) => ({ name, pages: [...(old.name === name ? old.pages : []), page] }));
         setProblem(undefined);
       } catch (error) {
         setProblem(problemFrom(error));
+      } finally {
+        onItsWay.current = undefined;
       }
     },
   };

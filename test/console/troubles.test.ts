@@ -161,6 +161,22 @@ describe('what operators do in a browser, and what can go wrong', {
     await close();
   });
 
+  test('reads the next page once, however often it is asked for', async () => {
+    const many = Array.from({ length: 60 }, () => ({ External_Id__c: randomUUID(), LastName: 'Many' }));
+    await gateway.org.insert('Contact', many);
+    const { page, close } = await open(gateway.console);
+    await goTo(page, 'Records');
+    await page.getByRole('link', { name: 'Members' }).click();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.getByRole('button', { name: 'Show more' }).waitFor();
+    await page.evaluate(`for (const _ of [1, 2]) document.querySelector('.scroll ~ button').click()`);
+    // Fifty of the first page stand below the head.
+    await page.getByRole('row').nth(51).waitFor();
+    assert.equal(asked.filter((url) => url.includes('cursor=')).length, 1);
+    await close();
+  });
+
   test('takes no answer of something in between for a final one', async () => {
     const { page, close } = await open(gateway.console);
     const keys = new Set<string | undefined>();
