@@ -85,6 +85,12 @@ describe('the chart', () => {
     }
   });
 
+  test('has the job that its alerts name, whatever the installation is called', () => {
+    const jobs = [...read('files/alerts.yaml').matchAll(/job="([^"]+)"/g)].map(([, job]) => job);
+    assert.deepEqual([...new Set(jobs)], ['handoff-gateway']);
+    assert.match(templates['monitoring.yaml'] ?? '', /- targetLabel: job\n +replacement: handoff-gateway\n/);
+  });
+
   test('has pods without root, capabilities, a token, or files that can be written', () => {
     assert.partialDeepStrictEqual(values, {
       podSecurityContext: {
