@@ -7,14 +7,7 @@ import type { ListQuery, RecordPage, StoredRecord } from '../resources/records.t
 import type { Resource } from '../resources/resource.ts';
 import { isHung, isUnavailable } from '../store/failures.ts';
 import { filterColumns, readContent } from './copied-row.ts';
-import {
-  type CopyKey,
-  type CopyList,
-  type CopyTable,
-  type Found,
-  type FoundRow,
-  nameOf,
-} from './copy-table.ts';
+import type { CopyList, CopyTable, Found, FoundRow, SoughtKey } from './copy-table.ts';
 
 /** Statements in flight at once, and records that one of them looks up. */
 const statementsAtOnce = 4;
@@ -43,11 +36,11 @@ export interface CopiedReads {
 
 export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   const { table, defaultMaxAgeSeconds, isBehind, metrics } = options;
-  const lookUp = createBatcher<CopyKey, Found | undefined>({
+  const lookUp = createBatcher<SoughtKey, Found | undefined>({
     execute: (keys) => lookUpAll(table, keys),
     inFlight: statementsAtOnce,
     batchSize: mostRecords,
-    identity: nameOf,
+    identity: ({ resource, externalId, madeBy = '' }) => `${resource} ${externalId} ${madeBy}`,
     isShared: isUnavailable,
     isHung,
   });
@@ -84,7 +77,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     find: (resource, externalId, call) =>
       serve(
         call,
-        () => lookUp({ resource: resource.name, externalId }),
+        () => lookUp({ resource: resource.name, externalId, madeBy: makerSeenBy(call, resource) }),
         ({ rows }) => {
           const [row, another] = rows;
           if (another !== undefined || row?.is_stale) return undefined;
@@ -108,14 +101,20 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   };
 }
 
+/** The consumer that a record must be made by to be seen; undefined where all are. */
+function makerSeenBy(call: Call, { collection }: Resource): string | undefined {
+  const visible = call.visible(collection);
+  return visible === 'all' ? undefined : visible.consumerId;
+}
+
 /** In seconds; 0 for what takes nothing but what the CRM has now. */
 function maxAgeOf({ freshness }: Call, otherwise: number): number {
   return freshness === undefined ? 0 : (freshness.maxAgeSeconds ?? otherwise);
 }
 
-async function lookUpAll(table: CopyTable, keys: readonly CopyKey[]): Promise<(Found | undefined)[]> {
+async function lookUpAll(table: CopyTable, keys: readonly SoughtKey[]): Promise<(Found | undefined)[]> {
   const found = await table.find(keys);
-  return keys.map((key) => found && { age: found.age, rows: found.rows.get(nameOf(key)) ?? [] });
+  return keys.map((_, place) => found && { age: found.age, rows: found.rows[place] ?? [] });
 }
 
 function toRecord(resource: Resource, { native_id, content }: FoundRow): StoredRecord | undefined {

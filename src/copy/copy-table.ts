@@ -33,6 +33,12 @@ export interface CopyKey {
   externalId: string;
 }
 
+/** A record that is looked up. */
+export interface SoughtKey extends CopyKey {
+  /** Only where this consumer made it: a foreign record costs no more time than none. */
+  madeBy?: string | undefined;
+}
+
 export interface CopyList
   extends Pick<ListQuery, 'filters' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
   resource: string;
@@ -79,28 +85,27 @@ export class CopyTable {
     this.fields = fields;
   }
 
-  /** Looks records up; undefined where the copy is not complete, or has other fields. By resource and External ID. */
-  async find(keys: readonly CopyKey[]): Promise<{ age: number; rows: Map<string, FoundRow[]> } | undefined> {
+  /** Looks records up, in the order of the keys; undefined where the copy is not complete, or has other fields. */
+  async find(keys: readonly SoughtKey[]): Promise<{ age: number; rows: FoundRow[][] } | undefined> {
     const { rows } = await executePrepared(
       this.#database.sql,
       'copy-find',
-      sql<FoundRow & { age: number; resource: string | null }>`
+      sql<FoundRow & { age: number; place: number | null }>`
       select s.age, r.* from ${this.#usable()} s left join (
-        select r.resource, r.external_id, r.native_id, r.content, r.is_stale
+        select k.place::integer, r.external_id, r.native_id, case when r.is_stale then '' else r.content end as content,
+          r.is_stale
         from unnest(${keys.map(({ resource }) => resource)}::text[],
-          ${keys.map(({ externalId }) => externalId)}::text[]) k (resource, external_id)
+          ${keys.map(({ externalId }) => externalId)}::text[],
+          ${keys.map(({ madeBy }) => (madeBy === undefined ? null : folded(madeBy)))}::text[]
+        ) with ordinality k (resource, external_id, made_by, place)
         join copied_records r on r.resource = k.resource and r.external_id = k.external_id
-        where not r.is_deleted or r.is_stale
+        where r.is_stale or (not r.is_deleted and (k.made_by is null or r.consumer_id = k.made_by))
       ) r on true`,
     );
     const [first] = rows;
     if (first === undefined) return undefined;
-    const found = new Map<string, FoundRow[]>();
-    for (const { resource, ...row } of rows) {
-      if (resource === null) continue;
-      const key = nameOf({ resource, externalId: row.external_id });
-      found.set(key, [...(found.get(key) ?? []), row]);
-    }
+    const found = keys.map((): FoundRow[] => []);
+    for (const { place, ...row } of rows) if (place !== null) found[place - 1]?.push(row);
     return { age: first.age, rows: found };
   }
 
@@ -313,10 +318,6 @@ export class CopyTable {
         limit ${clearedAtOnce})`;
     return changeInPieces(this.#database.bulk, clearedAtOnce, statement);
   }
-}
-
-export function nameOf({ resource, externalId }: CopyKey): string {
-  return `${resource} ${externalId}`;
 }
 
 function conditions({ resource, filters, updatedSince, after }: CopyList): RawBuilder<unknown> {

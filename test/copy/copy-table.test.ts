@@ -73,7 +73,7 @@ function aWrite({ nativeId, externalId = '', values }: ChangedRecord, name: stri
 
 async function nameOf(table: CopyTable, { externalId = '' }: ChangedRecord): Promise<string | undefined> {
   const found = await table.find([{ resource: 'member', externalId }]);
-  const [row, another] = [...(found?.rows.values() ?? [])].flat();
+  const [row, another] = found?.rows[0] ?? [];
   assert.equal(another, undefined);
   if (row === undefined) return 'gone';
   return row.is_stale ? 'in doubt' : JSON.parse(row.content).last_name;
@@ -125,4 +125,20 @@ test('a deletion that is answered late leaves a record in doubt that was seen me
   assert.equal(await nameOf(table, record), 'in doubt');
   await table.write([aWrite(record, undefined)]);
   assert.equal(await nameOf(table, record), 'gone');
+});
+
+test('nothing is read of the records of others', async (t) => {
+  const { replicas, stop } = await openTestPglite();
+  t.after(stop);
+  const table = await openTable(replicas[0]);
+  await fill(replicas[0], table);
+  const { externalId = '', ...rest } = aMember();
+  const values = { ...rest.values, consumer_id: 'con_A' };
+  await table.keep(replicas[0].sql, [changedRow({ ...rest, externalId, values })]);
+  const key = { resource: 'member', externalId };
+  const found = await table.find([{ ...key, madeBy: 'con_B' }, { ...key, madeBy: 'con_A' }, key]);
+  assert.deepEqual(
+    found?.rows.map(({ length }) => length),
+    [0, 1, 1],
+  );
 });
