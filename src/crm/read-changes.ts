@@ -224,10 +224,7 @@ class PageReading {
 
   /** What was read, window by window. */
   windows(answer: CrmAnswer, request: CrmRequest, limit: number): ReadWindow[] {
-    // Where not all rows were taken, what is left of a window is not known.
-    if (answer.body === undefined) {
-      return this.#windows.map((window) => ({ ...window, records: this.#recordsOf(window), isWhole: false }));
-    }
+    if (answer.body === undefined) return this.#cutWindows();
     const parts = readComposite(answer, this.#windows.length, request);
     let read = 0;
     return this.#windows.map((window, index) => {
@@ -237,9 +234,25 @@ class PageReading {
     });
   }
 
-  #recordsOf({ resource, before }: ChangeWindow): ChangedRecord[] {
+  /**
+   * Where not all rows were taken: what is left of a window that has some is not known. Those before it are empty that
+   * have none; else the next call would ask for them again, and come no further.
+   */
+  #cutWindows(): ReadWindow[] {
+    const windows = this.#windows.map((window) => ({ ...window, records: this.#recordsOf(window) }));
+    const last = windows.findLastIndex(({ records }) => records.length > 0);
+    return windows.map((window, index) => ({
+      ...window,
+      isWhole: index < last && window.records.length === 0,
+    }));
+  }
+
+  #recordsOf({ resource, place, before }: ChangeWindow): ChangedRecord[] {
     return this.#records.filter(
-      (record) => record.resource === resource && (before === undefined || record.stamp < before),
+      (record) =>
+        record.resource === resource &&
+        record.stamp >= place.stamp &&
+        (before === undefined || record.stamp < before),
     );
   }
 }

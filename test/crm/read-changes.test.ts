@@ -56,3 +56,29 @@ it('much that has changed takes one call for several pages', async () => {
   assert.ok(rows.every((row) => ids.has(row.External_Id__c)));
   assert.equal(calls, 2);
 });
+
+it('records with long texts are read behind a time in which nothing changed', async () => {
+  const { crm, org } = harness;
+  const began = Math.floor(Date.now() / 1000) * 1000 - 10 * 86_400_000;
+  // Each may have a megabyte in its further columns, and a page holds eight.
+  const rows = [0, 86_400].flatMap((seconds) =>
+    Array.from({ length: 12 }, (_, index) => ({
+      External_Id__c: randomUUID(),
+      Name__c: 'long',
+      Source__c: 'hotelbeds',
+      Details__c: 'x'.repeat(100_000),
+      SystemModstamp: new Date(began + (seconds + index) * 1000).toISOString(),
+    })),
+  );
+  await org.insert('Quote__c', rows);
+  const ids = new Set<string>();
+  let place: ChangePlace = { stamp: new Date(began).toISOString() };
+  for (let calls = 0; calls < 8 && !rows.every((row) => ids.has(row.External_Id__c)); calls++) {
+    const { records } = await crm.changes.readChanges(new Map([[quote, place]]), aCall());
+    for (const { stamp, nativeId, externalId } of records) {
+      place = { stamp, nativeId };
+      ids.add(externalId ?? '');
+    }
+  }
+  assert.ok(rows.every((row) => ids.has(row.External_Id__c)));
+});
