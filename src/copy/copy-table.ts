@@ -354,6 +354,9 @@ function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
   return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
+/** Of a record that named it: if it is restored, the CRM names it there again, and does not say that the record changed. */
+const nameOfDeletedMember = `(select m.native_id from copied_records m
+  where m.resource = 'member' and m.native_id = r.member_native_id and m.is_deleted)`;
 /** A content that did not change is left where it is: it may be large. An External ID that is not known stays. */
 const replaced = sql.raw(
   columns
@@ -365,6 +368,7 @@ const replaced = sql.raw(
 function replacement(name: string): string {
   if (name === 'content')
     return 'case when r.content = excluded.content then r.content else excluded.content end';
+  if (name === 'member_native_id') return `coalesce(excluded.${name}, ${nameOfDeletedMember})`;
   return name === 'external_id' ? `coalesce(nullif(excluded.${name}, ''), r.${name})` : `excluded.${name}`;
 }
 

@@ -104,6 +104,9 @@ describe('the copy', () => {
     const [memberId, next] = [randomUUID(), randomUUID()];
     await gateway.org.insert('Contact', [{ LastName: 'Moved', External_Id__c: memberId }]);
     const id = await newQuote({ member_id: memberId });
+    await untilCopied(gateway.request, `/v1/quotes/${id}`);
+    // No poll reads it again by itself.
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, { SystemModstamp: '2020-01-01T00:00:00Z' });
     await gateway.org.edit('Contact', { External_Id__c: memberId }, { External_Id__c: next });
     await untilCopied(gateway.request, `/v1/quotes/${id}`, ({ body }) => body.includes(next));
     await untilCopied(gateway.request, `/v1/quotes?member_id=${memberId}`, ({ body }) =>
@@ -116,8 +119,10 @@ describe('the copy', () => {
     assert.equal((await untilCopied(gateway.request, `/v1/members/${next}`)).status, 404);
     await gateway.org.bin('Contact', next, 'undelete');
     await untilCopied(gateway.request, `/v1/members/${next}`, ({ status }) => status === 200);
-    await untilCopied(gateway.request, `/v1/quotes/${id}`);
+    assert.match((await fromCrm(`/v1/quotes/${id}`)).body, new RegExp(next));
+    await untilCopied(gateway.request, `/v1/quotes/${id}`, ({ age }) => age !== null);
     await assertSame(`/v1/quotes/${id}`);
+    await assertSame(`/v1/quotes?member_id=${next}`);
   });
 
   test('is asked by requests that take an answer of some age alone', async () => {

@@ -1,7 +1,7 @@
 import { ApiError, notFound } from './api-error.ts';
 import { toId15 } from './ids.ts';
 import { type Body, type Changes, type InterpretOptions, interpretBody } from './interpret.ts';
-import type { Org } from './org.ts';
+import type { EmptiedLookup, Org } from './org.ts';
 import type { Field, ObjectType, Row, Value } from './schema.ts';
 
 type Draft = Record<string, Value | undefined> & { Id: string };
@@ -129,25 +129,36 @@ export function deleteRow(org: Org, type: ObjectType, row: Row): void {
   org.store.transaction(() => {
     const now = org.now();
     org.store.write(type, row, { ...row, IsDeleted: true, LastModifiedDate: now, SystemModstamp: now });
-    for (const child of org.schema.objects) clearLookups(org, child, type, row.Id);
+    org.emptied.set(
+      row.Id,
+      org.schema.objects.flatMap((child) => clearLookups(org, child, type, row.Id)),
+    );
   });
 }
 
-/** Takes a record out of the recycle bin; lookups to it stay empty. */
+/** Takes a record out of the recycle bin, and fills the lookups to it again that are still empty; no child is stamped. */
 export function undeleteRow(org: Org, type: ObjectType, dead: Row): void {
   const now = org.now();
   const draft: Draft = { ...dead, IsDeleted: false, LastModifiedDate: now, SystemModstamp: now };
-  org.store.transaction(() => save(org, type, dead, draft));
+  org.store.transaction(() => {
+    save(org, type, dead, draft);
+    for (const { child, id, field } of org.emptied.get(dead.Id) ?? []) {
+      const row = org.store.get(child, toId15(id) ?? '');
+      if (row?.[field] === undefined && row) org.store.write(child, row, { ...row, [field]: dead.Id });
+    }
+  });
 }
 
-function clearLookups(org: Org, child: ObjectType, type: ObjectType, id: string): void {
-  for (const field of child.fields.values()) {
-    if (field.referenceTo !== type.name) continue;
-    for (const row of org.store.find(child, field, id)) {
+/** Returns what it has emptied. */
+function clearLookups(org: Org, child: ObjectType, type: ObjectType, id: string): EmptiedLookup[] {
+  const fields = [...child.fields.values()].filter(({ referenceTo }) => referenceTo === type.name);
+  return fields.flatMap((field) =>
+    org.store.find(child, field, id).map((row) => {
       const { [field.name]: _cleared, ...rest } = row;
       org.store.write(child, row, rest as Row);
-    }
-  }
+      return { child, id: row.Id, field: field.name };
+    }),
+  );
 }
 
 /**

@@ -15,6 +15,13 @@ export interface OrgUser {
 /** Refuses the write of a record with the error of an armed fault; returns undefined to let it pass. */
 export type WriteGuard = (type: ObjectType, row: Row) => ApiError | undefined;
 
+/** A lookup that was emptied because the record that it led to was deleted. */
+export interface EmptiedLookup {
+  child: ObjectType;
+  id: string;
+  field: string;
+}
+
 export interface Org {
   id: string;
   user: OrgUser;
@@ -28,6 +35,8 @@ export interface Org {
   nextAutoNumber(type: ObjectType, field: Field): string;
   /** Asked before each record is written, so that single records of a batch can be made to fail. */
   guard: WriteGuard;
+  /** By the id of the deleted record; forgotten when the program ends. */
+  emptied: Map<string, EmptiedLookup[]>;
   /** Called with the number of records that a finished transaction wrote or deleted. */
   onCommit: (records: number) => void;
   /** Empties the org; ids go on counting, so that no id is ever given twice. */
@@ -160,6 +169,7 @@ export function createOrg(options: OrgOptions): Org {
     nextAutoNumber: (type, field) =>
       formatAutoNumber(field.autoNumberFormat ?? '', counters.next(`${type.name}.${field.name}`)),
     guard: () => undefined,
+    emptied: new Map(),
     onCommit: () => undefined,
     clear: () => {
       const entries = [...store.entries()].filter(
