@@ -15,6 +15,10 @@ const goneAfterMs = 60_000;
 export const visitEveryMs = 20_000;
 /** A replica that waits for a write comes by at least so often; after that it waits no more. */
 const writeMarkMs = 5000;
+/** A call that nobody has taken for so long is there for any write. */
+const leftLyingMs = 100;
+/** Two clocks do not agree on since when a write waits. */
+const sameWriteMs = 50;
 /** Calls that one replica may hold. */
 export const largestLease = 20;
 /** For calls that are no whole numbers. */
@@ -124,20 +128,25 @@ export function visit(before: Bucket, visitor: Visit, now: number, limits: Budge
 }
 
 /**
- * Writes before reads, over all replicas. But where writes come all the time a read has its turn after each, as long as
- * no write would lose its patience by that.
+ * Writes before reads, over all replicas, and the oldest write first. But where writes come all the time a read has its
+ * turn after each, as long as no write would lose its patience by that.
  */
 function grantTo(bucket: Bucket, visitor: Visit, now: number, available: number, limits: BudgetLimits) {
   const others = writesOfOthers(bucket, visitor.replica, now);
   const own = visitor.writeWaitedMs === undefined ? [] : [now - visitor.writeWaitedMs];
   // Its next turn would come too late.
   const isUrgent = [...others, ...own].some((since) => now - since + 1 / limits.rate >= limits.patienceMs);
+  const isOldest = !others.some((since) => own.some((ownSince) => isOtherWrite(since, ownSince)));
   const grant: Grant = { writes: 0, reads: 0, ahead: 0 };
   let { last } = bucket;
   let left = available + tiny;
   for (let taken = 0; taken < visitor.most && left >= 1; taken++, left--) {
-    const isReadsTurn = last === 'write' && !isUrgent;
-    const next = nextOf(visitor, grant, isReadsTurn, left >= others.length + 1);
+    const next = nextOf(visitor, grant, {
+      isReadsTurn: last === 'write' && !isUrgent,
+      // The replica with an older one may be gone.
+      mayWrite: isOldest || left >= 1 + leftLyingMs * limits.rate,
+      mayRead: left >= others.length + 1,
+    });
     if (next === undefined) break;
     grant[`${next}s`] += 1;
     last = next;
@@ -150,12 +159,12 @@ function grantTo(bucket: Bucket, visitor: Visit, now: number, available: number,
 function nextOf(
   visitor: Visit,
   grant: Grant,
-  isReadsTurn: boolean,
-  isEnough: boolean,
+  { isReadsTurn, mayWrite, mayRead }: { isReadsTurn: boolean; mayWrite: boolean; mayRead: boolean },
 ): Bucket['last'] | undefined {
   const hasRead = grant.reads < visitor.reads;
-  if (grant.writes < visitor.writes && !(hasRead && isReadsTurn)) return 'write';
-  return hasRead && (isReadsTurn || isEnough) ? 'read' : undefined;
+  if (hasRead && isReadsTurn) return 'read';
+  if (mayWrite && grant.writes < visitor.writes) return 'write';
+  return hasRead && mayRead ? 'read' : undefined;
 }
 
 /** Since when writes of other replicas wait. */
@@ -174,20 +183,15 @@ function register(
   const alive = Object.entries(known).filter(
     ([id, { seenAt }]) => id !== replica && now - seenAt < goneAfterMs,
   );
-  // Their writes go with this call; whose did not says so again.
-  const others = alive.map(
-    ([id, { seenAt, ...mark }]) => [id, { seenAt, ...(grant.writes === 0 && mark) }] as const,
-  );
-  if (leaves) return Object.fromEntries(others);
+  if (leaves) return Object.fromEntries(alive);
   const isWaiting = grant.writes < writes && writeWaitedMs !== undefined;
   const own = { seenAt: now, ...(isWaiting && { writeSince: now - writeWaitedMs }) };
-  return Object.fromEntries([...others, [replica, own]]);
+  return Object.fromEntries([...alive, [replica, own]]);
 }
 
 /** A visit that changes nothing else is kept only where it is needed: else many that wait would be in each other's way. */
 function isNews(before: Registration | undefined, after: Registration | undefined, now: number): boolean {
-  if (before === undefined || (before.writeSince === undefined) !== (after?.writeSince === undefined))
-    return true;
+  if (before === undefined || isOtherWrite(before.writeSince, after?.writeSince)) return true;
   return now - before.seenAt >= (after?.writeSince === undefined ? visitEveryMs / 2 : writeMarkMs / 2);
 }
 
@@ -196,6 +200,12 @@ function count(counts: Bucket['counts'], calls: number, quarter: number): Bucket
   const sums = new Map(kept);
   sums.set(String(quarter), (sums.get(String(quarter)) ?? 0) + calls);
   return Object.fromEntries(sums);
+}
+
+/** Whether the oldest write that waits is not the one that waited, by the times since when they do. */
+export function isOtherWrite(before: number | undefined, after: number | undefined): boolean {
+  if (before === undefined || after === undefined) return before !== after;
+  return after - before > sameWriteMs;
 }
 
 /** Both buckets in one, where the store lost one and another was made: what either knows of is counted. */

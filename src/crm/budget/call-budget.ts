@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import { type BudgetLimits, type Grant, largestLease, limitsOf, type Visit, visitEveryMs } from './bucket.ts';
+import {
+  type BudgetLimits,
+  type Grant,
+  isOtherWrite,
+  largestLease,
+  limitsOf,
+  visitEveryMs,
+} from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
 import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
 import { type CallKind, type Place, Waiters } from './waiters.ts';
@@ -80,6 +87,8 @@ export class CallBudget {
   #recent = { calls: 0, at: 0 };
   /** No visit for those that wait before it, by `performance.now()`. */
   #restUntil = 0;
+  /** Since when the write waits that the bucket was told of, by `performance.now()`. */
+  #toldOfWrite: number | undefined;
   #isStarted = false;
   #isStopped = false;
 
@@ -188,6 +197,7 @@ export class CallBudget {
       giveUp: () => {
         leave();
         resolve(undefined);
+        this.#serve();
       },
     };
   }
@@ -237,9 +247,16 @@ export class CallBudget {
       take();
     }
     if (this.#isStopped) return;
+    if (this.#isMarkOutdated()) this.#visitIn(0);
     if (this.#waiters.size > 0 || this.#alone || this.#lease < this.#ahead() / 3)
       this.#visitIn(this.#untilNextMs());
     if (this.#lease > 0) this.#idleTimer ??= setTimeout(() => this.#returnIdle(), idleMs).unref();
+  }
+
+  /** The write that others let go first has gone, with the call of another replica, say. */
+  #isMarkOutdated(): boolean {
+    const told = this.#toldOfWrite;
+    return told !== undefined && isOtherWrite(told, this.#waiters.wanted(false).writeSince);
   }
 
   #returnIdle(): void {
@@ -251,9 +268,12 @@ export class CallBudget {
   }
 
   #visitIn(ms: number): void {
-    if (this.#visiting !== undefined || this.#timer !== undefined || this.#isStopped) return;
-    if (ms <= 0) void this.#visit({});
-    else {
+    if (this.#visiting !== undefined || this.#isStopped) return;
+    if (ms <= 0) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      void this.#visit({});
+    } else if (this.#timer === undefined) {
       this.#timer = setTimeout(() => {
         this.#timer = undefined;
         void this.#visit({});
@@ -278,12 +298,14 @@ export class CallBudget {
     this.#owed = 0;
     try {
       const most = largestLease - this.#lease;
-      const visitor = {
-        ...{ replica: this.#id, returned, owed, ...this.#wanted(), most, leaves: leaves === true },
+      const { writes, reads, writeSince } = this.#waiters.wanted(this.#isPlenty());
+      const grant = await this.#bucket.visit({
+        ...{ replica: this.#id, returned, owed, writes, reads, most, leaves: leaves === true },
         // What is given back is not taken again.
-        ...(returns && { ahead: 0 }),
-      };
-      const grant = await this.#bucket.visit(visitor);
+        ahead: returns ? 0 : Math.ceil(this.#ahead()),
+        writeWaitedMs: writeSince === undefined ? undefined : performance.now() - writeSince,
+      });
+      this.#toldOfWrite = grant.writes < writes ? writeSince : undefined;
       if (this.#alone && this.#isStarted)
         this.#options.log.info({}, 'the budget of CRM calls is shared again');
       this.#alone = undefined;
@@ -292,15 +314,11 @@ export class CallBudget {
       // Where it is not known what became of it, calls stay counted rather than be made twice.
       if (!(err instanceof OutcomeUnknown)) this.#lease += returned;
       this.#owed += owed;
+      // It is forgotten there by itself.
+      this.#toldOfWrite = undefined;
       this.#goOnAlone(err);
     }
     this.#options.metrics.crmBudgetUsed.set(this.#used());
-  }
-
-  #wanted(): Pick<Visit, 'writes' | 'reads' | 'ahead' | 'writeWaitedMs'> {
-    const { writes, reads, writeSince } = this.#waiters.wanted(this.#isPlenty());
-    const writeWaitedMs = writeSince === undefined ? undefined : performance.now() - writeSince;
-    return { writes, reads, ahead: Math.ceil(this.#ahead()), writeWaitedMs };
   }
 
   /** Takes what was granted, and rests where another replica should have its turn. */

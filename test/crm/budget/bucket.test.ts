@@ -105,10 +105,26 @@ describe('the bucket of calls', () => {
     assert.deepEqual([first.grant.writes, first.grant.reads], [1, 0]);
     const second = visit(first.bucket, aVisit(both), start + 2000, limits);
     assert.deepEqual([second.grant.writes, second.grant.reads], [0, 1]);
-    // What waited on others went with the call that was a write's.
-    assert.equal(Object.values(first.bucket.replicas).filter(({ writeSince }) => writeSince).length, 0);
     const urgent = visit(first.bucket, aVisit({ ...both, writeWaitedMs: 1000 }), start + 2000, limits);
     assert.deepEqual([urgent.grant.writes, urgent.grant.reads], [1, 0]);
+  });
+
+  it('gives the oldest write its call first, over all replicas, unless that one leaves it lying', () => {
+    const empty = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
+    const aWrite = (replica: string, writeWaitedMs: number) => aVisit({ replica, writes: 1, writeWaitedMs });
+    const older = visit(empty, aWrite('b', 600), start + 600, limits).bucket;
+    assert.equal(visit(older, aWrite('a', 100), start + 1000, limits).grant.writes, 0);
+    assert.equal(visit(older, aWrite('b', 1000), start + 1000, limits).grant.writes, 1);
+    assert.equal(visit(older, aWrite('a', 200), start + 1100, limits).grant.writes, 1);
+  });
+
+  it('keeps since when a write waits where it is another one than before', () => {
+    const empty = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
+    const aWrite = (writeWaitedMs: number) => aVisit({ replica: 'b', writes: 1, writeWaitedMs });
+    const waiting = visit(empty, aWrite(500), start + 500, limits).bucket;
+    assert.equal(visit(waiting, aWrite(600), start + 600, limits).isChanged, false);
+    const { bucket, isChanged } = visit(waiting, aWrite(0), start + 600, limits);
+    assert.deepEqual([isChanged, bucket.replicas['b']?.writeSince], [true, start + 600]);
   });
 
   it('forgets a replica that is silent, and calls of the day before', () => {

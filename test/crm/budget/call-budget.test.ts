@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import {
   availableIn,
   type Bucket,
@@ -23,8 +24,10 @@ class MemoryStore implements BudgetStore {
   isAway = false;
   /** Milliseconds that its clock is ahead of this machine's. */
   aheadMs = 0;
+  reads = 0;
 
   async read() {
+    this.reads += 1;
     this.#check();
     return { text: this.text, now: Date.now() + this.aheadMs };
   }
@@ -123,6 +126,36 @@ describe('one replica of a budget of calls', () => {
     calls[0]?.giveBack();
     assert.ok(await isFirst);
     second.giveUp();
+  });
+
+  it('says when the write is gone that others let go first', async () => {
+    const store = new MemoryStore();
+    const [one, other] = [addReplica(store), addReplica(store)];
+    await Promise.all([one.start(), other.start()]);
+    const marks = () =>
+      Object.values(store.bucket.replicas).filter(({ writeSince }) => writeSince !== undefined).length;
+    await takeAll(one, 20);
+    await takeAll(other, 10);
+    // It does not know yet that none is left.
+    const write = one.wait('write', 'tenant');
+    while (marks() === 0) await turn();
+    write.giveUp();
+    while (marks() > 0) await turn();
+  });
+
+  it('does not say so again and again while the store is away', async () => {
+    const store = new MemoryStore();
+    const [one, other] = [addReplica(store), addReplica(store)];
+    await Promise.all([one.start(), other.start()]);
+    await takeAll(one, 20);
+    await takeAll(other, 10);
+    const write = one.wait('write', 'tenant');
+    while (!JSON.stringify(store.bucket.replicas).includes('writeSince')) await turn();
+    store.isAway = true;
+    const before = store.reads;
+    write.giveUp();
+    for (let turns = 0; turns < 20; turns++) await turn();
+    assert.equal(store.reads - before, 1);
   });
 
   it('refuses one whose patience ends, with the time until a call', async () => {
