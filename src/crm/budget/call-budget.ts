@@ -98,7 +98,7 @@ export class CallBudget {
     this.stopping = options.stopping;
     this.#limits = limitsOf(options.dailyCalls, options.patienceMs);
     this.#bucket = new SharedBucket(options.store, this.#limits);
-    this.#waiters = new Waiters(this.#limits.rate);
+    this.#waiters = new Waiters(this.#limits);
     options.metrics.crmBudget.set(options.dailyCalls);
     options.metrics.crmBudgetUsed.set(0);
   }

@@ -1,4 +1,5 @@
 import { FairQueue } from '../../base/fair-queue.ts';
+import type { BudgetLimits } from './bucket.ts';
 
 /** What a call is for. `poll`: the reader of changes, which may fall behind but must not stop. */
 export type CallKind = 'write' | 'read' | 'poll';
@@ -30,14 +31,19 @@ export class Waiters {
   };
   /** Calls a millisecond that polls may make. */
   readonly #pollRate: number;
+  /** A write that has waited for so long must not wait for another call. */
+  readonly #urgentMs: number;
   #polls = { calls: mostPolls, at: performance.now() };
-  /** The last call went to a poll. */
+  /** No write has had a call since a poll had one. */
   #wasPoll = false;
   /** Reads that go before writes. */
   #readTurns = 0;
 
-  constructor(rate: number) {
+  constructor({ rate, patienceMs }: Pick<BudgetLimits, 'rate' | 'patienceMs'>) {
     this.#pollRate = rate * pollShare;
+    // Where calls come more rarely, polls must not wait for ever.
+    const urgentMs = patienceMs - 1 / rate;
+    this.#urgentMs = urgentMs > 0 ? urgentMs : Number.POSITIVE_INFINITY;
   }
 
   get size(): number {
@@ -93,18 +99,24 @@ export class Waiters {
   /** The next one is out of line, and to be called; undefined where nobody may have a call. */
   next(isPlenty: boolean): (() => void) | undefined {
     const { write, read, poll } = this.#lines;
-    this.#wasPoll = this.#isPollsTurn() && this.#spendOnPoll();
-    if (this.#wasPoll) return poll.next()?.take;
+    if (this.#isPollsTurn() && this.#spendOnPoll()) {
+      this.#wasPoll = true;
+      // It may have the call of a read, which then goes after the next write.
+      this.#readTurns = Math.max(0, this.#readTurns - 1);
+      return poll.next()?.take;
+    }
     const isReadsTurn = this.#readTurns > 0 && read.size > 0;
     if (isReadsTurn) this.#readTurns -= 1;
+    else this.#wasPoll = false;
     const lines = [isReadsTurn ? read : write, read, ...(isPlenty ? [poll] : [])];
     return lines.find(({ size }) => size > 0)?.next()?.take;
   }
 
-  /** The calls of one poll take turns with writes, which would else wait for all of them. */
+  /** The calls of one poll take turns with writes, which would else wait for all of them, and for some in vain. */
   #isPollsTurn(): boolean {
     const { write, poll } = this.#lines;
-    return poll.size > 0 && !(this.#wasPoll && write.size > 0);
+    const writeWaitedMs = performance.now() - Math.min(...[...write].map(({ since }) => since));
+    return poll.size > 0 && (write.size === 0 || (!this.#wasPoll && writeWaitedMs < this.#urgentMs));
   }
 
   #spendOnPoll(): boolean {
