@@ -1,8 +1,10 @@
 import { type List, listOf } from './list.ts';
 import {
+  ageHeaders,
   type ClientOptions,
   type Query,
   type ReadOptions,
+  type RecordReadOptions,
   Transport,
   type WriteOptions,
 } from './transport.ts';
@@ -55,10 +57,10 @@ export interface HandOffOptions extends WriteOptions {
 /** Quotes or bookings. */
 export interface RecordsApi<Item, NewItem, ItemChange, ListQuery> {
   create(body: NewItem, options?: WriteOptions): Promise<Item>;
-  retrieve(id: string, options?: ReadOptions): Promise<Item>;
+  retrieve(id: string, options?: RecordReadOptions): Promise<Item>;
   update(id: string, change: ItemChange, options?: WriteOptions): Promise<Item>;
   delete(id: string, options?: WriteOptions): Promise<void>;
-  list(query?: ListQuery, options?: ReadOptions): List<Item>;
+  list(query?: ListQuery, options?: RecordReadOptions): List<Item>;
 }
 
 /**
@@ -90,9 +92,9 @@ export class HandoffClient {
   }
 
   readonly members = {
-    retrieve: (id: string, options?: ReadOptions): Promise<Member> =>
+    retrieve: (id: string, options?: RecordReadOptions): Promise<Member> =>
       this.#get(`/v1/members/${part(id)}`, options),
-    list: (query?: ListMembersQuery, options?: ReadOptions): List<Member> =>
+    list: (query?: ListMembersQuery, options?: RecordReadOptions): List<Member> =>
       this.#list('/v1/members', query, options),
   };
 
@@ -191,8 +193,12 @@ export class HandoffClient {
     };
   }
 
-  #get<Answer>(path: string, { signal }: ReadOptions = {}, query?: Query): Promise<Answer> {
-    return this.#transport.send({ method: 'GET', path, query, signal });
+  #get<Answer>(
+    path: string,
+    { signal, maxAgeSeconds }: RecordReadOptions = {},
+    query?: Query,
+  ): Promise<Answer> {
+    return this.#transport.send({ method: 'GET', path, query, signal, headers: ageHeaders(maxAgeSeconds) });
   }
 
   #write<Answer>(
@@ -204,7 +210,7 @@ export class HandoffClient {
     return this.#transport.send({ method, path, body, write });
   }
 
-  #list<Item>(path: string, query: Query | undefined, options: ReadOptions | undefined): List<Item> {
+  #list<Item>(path: string, query: Query | undefined, options: RecordReadOptions | undefined): List<Item> {
     return listOf(this.#transport, path, query, options);
   }
 }

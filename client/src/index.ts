@@ -2,7 +2,7 @@ export { type HandOffOptions, HandoffClient, type RecordsApi } from './client.ts
 export { JsonNumber, type JsonObject, type JsonValue } from './json.ts';
 export type { List, Page } from './list.ts';
 export { HandoffConnectionError, HandoffProblem } from './problem.ts';
-export type { ClientOptions, ReadOptions, WriteOptions } from './transport.ts';
+export type { ClientOptions, ReadOptions, RecordReadOptions, WriteOptions } from './transport.ts';
 export type * from './types.ts';
 export { makeUuid } from './uuid.ts';
 export { unwrapWebhook, type WebhookHeaders, WebhookVerificationError } from './webhook.ts';

@@ -1,4 +1,4 @@
-import type { Query, ReadOptions, Transport } from './transport.ts';
+import { ageHeaders, type Query, type RecordReadOptions, type Transport } from './transport.ts';
 
 /** What a list answers: one page of it. */
 export interface Page<Item> {
@@ -18,7 +18,7 @@ export function listOf<Item>(
   transport: Transport,
   path: string,
   query: Query | undefined,
-  { signal }: ReadOptions = {},
+  { signal, maxAgeSeconds }: RecordReadOptions = {},
 ): List<Item> {
   const page = (cursor: string | null = null) =>
     transport.send<Page<Item>>({
@@ -26,6 +26,7 @@ export function listOf<Item>(
       path,
       query: cursor === null ? query : { ...query, cursor },
       signal,
+      headers: ageHeaders(maxAgeSeconds),
     });
   return {
     page: () => page(),

@@ -23,6 +23,12 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** Of reads of quotes, bookings and members. */
+export interface RecordReadOptions extends ReadOptions {
+  /** Takes an answer that is at most so many seconds old, where the service keeps a copy of the CRM. 0: the CRM is asked. */
+  maxAgeSeconds?: number | undefined;
+}
+
 export interface WriteOptions extends ReadOptions {
   /** Of an earlier call that is to be repeated; a new UUID unless given. */
   idempotencyKey?: string | undefined;
@@ -188,4 +194,9 @@ function userAgent(): Record<string, string> {
   const { process } = globalThis as { process?: { versions?: { node?: string } } };
   const node = process?.versions?.node;
   return node === undefined ? {} : { 'user-agent': `handoff-client/${version} (node ${node})` };
+}
+
+/** The header that says how old an answer may be; none where that is left to the service. */
+export function ageHeaders(maxAgeSeconds: number | undefined): Record<string, string> {
+  return maxAgeSeconds === undefined ? {} : { 'cache-control': `max-age=${maxAgeSeconds}` };
 }

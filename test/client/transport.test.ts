@@ -132,6 +132,19 @@ describe('retries', () => {
 });
 
 describe('requests', () => {
+  test('say how old an answer may be where they are told, on each page', async () => {
+    const page = (next_cursor: string | null) =>
+      json(200, { data: [], next_cursor, has_more: next_cursor !== null });
+    const { client, sent } = clientOf([json(200, {}), json(200, {}), page('next'), page(null)]);
+    await client.members.retrieve('x');
+    await client.quotes.retrieve('x', { maxAgeSeconds: 0 });
+    for await (const _ of client.bookings.list({}, { maxAgeSeconds: 60 })) assert.fail('the pages are empty');
+    assert.deepEqual(
+      sent.map(({ headers }) => headers.get('cache-control')),
+      [null, 'max-age=0', 'max-age=60', 'max-age=60'],
+    );
+  });
+
   test('have address, credentials, key, actor and preference', async () => {
     const { client, sent } = clientOf([json(202, { status: 'accepted' })], { actor: 'ana@example.com' });
     await client.handOff(offer, {
