@@ -1,5 +1,6 @@
 import type { Call } from '../base/call.ts';
 import { createBatcher } from '../idempotency/batcher.ts';
+import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { ownerField } from '../resources/created-by.ts';
 import { createLargePages, type LargePages, largeFrom } from '../resources/large-pages.ts';
@@ -21,6 +22,7 @@ export interface CopiedReadsOptions {
   defaultMaxAgeSeconds: number;
   /** Whether writes of this replica wait to be noted. */
   isBehind: () => boolean;
+  log: Log;
   metrics: Pick<Metrics, 'copyReads'>;
 }
 
@@ -35,7 +37,7 @@ export interface CopiedReads {
 }
 
 export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
-  const { table, defaultMaxAgeSeconds, isBehind, metrics } = options;
+  const { table, defaultMaxAgeSeconds, metrics } = options;
   const lookUp = createBatcher<SoughtKey, Found | undefined>({
     execute: (keys) => lookUpAll(table, keys),
     inFlight: statementsAtOnce,
@@ -45,15 +47,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     isHung,
   });
   const largePages = createLargePages();
-  let failedAt = Number.NEGATIVE_INFINITY;
-
-  const ask = async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
-    if (isBehind() || performance.now() - failedAt < pauseMs) return undefined;
-    return find().catch(() => {
-      failedAt = performance.now();
-      return undefined;
-    });
-  };
+  const ask = createAsk(options);
 
   /** What the work finds, where it is fresh enough for the request; the answer then says how old it is. */
   async function serve<F extends { age: number }, Answer>(
@@ -110,6 +104,20 @@ function makerSeenBy(call: Call, { collection }: Resource): string | undefined {
 /** In seconds; 0 for what takes nothing but what the CRM has now. */
 function maxAgeOf({ freshness }: Call, otherwise: number): number {
   return freshness === undefined ? 0 : (freshness.maxAgeSeconds ?? otherwise);
+}
+
+/** Runs a read of the copy; undefined where it fails, for some seconds after that, and while writes wait to be noted. */
+function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log'>) {
+  let failedAt = Number.NEGATIVE_INFINITY;
+  const isPaused = () => performance.now() - failedAt < pauseMs;
+  return async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
+    if (isBehind() || isPaused()) return undefined;
+    return find().catch((err: unknown) => {
+      if (!isPaused()) log.warn({ err }, 'the copy could not be read; the CRM is asked for some seconds');
+      failedAt = performance.now();
+      return undefined;
+    });
+  };
 }
 
 async function lookUpAll(table: CopyTable, keys: readonly SoughtKey[]): Promise<(Found | undefined)[]> {

@@ -7,21 +7,18 @@ import type { CopyTable } from '../../src/copy/copy-table.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
 import type { FieldValues } from '../../src/resources/records.ts';
+import { recordLog } from '../support/log.ts';
 
 const represent = (values: FieldValues) => JSON.stringify(values);
 
-/** Reads of a copy that has one quote with a name of so many characters. */
-function readsOf(length: number) {
-  const values = Object.fromEntries(Object.keys(quote.fields).map((name) => [name, null]));
-  const id = randomUUID();
-  const content = JSON.stringify({ ...values, id, name: 'n'.repeat(length) });
-  const row = { external_id: id, native_id: 'id', content, is_stale: false };
-  const table = { list: async () => ({ age: 1, isInDoubt: false, hasOwners: true, rows: [row] }) };
+/** Lists of this copy, as one consumer asks for them, and the log. */
+function listsOf(list: () => Promise<object>) {
+  const { log, lines } = recordLog();
   const reads = createCopiedReads({
-    ...{ table: table as unknown as CopyTable, defaultMaxAgeSeconds: 60, isBehind: () => false },
-    metrics: createMetrics(),
+    ...{ table: { list } as unknown as CopyTable, defaultMaxAgeSeconds: 60, isBehind: () => false },
+    ...{ log, metrics: createMetrics() },
   });
-  return () =>
+  const read = () =>
     reads.list(
       quote,
       { filters: {}, limit: 10, maxBytes: 4_000_000, represent },
@@ -30,6 +27,16 @@ function readsOf(length: number) {
         freshness: { maxAgeSeconds: undefined },
       },
     );
+  return { read, lines };
+}
+
+/** Reads of a copy that has one quote with a name of so many characters. */
+function readsOf(length: number) {
+  const values = Object.fromEntries(Object.keys(quote.fields).map((name) => [name, null]));
+  const id = randomUUID();
+  const content = JSON.stringify({ ...values, id, name: 'n'.repeat(length) });
+  const row = { external_id: id, native_id: 'id', content, is_stale: false };
+  return listsOf(async () => ({ age: 1, isInDoubt: false, hasOwners: true, rows: [row] })).read;
 }
 
 test('a consumer that reads slowly holds two large pages of the copy in memory', async () => {
@@ -44,4 +51,19 @@ test('a consumer that reads slowly holds two large pages of the copy in memory',
 test('small pages need no place', async () => {
   const list = readsOf(1000);
   for (let pages = 0; pages < 50; pages++) assert.ok(await list());
+});
+
+test('a copy that cannot be read is told of once, and left alone for a while', async () => {
+  let asked = 0;
+  const { read, lines } = listsOf(async () => {
+    asked += 1;
+    throw new Error('the database is away');
+  });
+  assert.deepEqual(await Promise.all([read(), read()]), [undefined, undefined]);
+  assert.equal(await read(), undefined);
+  assert.equal(asked, 2);
+  assert.deepEqual(
+    lines.map(({ message }) => message),
+    ['the copy could not be read; the CRM is asked for some seconds'],
+  );
 });
