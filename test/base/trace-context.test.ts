@@ -84,4 +84,11 @@ describe('a span', () => {
     assert.equal('tracestate' in headers, false);
     assert.ok(readTraceContext(headers));
   });
+
+  test('has ids that no other one has', () => {
+    const spans = Array.from({ length: 1000 }, () => startPlainSpan());
+    const ids = new Set(spans.flatMap(({ traceId, spanId }) => [traceId, traceId.slice(16), spanId]));
+    assert.equal(ids.size, 3 * spans.length);
+    for (const span of spans) assert.ok(readTraceContext(traceHeaders(span)));
+  });
 });
