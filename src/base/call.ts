@@ -78,7 +78,7 @@ export async function withChanges<T>(
   }
 }
 
-/** Milliseconds left until the deadline; 0 when it has passed. */
-export function remainingMs(call: Call): number {
-  return Math.max(0, call.deadline - now());
+/** Milliseconds left until the deadline, at this time of `now()`; 0 when it has passed. */
+export function remainingMs(call: Call, time = now()): number {
+  return Math.max(0, call.deadline - time);
 }

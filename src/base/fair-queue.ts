@@ -22,7 +22,7 @@ export class FairQueue<T> {
         if (!fits(value)) return undefined;
         this.delete(tenant, value);
         // To the end of the line.
-        if (this.#tenants.delete(tenant)) this.#tenants.set(tenant, queue);
+        if (this.#tenants.size > 1 && this.#tenants.delete(tenant)) this.#tenants.set(tenant, queue);
         return value;
       }
     }

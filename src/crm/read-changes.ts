@@ -9,7 +9,7 @@ import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from
 import { queryPath } from './batching/find.ts';
 import { pollShare } from './budget/waiters.ts';
 import { type ChangeWindow, ChangeWindows, type ReadWindow } from './change-windows.ts';
-import { type CrmRow, createRowReader, readKey, readLinks, readTimestamp } from './mapping/records.ts';
+import { type CrmRow, createLinkReader, createRowReader, readKey, readTimestamp } from './mapping/records.ts';
 import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
@@ -274,6 +274,6 @@ function toChange(resource: Resource, row: CrmRow, values: FieldValues): Changed
     isDeleted: row['IsDeleted'] === true,
     externalId: isUuid(key) ? key.toLowerCase() : undefined,
     values,
-    links: readLinks(resource, row),
+    links: createLinkReader(resource)(row),
   };
 }

@@ -25,7 +25,7 @@ import type { Operation } from './batching/execute.ts';
 import { createFind, type OperationOptions, type Sought } from './batching/find.ts';
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
 import { listRecords } from './list-records.ts';
-import { createRowReader, readKey, readLinks } from './mapping/records.ts';
+import { createLinkReader, createRowReader, readKey } from './mapping/records.ts';
 import type { OptionalColumns } from './optional-columns.ts';
 import { CrmFailure, crowded } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
@@ -220,10 +220,11 @@ function createBatchers(resource: Resource, options: SalesforceRecordsOptions): 
 /** The reader answers undefined for a record that the API does not have: one without a UUID as External ID. */
 function createRecordReader(resource: Resource, metrics: Metrics): Batchers['toRecord'] {
   const readRow = createRowReader(resource, metrics);
+  const readLinks = createLinkReader(resource);
   return (row) => {
     if (!isUuid(readKey(resource, row))) return undefined;
     const nativeId = nativeIdOf(row['Id'], { effect: 'read' });
-    return { nativeId, values: readRow(row), links: readLinks(resource, row) };
+    return { nativeId, values: readRow(row), links: readLinks(row) };
   };
 }
 

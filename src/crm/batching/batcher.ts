@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs, startCall } from '../../base/call.ts';
+import { now } from '../../base/clock.ts';
 import { FairQueue } from '../../base/fair-queue.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CallBudget, PaidCall, Waiting } from '../budget/call-budget.ts';
@@ -86,18 +87,18 @@ export class Batcher<Item, Result> implements Party {
   }
 
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
-  async submit(item: Item, call: Call): Promise<Result> {
+  submit(item: Item, call: Call): Promise<Result> {
     const { client, operation } = this.#options;
-    const leaveQueue = client.admission.enter(operation.effect, call);
-    try {
-      this.#checkBudget(call);
-    } catch (error) {
-      leaveQueue();
-      throw error;
-    }
-    // Background work goes in its order, whoever it is for.
-    const tenant = call.background === undefined ? (call.consumerId ?? '') : '';
     return new Promise((resolve, reject) => {
+      const leaveQueue = client.admission.enter(operation.effect, call);
+      try {
+        this.#checkBudget(call);
+      } catch (error) {
+        leaveQueue();
+        throw error;
+      }
+      // Background work goes in its order, whoever it is for.
+      const tenant = call.background === undefined ? (call.consumerId ?? '') : '';
       const since = performance.now();
       this.#add({ item, call, tenant, tries: 0, since, leaveQueue, resolve, reject });
     });
@@ -246,13 +247,15 @@ export class Batcher<Item, Result> implements Party {
     const batch: Pending<Item, Result>[] = [];
     const bytesAtMost = isLent ? mostLentBytes : mostBytes;
     let bytes = 0;
+    const time = now();
     const fits = ({ item, call }: Pending<Item, Result>): boolean => {
-      const leftMs = remainingMs(call);
+      const leftMs = remainingMs(call, time);
       // It must still be worth a call when it is there.
       if (isLent && leftMs < client.shortestCallMs + 2 * returnMs) return false;
       const [first] = batch;
       // A call must end before the earliest of its deadlines: one request with little time does not cut the others'.
-      if (first !== undefined && remainingMs(first.call) >= timeoutMs !== leftMs >= timeoutMs) return false;
+      if (first !== undefined && remainingMs(first.call, time) >= timeoutMs !== leftMs >= timeoutMs)
+        return false;
       const bytesWithIt = bytes + (isLent ? Buffer.byteLength(JSON.stringify(item)) : operation.size(item));
       // One alone is sent however large it is, but not lent.
       const isAlone = first === undefined && !isLent;
@@ -265,7 +268,7 @@ export class Batcher<Item, Result> implements Party {
     for (let next = take(); next; next = take()) {
       clearTimeout(next.expiry);
       next.leaveQueue();
-      if (remainingMs(next.call) < client.shortestCallMs)
+      if (remainingMs(next.call, time) < client.shortestCallMs)
         next.reject(new CrmFailure('late', 'no time was left for the call'));
       else batch.push(next);
     }

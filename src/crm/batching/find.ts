@@ -44,7 +44,8 @@ export function createFind(options: OperationOptions): Operation<Sought, StoredR
     execute: (items, call, permit) =>
       unlessOwnerIsNeeded(resource, items, async (sought) => {
         const found = byKey(resource, await queryFor(options, sought, call, permit));
-        const records = new Map([...found].map(([key, row]) => [key, toRecord(row)]));
+        const records = new Map<string, StoredRecord | undefined>();
+        for (const [key, row] of found) records.set(key, toRecord(row));
         return sought.map(({ key, visible }) => {
           const record = records.get(key);
           return { result: record && isVisible(record, visible) ? record : undefined };
@@ -63,9 +64,9 @@ function groupByViewer(items: readonly Sought[]): WantedKeys[] {
   const groups = new Map<string, { keys: Set<string>; visible: Visible }>();
   for (const { key, visible } of items) {
     const viewer = visible === 'all' ? '' : visible.consumerId;
-    const group = groups.get(viewer) ?? { keys: new Set(), visible };
-    group.keys.add(key);
-    groups.set(viewer, group);
+    const group = groups.get(viewer);
+    if (group === undefined) groups.set(viewer, { keys: new Set([key]), visible });
+    else group.keys.add(key);
   }
   return [...groups.values()].map(({ keys, visible }) => ({ keys: [...keys], visible }));
 }

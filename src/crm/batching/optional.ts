@@ -108,7 +108,10 @@ export function withOptionalColumns<Item, Result>(
       );
       const found = await make(used.resource).execute(sent, call, given);
       for (const [at, index] of open.entries()) outcomes[index] = found[at] as ItemOutcome<Result>;
-      open = open.filter((index) => isLacking(failureOf(outcomes[index]), used));
+      open = open.filter((index) => {
+        const failure = failureOf(outcomes[index]);
+        return failure !== undefined && isLacking(failure, used);
+      });
       const refused = open[0] === undefined ? undefined : failureOf(outcomes[open[0]]);
       if (refused !== undefined) throw refused;
     };

@@ -84,15 +84,19 @@ export function readPath(row: CrmRow, { crm }: Field): unknown {
   return follow(row, crm.path.split('.'));
 }
 
-/** The CRM's own ids of the records that its fields name. */
-export function readLinks({ fields }: Resource, row: CrmRow): Links {
-  const links: Record<string, string | null> = {};
-  for (const [name, { crm }] of Object.entries(fields)) {
-    if (crm.lookupColumn === undefined) continue;
-    const id = row[crm.lookupColumn];
-    links[name] = typeof id === 'string' ? id : null;
-  }
-  return links;
+/** Makes the reader of the CRM's own ids of the records that a row's fields name. */
+export function createLinkReader({ fields }: Resource): (row: CrmRow) => Links {
+  const columns = Object.entries(fields).flatMap(([name, { crm }]) =>
+    crm.lookupColumn === undefined ? [] : [{ name, column: crm.lookupColumn }],
+  );
+  return (row) => {
+    const links: Record<string, string | null> = {};
+    for (const { name, column } of columns) {
+      const id = row[column];
+      links[name] = typeof id === 'string' ? id : null;
+    }
+    return links;
+  };
 }
 
 function follow(row: CrmRow, path: readonly string[]): unknown {
