@@ -46,7 +46,7 @@ export class AttemptArchive implements AttemptRecorder {
       this.#batches.push(batch);
       if (this.#batches.length > maxBatches) this.#dropOldest();
     }
-    batch.push({ id: this.#newId(attempt.timestamp), ...attempt });
+    batch.push({ ...attempt, id: this.#newId(attempt.timestamp) });
     if (batch.length === batchSize && !this.#failing) this.#flushSoon();
   }
 

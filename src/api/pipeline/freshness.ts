@@ -8,7 +8,8 @@ const mostSeconds = 2 ** 31;
  * How old an answer a request takes, by its Cache-Control (RFC 9111 section 5.2.1): `no-cache` and a `max-age` that is no
  * number stand for 0; of several `max-age` the shortest counts. Other directives are ignored.
  */
-export function readFreshness({ 'cache-control': header = '' }: IncomingHttpHeaders): Freshness {
+export function readFreshness({ 'cache-control': header }: IncomingHttpHeaders): Freshness {
+  if (header === undefined) return { maxAgeSeconds: undefined };
   const ages = header.toLowerCase().split(',').flatMap(ageOf);
   return { maxAgeSeconds: ages.length === 0 ? undefined : Math.min(...ages) };
 }

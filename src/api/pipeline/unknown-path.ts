@@ -14,8 +14,9 @@ export function refuseUnknownPaths(paths: readonly string[]): Step {
   const known = [...new Set(paths)]
     .map((path) => ({ path: path.replaceAll(/:(\w+)/g, '{$1}'), parts: partsOf(path) }))
     .filter(({ parts }) => parts.length > 0);
-  return ({ is404, url, routeOptions }: FastifyRequest) => {
-    if (!is404 && !endsInSlash(url, routeOptions.url)) return;
+  return (request: FastifyRequest) => {
+    const { is404, url } = request;
+    if (!is404 && !endsInSlash(request)) return;
     const meant = nearest(url, known);
     const hint = meant === undefined ? '' : ` Is ${meant} meant?`;
     throw new Problem('not_found', `There is nothing at this path.${hint} /v1/docs describes every path.`);
@@ -23,8 +24,9 @@ export function refuseUnknownPaths(paths: readonly string[]): Step {
 }
 
 /** For the router a slash at the end is a parameter that is empty. */
-function endsInSlash(url: string, pattern = ''): boolean {
-  return url.split('?', 1)[0]?.endsWith('/') === true && !/[/*]$/.test(pattern);
+function endsInSlash(request: FastifyRequest): boolean {
+  // The pattern comes last: each access makes the framework build new options.
+  return /^[^?]*\/(?:\?|$)/.test(request.url) && !/[/*]$/.test(request.routeOptions.url ?? '');
 }
 
 /** What paths begin with, and what is left out most often. */

@@ -119,10 +119,8 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
       const record = await records.find(resource, id.toLowerCase(), call);
       if (!record) throw shared.recordNotFound(resource);
       const answer = shared.recordAnswer(200, context, record);
-      return unlessNotModified(headers['if-none-match'], {
-        ...answer,
-        headers: { ...answer.headers, ...ageHeader(freshness) },
-      });
+      Object.assign(answer.headers, ageHeader(freshness));
+      return unlessNotModified(headers['if-none-match'], answer);
     },
   });
 }
