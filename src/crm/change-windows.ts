@@ -67,8 +67,10 @@ export class ChangeWindows {
 
   #learn(resource: Resource, records: readonly ChangedRecord[]): void {
     const [first, last] = [records[0], records.at(-1)];
-    if (first === undefined || last === undefined) return;
-    this.#msPerRow.set(resource, (Date.parse(last.stamp) - Date.parse(first.stamp)) / records.length);
+    if (first && last)
+      this.#msPerRow.set(resource, (Date.parse(last.stamp) - Date.parse(first.stamp)) / records.length);
+    // The next call asks for it with one query: else it would ask for the same empty window again.
+    else this.#msPerRow.delete(resource);
   }
 }
 

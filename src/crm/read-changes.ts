@@ -1,7 +1,7 @@
 import type { Call } from '../base/call.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ChangedRecord, ChangeSource } from '../resources/changes.ts';
+import type { ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
 import { ownerField } from '../resources/created-by.ts';
 import type { FieldValues } from '../resources/records.ts';
 import type { Field, Resource } from '../resources/resource.ts';
@@ -51,6 +51,26 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
   const windows = new ChangeWindows();
   /** Halved by a call that took too long, doubled by one that did not. */
   let limit = mostRows;
+  type Places = ReadonlyMap<Resource, ChangePlace>;
+  const readPage = async (places: Places, used: ReadonlyMap<Resource, Resource>, call: Call) => {
+    const reading = new PageReading(windows.split(places, limit, client.time.now()), readRow);
+    const request = reading.request(client.dataPath, used, limit);
+    const started = performance.now();
+    const answer = await client.send(request, call).catch((error: unknown) => {
+      if (isLate(error)) limit = Math.max(fewestRows, Math.floor(limit / 2));
+      throw error;
+    });
+    const sentAt = client.time.now() - (performance.now() - started);
+    const asked = limit;
+    limit = Math.min(mostRows, limit * 2);
+    const { records, complete } = windows.join(reading.windows(answer, request, asked));
+    const unfinished = records.filter((record) => reading.unfinished.has(record));
+    const whole = await readWhole({ client, used }, unfinished, call);
+    const finished = records.map((record) =>
+      reading.unfinished.has(record) ? finish(record, whole, readRow) : record,
+    );
+    return { records: finished, complete, sentAt };
+  };
   return {
     get usage() {
       return client.usage;
@@ -58,23 +78,10 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     ...(dailyCallBudget !== undefined && { leastSeconds: 86_400 / dailyCallBudget / pollShare }),
     readChanges(places, call) {
       return withColumns([...places.keys()], columnsOf, async (used) => {
-        const reading = new PageReading(windows.split(places, limit, client.time.now()), readRow);
-        const request = reading.request(client.dataPath, used, limit);
-        const started = performance.now();
-        const answer = await client.send(request, call).catch((error: unknown) => {
-          if (isLate(error)) limit = Math.max(fewestRows, Math.floor(limit / 2));
-          throw error;
-        });
-        const sentAt = client.time.now() - (performance.now() - started);
-        const asked = limit;
-        limit = Math.min(mostRows, limit * 2);
-        const { records, complete } = windows.join(reading.windows(answer, request, asked));
-        const unfinished = records.filter((record) => reading.unfinished.has(record));
-        const whole = await readWhole({ client, used }, unfinished, call);
-        const finished = records.map((record) =>
-          reading.unfinished.has(record) ? finish(record, whole, readRow) : record,
-        );
-        return { records: finished, complete, sentAt };
+        const page = await readPage(places, used, call);
+        // Nothing lay in the first windows, and too much behind them: without windows it comes first.
+        const isInVain = page.records.length === 0 && page.complete.size === 0;
+        return isInVain ? readPage(places, used, call) : page;
       });
     },
   };
@@ -224,7 +231,10 @@ class PageReading {
 
   /** What was read, window by window. */
   windows(answer: CrmAnswer, request: CrmRequest, limit: number): ReadWindow[] {
-    if (answer.body === undefined) return this.#cutWindows();
+    // Where not all rows were taken, what is left of a window is not known, nor whether its query failed.
+    if (answer.body === undefined) {
+      return this.#windows.map((window) => ({ ...window, records: this.#recordsOf(window), isWhole: false }));
+    }
     const parts = readComposite(answer, this.#windows.length, request);
     let read = 0;
     return this.#windows.map((window, index) => {
@@ -232,19 +242,6 @@ class PageReading {
       read += count;
       return { ...window, records: this.#records.slice(read - count, read), isWhole };
     });
-  }
-
-  /**
-   * Where not all rows were taken: what is left of a window that has some is not known. Those before it are empty that
-   * have none; else the next call would ask for them again, and come no further.
-   */
-  #cutWindows(): ReadWindow[] {
-    const windows = this.#windows.map((window) => ({ ...window, records: this.#recordsOf(window) }));
-    const last = windows.findLastIndex(({ records }) => records.length > 0);
-    return windows.map((window, index) => ({
-      ...window,
-      isWhole: index < last && window.records.length === 0,
-    }));
   }
 
   #recordsOf({ resource, place, before }: ChangeWindow): ChangedRecord[] {

@@ -108,4 +108,20 @@ describe('the queries of a call for changes', () => {
     ]);
     assert.deepEqual([records, [...complete]], [[moved], [quote]]);
   });
+
+  test('are one again where nothing is known of the first window, and too much lay behind it', () => {
+    const windows = new ChangeWindows();
+    const all = changedAt(
+      quote,
+      Array.from({ length: 200 }, (_, index) => index),
+    );
+    const places = new Map([[quote, { stamp: stampAt(0) }]]);
+    const split = () => windows.split(places, 10, began + 3_600_000);
+    windows.join([answer(all, { resource: quote, place: { stamp: stampAt(0) } }, 100)]);
+    const asked = split();
+    assert.equal(asked.length, 5);
+    const cut = asked.map((window) => ({ ...window, records: [], isWhole: false }));
+    assert.deepEqual(windows.join(cut), { records: [], complete: new Set() });
+    assert.deepEqual(split(), [{ resource: quote, place: { stamp: stampAt(0) } }]);
+  });
 });
