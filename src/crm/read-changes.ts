@@ -35,6 +35,9 @@ export interface ChangeSourceOptions {
   columnsOf: (resource: Resource) => OptionalColumns;
 }
 
+/** What a row says of its record. */
+type ReadRow = (resource: Resource, row: CrmRow) => Required<Pick<ChangedRecord, 'values' | 'links'>>;
+
 /**
  * Changes as the CRM shows them: one Composite call with a query for each object, or several where much has changed, which
  * is metered as one. `queryAll` finds deleted records with their fields. It is one single call at a time, and takes its turn
@@ -42,11 +45,16 @@ export interface ChangeSourceOptions {
  */
 export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
   const { client, metrics, columnsOf, dailyCallBudget } = options;
-  const readers = new Map<Resource, (row: CrmRow) => FieldValues>();
-  const readRow = (resource: Resource, row: CrmRow): FieldValues => {
-    const read = readers.get(resource) ?? createRowReader(resource, metrics);
-    readers.set(resource, read);
-    return withoutUnknownOwner(resource, row, read(row));
+  const readers = new Map<Resource, ReturnType<typeof createReaders>>();
+  const createReaders = (resource: Resource) => ({
+    readValues: createRowReader(resource, metrics),
+    readLinks: createLinkReader(resource),
+  });
+  const readRow: ReadRow = (resource, row) => {
+    const found = readers.get(resource) ?? createReaders(resource);
+    readers.set(resource, found);
+    const values = withoutUnknownOwner(resource, row, found.readValues(row));
+    return { values, links: found.readLinks(row) };
   };
   const windows = new ChangeWindows();
   /** Halved by a call that took too long, doubled by one that did not. */
@@ -114,15 +122,11 @@ async function readWhole(
 }
 
 /** A record that is not there any more was deleted meanwhile. */
-function finish(
-  record: ChangedRecord,
-  whole: ReadonlyMap<string, CrmRow>,
-  readRow: (resource: Resource, row: CrmRow) => FieldValues,
-): ChangedRecord {
+function finish(record: ChangedRecord, whole: ReadonlyMap<string, CrmRow>, readRow: ReadRow): ChangedRecord {
   const row = whole.get(record.nativeId);
   return row === undefined
     ? { ...record, isDeleted: true }
-    : { ...record, values: readRow(record.resource, row) };
+    : { ...record, values: readRow(record.resource, row).values };
 }
 
 /** Fields whose text goes on in columns that were not asked for. */
@@ -172,13 +176,13 @@ function isLate(error: unknown): boolean {
 
 class PageReading {
   readonly #windows: readonly ChangeWindow[];
-  readonly #readRow: (resource: Resource, row: CrmRow) => FieldValues;
+  readonly #readRow: ReadRow;
   #records: ChangedRecord[] = [];
   /** Those whose long text goes on in columns that were not asked for; it is null so far. */
   readonly unfinished = new Set<ChangedRecord>();
   #characters = 0;
 
-  constructor(windows: readonly ChangeWindow[], readRow: (resource: Resource, row: CrmRow) => FieldValues) {
+  constructor(windows: readonly ChangeWindow[], readRow: ReadRow) {
     this.#windows = windows;
     this.#readRow = readRow;
   }
@@ -260,7 +264,7 @@ function countRows(body: unknown, limit: number): { count: number; isWhole: bool
   return { count: records.length, isWhole: done !== false && records.length < limit };
 }
 
-function toChange(resource: Resource, row: CrmRow, values: FieldValues): ChangedRecord {
+function toChange(resource: Resource, row: CrmRow, read: ReturnType<ReadRow>): ChangedRecord {
   const stamp = readTimestamp(row['SystemModstamp']);
   if (stamp === undefined) throw unusable({ effect: 'read' });
   const key = readKey(resource, row);
@@ -270,7 +274,6 @@ function toChange(resource: Resource, row: CrmRow, values: FieldValues): Changed
     stamp,
     isDeleted: row['IsDeleted'] === true,
     externalId: isUuid(key) ? key.toLowerCase() : undefined,
-    values,
-    links: createLinkReader(resource)(row),
+    ...read,
   };
 }
