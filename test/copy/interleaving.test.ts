@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type Call, startCall } from '../../src/base/call.ts';
@@ -200,9 +200,10 @@ async function openCleared() {
   return { database, clear };
 }
 
-test('of two writes whose answers overtake each other the older one never shows', async (t) => {
+/** Two replicas, and a quote that the copy has; undefined where there is no PostgreSQL. */
+async function openWithQuote(t: TestContext) {
   const { database, clear } = await openCleared();
-  if (!database) return t.skip('there is no PostgreSQL');
+  if (!database) return undefined;
   t.after(database.stop);
   await clear();
   const crm = new MemoryRecords(() => 0.5);
@@ -210,6 +211,13 @@ test('of two writes whose answers overtake each other the older one never shows'
   crm.change(quote, id, { name: 'first' });
   const [one, two] = database.replicas.map((replica) => newReplica(replica, crm)) as [Replica, Replica];
   await one.reader.check(new AbortController().signal);
+  return { crm, id, one, two };
+}
+
+test('of two writes whose answers overtake each other the older one never shows', async (t) => {
+  const opened = await openWithQuote(t);
+  if (!opened) return t.skip('there is no PostgreSQL');
+  const { crm, id, one, two } = opened;
   const before = await crm.find(quote, id);
   assert.ok(before);
   const [isHeld, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -242,15 +250,9 @@ test('of two writes whose answers overtake each other the older one never shows'
 });
 
 test('a change of somebody else after a write shows with the next poll, however late the write is answered', async (t) => {
-  const { database, clear } = await openCleared();
-  if (!database) return t.skip('there is no PostgreSQL');
-  t.after(database.stop);
-  await clear();
-  const crm = new MemoryRecords(() => 0.5);
-  const id = randomUUID();
-  crm.change(quote, id, { name: 'first' });
-  const [one, two] = database.replicas.map((replica) => newReplica(replica, crm)) as [Replica, Replica];
-  await one.reader.check(new AbortController().signal);
+  const opened = await openWithQuote(t);
+  if (!opened) return t.skip('there is no PostgreSQL');
+  const { crm, id, one, two } = opened;
   const { records } = one.copy;
   // From its first write on a replica knows the database's clock.
   await records.create(quote, randomUUID(), { name: 'other' }, startCall('test'), { readBack: true });
