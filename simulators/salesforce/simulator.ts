@@ -72,6 +72,7 @@ function initialSettings(options: SalesforceSimulatorOptions): Settings {
     tokenLifetimeSeconds: options.tokenLifetimeSeconds ?? 7200,
     maxPageSize: Math.min(options.maxPageSize ?? MAX_PAGE_SIZE, MAX_PAGE_SIZE),
     missingFields: [],
+    language: 'en',
   };
 }
 
@@ -156,11 +157,17 @@ function oauthContext(
   };
 }
 
+function applyToOrg({ org, settings }: Parts): void {
+  hideFields(org.schema, settings.missingFields);
+  org.language = settings.language;
+}
+
 function reset(options: SalesforceSimulatorOptions, parts: Parts, records: boolean): void {
   parts.faults.clear();
+  parts.org.automation.clear();
   Object.assign(parts.settings, initialSettings(options));
   parts.gate.update();
-  hideFields(parts.org.schema, []);
+  applyToOrg(parts);
   parts.cursors.clear();
   if (records) {
     parts.org.clear();
@@ -188,7 +195,7 @@ function createServerOf(
     closing,
     onSettings: () => {
       parts.gate.update();
-      hideFields(parts.org.schema, parts.settings.missingFields);
+      applyToOrg(parts);
     },
     reset: (records) => reset(options, parts, records),
   });

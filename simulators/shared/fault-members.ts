@@ -1,6 +1,6 @@
 import { ControlError } from './control-error.ts';
 
-type Check = 'string' | 'number' | 'stage';
+type Check = 'string' | 'number' | 'boolean' | 'stage';
 
 /** What an object of a request to the control API may hold. */
 export type Members = Record<string, { type: Check; optional?: true }>;
@@ -8,17 +8,18 @@ export type Members = Record<string, { type: Check; optional?: true }>;
 function isType(value: unknown, type: Check): boolean {
   if (type === 'stage') return value === 'before' || value === 'after';
   if (type === 'number') return typeof value === 'number' && Number.isFinite(value) && value >= 0;
-  return typeof value === 'string';
+  return typeof value === type;
 }
 
-function asObject(value: unknown, name: string): Record<string, unknown> {
+/** @throws ControlError 400 for what is none. */
+export function asObject(value: unknown, name: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
   throw new ControlError(400, `${name} must be a JSON object`);
 }
 
 /** A misspelt member would arm a fault that strikes everything or nothing: it is refused by name. */
-function checkMembers(value: Record<string, unknown>, members: Members, where: string): void {
+export function checkMembers(value: Record<string, unknown>, members: Members, where: string): void {
   for (const name of Object.keys(value)) {
     if (!(name in members)) throw new ControlError(400, `${where}.${name} is unknown`);
   }

@@ -13,6 +13,7 @@ import { deleteRow, insertRow, undeleteRow, updateRow } from '../org/dml.ts';
 import { isPlainObject } from '../org/interpret.ts';
 import type { Org } from '../org/org.ts';
 import { type ObjectType, type Row, readField } from '../org/schema.ts';
+import { readAutomation } from './automation-input.ts';
 import { type FaultInput, readFaultInput } from './fault-input.ts';
 import { changeSettings, type Settings } from './settings.ts';
 
@@ -75,16 +76,20 @@ function binRecords(parts: ControlParts, call: ControlCall): object {
   const type = typeOf(parts, call);
   const rows = matchingRows(parts, call, type);
   parts.org.store.transaction(() => {
-    for (const row of rows) deleteRow(parts.org, type, row);
+    for (const row of rows) deleteRow(parts.org, type, row, { raw: true });
   });
   return { deleted: rows.length };
+}
+
+function deletedRows(parts: ControlParts, call: ControlCall, type: ObjectType): Row[] {
+  const deleted = [...parts.org.store.table(type).deleted.values()].filter((row) => row !== undefined);
+  return deleted.filter((row) => hasValues(row, call));
 }
 
 /** Takes records out of the recycle bin, which the REST API of an org cannot do. */
 function undeleteRecords(parts: ControlParts, call: ControlCall): object {
   const type = typeOf(parts, call);
-  const inBin = [...parts.org.store.table(type).deleted.values()].filter((row) => row !== undefined);
-  const rows = inBin.filter((row) => hasValues(row, call));
+  const rows = deletedRows(parts, call, type);
   parts.org.store.transaction(() => {
     for (const row of rows) undeleteRow(parts.org, type, row);
   });
@@ -98,6 +103,34 @@ function deleteRecords(parts: ControlParts, call: ControlCall): object {
     for (const row of rows) parts.org.store.write(type, row, undefined);
   });
   return { deleted: rows.length };
+}
+
+/** Removes matching records from the recycle bin, without a trace. */
+function purgeRecords(parts: ControlParts, call: ControlCall): object {
+  const type = typeOf(parts, call);
+  const rows = deletedRows(parts, call, type);
+  parts.org.store.transaction(() => {
+    for (const row of rows) parts.org.store.write(type, row, undefined);
+  });
+  return { purged: rows.length };
+}
+
+function addAutomation({ org }: ControlParts, { body }: ControlCall): object {
+  org.automation.add(readAutomation(org.schema, body));
+  return org.automation.view();
+}
+
+function replaceAutomation({ org }: ControlParts, { body }: ControlCall): object {
+  const declaration = readAutomation(org.schema, body);
+  org.automation.clear();
+  org.automation.add(declaration);
+  return org.automation.view();
+}
+
+function removeAutomation({ org }: ControlParts, { path }: ControlCall): object {
+  const removed = org.automation.remove(path[1] ?? '');
+  if (removed === 0) throw new ControlError(404, `no automation ${path[1]}`);
+  return { removed };
 }
 
 function reset(parts: ControlParts, call: ControlCall): object {
@@ -115,6 +148,14 @@ const HANDLERS: Handlers<ControlParts> = {
   ...commonHandlers(readFaultInput),
   'POST tokens/revoke': (parts) => ({ revoked: parts.sessions.revokeAll() }),
   'POST reset': reset,
+  'GET automation': ({ org }) => org.automation.view(),
+  'PUT automation': replaceAutomation,
+  'POST automation': addAutomation,
+  'DELETE automation': ({ org }) => {
+    org.automation.clear();
+    return {};
+  },
+  'DELETE automation/*': removeAutomation,
   'GET settings': (parts) => parts.settings,
   'POST settings': settings,
   'PATCH settings': settings,
@@ -124,6 +165,7 @@ const HANDLERS: Handlers<ControlParts> = {
   'PATCH records/*': updateRecords,
   'POST records/*/delete': binRecords,
   'POST records/*/undelete': undeleteRecords,
+  'POST records/*/purge': purgeRecords,
   'DELETE records/*': deleteRecords,
 };
 

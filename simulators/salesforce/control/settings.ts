@@ -1,4 +1,5 @@
 import { ControlError } from '../../shared/control-error.ts';
+import { LANGUAGES, type Language } from '../org/translate.ts';
 
 /** What may be changed while the simulator runs. */
 export interface Settings {
@@ -11,9 +12,11 @@ export interface Settings {
   maxPageSize: number;
   /** Fields that the org does not have, or does not show to the user: `Quote__c.Actor__c`, say. */
   missingFields: string[];
+  /** The language of error texts. */
+  language: Language;
 }
 
-const LOWEST: Record<Exclude<keyof Settings, 'missingFields'>, number> = {
+const LOWEST: Record<Exclude<keyof Settings, 'missingFields' | 'language'>, number> = {
   latencyMs: 0,
   maxConcurrent: 1,
   dailyLimit: 0,
@@ -30,10 +33,19 @@ export function changeSettings(settings: Settings, changes: unknown): Settings {
 }
 
 function checkSetting(name: string, value: unknown): void {
-  if (name === 'missingFields') {
-    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return;
-    throw new ControlError(400, 'missingFields must be a list of texts');
+  switch (name) {
+    case 'missingFields':
+      if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return;
+      throw new ControlError(400, 'missingFields must be a list of texts');
+    case 'language':
+      if (LANGUAGES.some((language) => language === value)) return;
+      throw new ControlError(400, `language must be one of ${LANGUAGES.join(', ')}`);
+    default:
+      checkNumber(name, value);
   }
+}
+
+function checkNumber(name: string, value: unknown): void {
   if (!(name in LOWEST)) throw new ControlError(400, `setting ${name} is unknown`);
   const lowest = LOWEST[name as keyof typeof LOWEST];
   const unlimited = name === 'maxConcurrent' && value === null;

@@ -11,7 +11,7 @@ import { OAuthError } from '../oauth/assertion.ts';
 import { handleOAuth, type OAuthContext, oauthErrorAnswer } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
 import { ApiError } from '../org/api-error.ts';
-import type { ApiAnswer, ApiContext } from '../rest/api-call.ts';
+import type { ApiAnswer, ApiCall, ApiContext } from '../rest/api-call.ts';
 import { listVersions } from '../rest/discovery.ts';
 import {
   checkDailyLimit,
@@ -112,10 +112,10 @@ function firstPartOf(call: HttpCall): FaultTarget | undefined {
   }
 }
 
-function errorAnswer(error: unknown, more: Record<string, string>): HttpAnswer {
+function errorAnswer({ org }: ApiContext, error: unknown, more: Record<string, string>): HttpAnswer {
   if (error instanceof OAuthError) return oauthErrorAnswer(error);
   if (!(error instanceof ApiError)) throw error;
-  return jsonAnswer(error.status, error.toBody(), { ...more, ...error.headers });
+  return jsonAnswer(error.status, error.toBody(org.language), { ...more, ...error.headers });
 }
 
 /** What a fault answers in the place of the call; undefined for those that let it run. */
@@ -151,6 +151,31 @@ function committedLate({ api, faults }: PipelineParts, subject: FaultSubject, wo
   }
 }
 
+function dataErrorAnswer(api: ApiContext, error: unknown): HttpAnswer {
+  return errorAnswer(api, error, limitInfo(api));
+}
+
+/** With slow triggers the answer is delayed, while the records are written at once. */
+async function runWithTriggers(
+  parts: PipelineParts,
+  call: ApiCall,
+  subject: FaultSubject,
+  pause: (ms: number) => Promise<unknown>,
+): Promise<HttpAnswer> {
+  const { api, faults } = parts;
+  let delayMs = 0;
+  const wrap = (work: () => ApiAnswer): ApiAnswer => {
+    try {
+      return faults.during(subject, () => committedLate(parts, subject, work));
+    } finally {
+      delayMs = api.org.automation.takeDelayMs();
+    }
+  };
+  const answer = await runDataCall(api, call, wrap).catch((error: unknown) => dataErrorAnswer(api, error));
+  await pause(delayMs);
+  return answer;
+}
+
 /** Takes a call through the armed faults, the token check and the limits to its work. */
 export function createPipeline(parts: PipelineParts): Pipeline {
   const { faults, settings, closing } = parts;
@@ -181,14 +206,11 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (parts.gate.runningSince(LONG_RUNNING_MS) > MAX_LONG_RUNNING) throw concurrentLimitError();
       const apiCall = toApiCall(call);
       parts.charge(1);
-      const wrap = (work: () => ApiAnswer): ApiAnswer =>
-        faults.during(subject, () => committedLate(parts, subject, work));
-      return await runAround(struck, () => runDataCall(parts.api, apiCall, wrap).catch(asAnswer));
+      return await runAround(struck, () => runWithTriggers(parts, apiCall, subject, pause));
     } catch (error) {
-      return asAnswer(error);
+      return dataErrorAnswer(parts.api, error);
     }
   };
-  const asAnswer = (error: unknown): HttpAnswer => errorAnswer(error, limitInfo(parts.api));
 
   const answerOther = async (call: HttpCall, subject: FaultSubject): Promise<HttpAnswer | undefined> => {
     try {
@@ -199,7 +221,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         return (await handleOAuth(parts.oauth, call)) ?? edgeAnswer(404, 'URL No Longer Exists');
       });
     } catch (error) {
-      return errorAnswer(error, {});
+      return errorAnswer(parts.api, error, {});
     }
   };
 

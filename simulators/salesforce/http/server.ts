@@ -55,7 +55,7 @@ async function readCall(request: IncomingMessage, url: URL): Promise<HttpCall | 
     return toHttpCall(request, url, await readBody(request));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return jsonAnswer(error.status, error.toBody());
+    return jsonAnswer(error.status, error.toBody('en'));
   }
 }
 

@@ -1,3 +1,5 @@
+import { type Language, translate } from './translate.ts';
+
 /**
  * A refusal as Salesforce words it. On a single call it becomes `[{message, errorCode, fields?}]` with `status`,
  * inside a collections answer the same code stands under `statusCode` (REST API Developer Guide, Status Codes and
@@ -9,6 +11,8 @@ export class ApiError extends Error {
   readonly fields: string[] | undefined;
   /** Extra response headers, such as `Allow` on a 405. */
   readonly headers: Record<string, string>;
+  /** Further errors of the same record. */
+  readonly others: readonly ApiError[];
 
   constructor(
     status: number,
@@ -16,24 +20,39 @@ export class ApiError extends Error {
     message: string,
     fields?: string[],
     headers: Record<string, string> = {},
+    others: readonly ApiError[] = [],
   ) {
     super(message);
     this.status = status;
     this.errorCode = errorCode;
     this.fields = fields;
     this.headers = headers;
+    this.others = others;
   }
 
   /** The body of a single call's answer. */
-  toBody(): object[] {
-    const fields = this.fields === undefined ? {} : { fields: this.fields };
-    return [{ message: this.message, errorCode: this.errorCode, ...fields }];
+  toBody(language: Language): object[] {
+    return [this, ...this.others].map(({ message, errorCode, fields }) => ({
+      message: translate(message, language),
+      errorCode,
+      ...(fields === undefined ? {} : { fields }),
+    }));
   }
 
-  /** The same error as a member of `errors` in a collections answer: another key, the same codes. */
-  toItem(): { statusCode: string; message: string; fields: string[] } {
-    return { statusCode: this.errorCode, message: this.message, fields: this.fields ?? [] };
+  /** The same as `errors` of an item of a collections answer: another key, the same codes. */
+  toItemErrors(language: Language): { statusCode: string; message: string; fields: string[] }[] {
+    return [this, ...this.others].map(({ message, errorCode, fields = [] }) => ({
+      statusCode: errorCode,
+      message: translate(message, language),
+      fields,
+    }));
   }
+}
+
+/** The errors of one record as one; undefined without any. */
+export function joinErrors([first, ...others]: readonly ApiError[]): ApiError | undefined {
+  if (first === undefined || others.length === 0) return first;
+  return new ApiError(first.status, first.errorCode, first.message, first.fields, first.headers, others);
 }
 
 /** 404 as the error page words it; also the answer for a misspelt object in a path. */

@@ -1,24 +1,18 @@
 import { ApiError, notFound } from './api-error.ts';
 import { toId15 } from './ids.ts';
-import { type Body, type Changes, type InterpretOptions, interpretBody } from './interpret.ts';
+import { type Body, type Changes, interpretBody } from './interpret.ts';
+import { type Operation, type Outcome, type Prepared, runOperation } from './operation.ts';
 import type { EmptiedLookup, Org } from './org.ts';
-import type { Field, ObjectType, Row, Value } from './schema.ts';
+import type { Draft, Field, ObjectType, Row } from './schema.ts';
 
-type Draft = Record<string, Value | undefined> & { Id: string };
+/** As `InterpretOptions`; the simulator's own writes are raw, and no trigger runs for them. */
+interface WriteOptions {
+  raw?: boolean;
+}
 
-function checkRequired(type: ObjectType, row: Row): void {
-  const missing: string[] = [];
-  for (const field of type.fields.values()) {
-    if (field.required && row[field.name] === undefined) missing.push(field.name);
-  }
-  if (missing.length > 0) {
-    throw new ApiError(
-      400,
-      'REQUIRED_FIELD_MISSING',
-      `Required fields are missing: [${missing.join(', ')}]`,
-      missing,
-    );
-  }
+function missingRequired(type: ObjectType, draft: Draft): string[] {
+  const required = [...type.fields.values()].filter((field) => field.required);
+  return required.filter(({ name }) => draft[name] === undefined).map(({ name }) => name);
 }
 
 /** The message names the other record by its 15-character id, as an org does. */
@@ -34,11 +28,8 @@ function checkUnique(org: Org, type: ObjectType, row: Row): void {
 }
 
 /** All checks come before the first change, so a record is written whole or not at all. */
-function save(org: Org, type: ObjectType, before: Row | undefined, draft: Draft): Row {
-  checkRequired(type, draft);
+function save(org: Org, type: ObjectType, { before, draft }: Prepared): Row {
   checkUnique(org, type, draft);
-  const refusal = org.guard(type, draft);
-  if (refusal !== undefined) throw refusal;
   // Absent rather than undefined: JSON lines and memory then hold only what is set.
   const row = Object.fromEntries(
     Object.entries(draft).filter(([, value]) => value !== undefined),
@@ -83,20 +74,14 @@ function numberDraft(org: Org, type: ObjectType, draft: Draft): void {
   }
 }
 
-/**
- * Creates a record; `raw` as in `InterpretOptions`.
- * @throws ApiError for each rule that the body breaks.
- */
-export function insertRow(org: Org, type: ObjectType, body: Body, more: { raw?: boolean } = {}): Row {
+function prepareInsert(org: Org, type: ObjectType, body: Body, { raw = false }: WriteOptions): Prepared {
   refuseReadOnlyObject(type);
-  const options: InterpretOptions = { mode: 'create', ...more };
-  const changes = interpretBody(org, type, body, options);
+  const changes = interpretBody(org, type, body, { mode: 'create', raw });
   const draft = newDraft(org, type);
   assign(draft, changes);
   numberDraft(org, type, draft);
-  if (more.raw === true && !changes.has(fieldOf(type, 'SystemModstamp')))
-    draft.SystemModstamp = draft.LastModifiedDate;
-  return org.store.transaction(() => save(org, type, undefined, draft));
+  if (raw && !changes.has(fieldOf(type, 'SystemModstamp'))) draft.SystemModstamp = draft.LastModifiedDate;
+  return { before: undefined, draft };
 }
 
 function fieldOf(type: ObjectType, name: string): Field {
@@ -105,35 +90,97 @@ function fieldOf(type: ObjectType, name: string): Field {
   return field;
 }
 
-/** Changes the given fields of a record and stamps it. */
-export function updateRow(
+function prepareUpdate(
   org: Org,
   type: ObjectType,
   row: Row,
   body: Body,
-  more: { raw?: boolean } = {},
-): Row {
+  { raw = false }: WriteOptions,
+): Prepared {
   refuseReadOnlyObject(type);
-  const changes = interpretBody(org, type, body, { mode: 'update', ...more });
+  const changes = interpretBody(org, type, body, { mode: 'update', raw });
   const now = org.now();
   const draft: Draft = { ...row, LastModifiedDate: now, SystemModstamp: now, LastModifiedById: org.user.id };
   assign(draft, changes);
-  return org.store.transaction(() => save(org, type, row, draft));
+  return { before: row, draft };
 }
 
-/** Puts a record into the recycle bin and empties every lookup to it (delete constraint SetNull, the only one simulated). */
-export function deleteRow(org: Org, type: ObjectType, row: Row): void {
+function prepareDelete(org: Org, type: ObjectType, row: Row): Prepared {
   refuseReadOnlyObject(type);
-  const refusal = org.guard(type, row);
-  if (refusal !== undefined) throw refusal;
-  org.store.transaction(() => {
-    const now = org.now();
-    org.store.write(type, row, { ...row, IsDeleted: true, LastModifiedDate: now, SystemModstamp: now });
-    org.emptied.set(
-      row.Id,
-      org.schema.objects.flatMap((child) => clearLookups(org, child, type, row.Id)),
-    );
-  });
+  const now = org.now();
+  return { before: row, draft: { ...row, IsDeleted: true, LastModifiedDate: now, SystemModstamp: now } };
+}
+
+/** Into the recycle bin; empties every lookup to the record (delete constraint SetNull, the only one simulated). */
+function bin(org: Org, type: ObjectType, { before, draft }: Prepared): Row {
+  org.store.write(type, before, draft);
+  org.emptied.set(
+    draft.Id,
+    org.schema.objects.flatMap((child) => clearLookups(org, child, type, draft.Id)),
+  );
+  return draft;
+}
+
+/** A request to write one record. */
+export type WriteRequest =
+  | { kind: 'Insert'; body: Body }
+  | { kind: 'Update'; body: Body; find: () => Row }
+  | { kind: 'Delete'; find: () => Row };
+
+function prepare(org: Org, type: ObjectType, request: WriteRequest, options: WriteOptions): Prepared {
+  if (request.kind === 'Insert') return prepareInsert(org, type, request.body, options);
+  if (request.kind === 'Delete') return prepareDelete(org, type, request.find());
+  return prepareUpdate(org, type, request.find(), request.body, options);
+}
+
+/**
+ * Does the same kind of work to records of one object, at most 200, in one operation; `partial` as in `Operation`.
+ * The outcomes are in the order of the requests.
+ */
+export function writeRows(
+  org: Org,
+  type: ObjectType,
+  requests: readonly WriteRequest[],
+  { partial = false, raw = false }: WriteOptions & { partial?: boolean },
+): Outcome[] {
+  const kind = requests[0]?.kind ?? 'Insert';
+  const operation: Operation = {
+    type,
+    kind,
+    partial,
+    raw,
+    write: (prepared) => (kind === 'Delete' ? bin : save)(org, type, prepared),
+    required: (draft) => missingRequired(type, draft),
+  };
+  return runOperation(
+    org,
+    operation,
+    requests.map((request) => () => prepare(org, type, request, { raw })),
+  );
+}
+
+function writeRow(org: Org, type: ObjectType, request: WriteRequest, options: WriteOptions): Row {
+  const [outcome] = writeRows(org, type, [request], options);
+  if (outcome instanceof ApiError) throw outcome;
+  return outcome as Row;
+}
+
+/**
+ * Creates a record; `raw` as in `InterpretOptions`.
+ * @throws ApiError for the rules that the body breaks, and for what triggers refuse.
+ */
+export function insertRow(org: Org, type: ObjectType, body: Body, options: WriteOptions = {}): Row {
+  return writeRow(org, type, { kind: 'Insert', body }, options);
+}
+
+/** Changes the given fields of a record and stamps it. */
+export function updateRow(org: Org, type: ObjectType, row: Row, body: Body, options: WriteOptions = {}): Row {
+  return writeRow(org, type, { kind: 'Update', body, find: () => row }, options);
+}
+
+/** Puts a record into the recycle bin. */
+export function deleteRow(org: Org, type: ObjectType, row: Row, options: WriteOptions = {}): void {
+  writeRow(org, type, { kind: 'Delete', find: () => row }, options);
 }
 
 /** Takes a record out of the recycle bin, and fills the lookups to it again that are still empty; no child is stamped. */
@@ -141,7 +188,7 @@ export function undeleteRow(org: Org, type: ObjectType, dead: Row): void {
   const now = org.now();
   const draft: Draft = { ...dead, IsDeleted: false, LastModifiedDate: now, SystemModstamp: now };
   org.store.transaction(() => {
-    save(org, type, dead, draft);
+    save(org, type, { before: dead, draft });
     for (const { child, id, field } of org.emptied.get(dead.Id) ?? []) {
       const row = org.store.get(child, toId15(id) ?? '');
       if (row?.[field] === undefined && row) org.store.write(child, row, { ...row, [field]: dead.Id });

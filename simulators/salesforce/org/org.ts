@@ -1,8 +1,10 @@
 import { type Journal, openJournal, replayJournal } from '../../shared/journal.ts';
 import type { ApiError } from './api-error.ts';
+import { type Automation, createAutomation } from './automation.ts';
 import { makeId, sequenceOf, toId15 } from './ids.ts';
 import { type Field, findField, type ObjectType, type Row, type Schema, type Value } from './schema.ts';
 import { createStore, type JournalEntry, type Store } from './store.ts';
+import type { Language } from './translate.ts';
 import { toTimestamp } from './values.ts';
 
 /** The one user of the org: the integration user that the app runs as. */
@@ -35,6 +37,10 @@ export interface Org {
   nextAutoNumber(type: ObjectType, field: Field): string;
   /** Asked before each record is written, so that single records of a batch can be made to fail. */
   guard: WriteGuard;
+  /** Triggers, flows and rules that the org's administrators added; they run for calls of the API only. */
+  automation: Automation;
+  /** The language of error texts. */
+  language: Language;
   /** By the id of the deleted record; forgotten when the program ends. */
   emptied: Map<string, EmptiedLookup[]>;
   /** Called with the number of records that a finished transaction wrote or deleted. */
@@ -169,6 +175,8 @@ export function createOrg(options: OrgOptions): Org {
     nextAutoNumber: (type, field) =>
       formatAutoNumber(field.autoNumberFormat ?? '', counters.next(`${type.name}.${field.name}`)),
     guard: () => undefined,
+    automation: createAutomation(),
+    language: 'en',
     emptied: new Map(),
     onCommit: () => undefined,
     clear: () => {

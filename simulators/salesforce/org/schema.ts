@@ -57,6 +57,9 @@ export interface Row {
   readonly [field: string]: Value | undefined;
 }
 
+/** A record that is being made or changed; an empty field may be undefined. */
+export type Draft = Record<string, Value | undefined> & { Id: string };
+
 export interface ObjectType {
   name: string;
   label: string;

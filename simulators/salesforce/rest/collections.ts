@@ -1,7 +1,8 @@
 import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';
-import { deleteRow, getRow, insertRow, updateRow } from '../org/dml.ts';
+import { getRow, type WriteRequest, writeRows } from '../org/dml.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
-import type { ObjectType } from '../org/schema.ts';
+import type { Outcome } from '../org/operation.ts';
+import type { ObjectType, Row } from '../org/schema.ts';
 import { type ApiAnswer, type ApiCall, type ApiContext, bodyObject, pickMethod } from './api-call.ts';
 
 const MAX_RECORDS = 200;
@@ -12,8 +13,6 @@ interface ItemResult {
   success: boolean;
   errors: object[];
 }
-
-type ItemWork = () => { id: string };
 
 const ROLLED_BACK = {
   statusCode: 'ALL_OR_NONE_OPERATION_ROLLED_BACK',
@@ -48,21 +47,30 @@ function typeOf(context: ApiContext, record: Body): ObjectType {
   return type;
 }
 
+/** Consecutive records of one type: one operation of the org. */
+interface Run {
+  type: ObjectType;
+  requests: WriteRequest[];
+}
+
 /** Mixed types are taken in runs of one type, and only so many runs (sObject Collections, Create). */
-function checkChunks(types: ObjectType[]): void {
-  const chunks = types.filter((type, index) => type !== types[index - 1]).length;
-  if (chunks <= MAX_CHUNKS) return;
+function toRuns(items: readonly { type: ObjectType; request: WriteRequest }[]): Run[] {
+  const runs: Run[] = [];
+  for (const { type, request } of items) {
+    const last = runs.at(-1);
+    if (last?.type === type) last.requests.push(request);
+    else runs.push({ type, requests: [request] });
+  }
+  if (runs.length <= MAX_CHUNKS) return runs;
   const message = `Cannot have more than ${MAX_CHUNKS} chunks in a single operation. Please rearrange the data to reduce chunking.`;
   throw new ApiError(400, 'LIMIT_EXCEEDED', message);
 }
 
-function runItem(work: ItemWork): ItemResult {
-  try {
-    return { success: true, errors: [], ...work() };
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { success: false, errors: [error.toItem()] };
-  }
+function toItem(context: ApiContext, outcome: Outcome): ItemResult {
+  if (!(outcome instanceof ApiError)) return { success: true, errors: [], id: outcome.Id };
+  // A value that can't be parsed fails the whole body.
+  if (outcome.errorCode === 'JSON_PARSER_ERROR') throw outcome;
+  return { success: false, errors: outcome.toItemErrors(context.org.language) };
 }
 
 function rolledBack(item: ItemResult): ItemResult {
@@ -70,11 +78,15 @@ function rolledBack(item: ItemResult): ItemResult {
 }
 
 /** 200 in every case, results in the order of the request (sObject Collections). */
-function runItems(context: ApiContext, works: ItemWork[], allOrNone: boolean): ApiAnswer {
-  const { store } = context.org;
+function writeRuns(context: ApiContext, runs: Run[], allOrNone: boolean): ApiAnswer {
+  const { org } = context;
+  const { store } = org;
   const body = store.transaction(() => {
     const start = store.savepoint();
-    const results = works.map(runItem);
+    const outcomes = runs.flatMap(({ type, requests }) =>
+      writeRows(org, type, requests, { partial: !allOrNone }),
+    );
+    const results = outcomes.map((outcome) => toItem(context, outcome));
     if (!allOrNone || results.every((item) => item.success)) return results;
     store.rollback(start);
     return results.map(rolledBack);
@@ -84,47 +96,54 @@ function runItems(context: ApiContext, works: ItemWork[], allOrNone: boolean): A
 
 function createMany(context: ApiContext, call: ApiCall): ApiAnswer {
   const { records, allOrNone } = readRecords(call);
-  const types = records.map((record) => typeOf(context, record));
-  checkChunks(types);
-  const works = records.map((record, index) => () => {
-    return { id: insertRow(context.org, types[index] as ObjectType, record).Id };
+  const items = records.map((body) => {
+    return { type: typeOf(context, body), request: { kind: 'Insert', body } as const };
   });
-  return runItems(context, works, allOrNone);
+  return writeRuns(context, toRuns(items), allOrNone);
 }
 
 function unknownId(): ApiError {
   return new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', 'invalid cross reference id', []);
 }
 
-function updateItem(context: ApiContext, type: ObjectType, record: Body): { id: string } {
-  const { id: lower, Id: upper, ...rest } = record;
+function updateRequest(context: ApiContext, type: ObjectType, record: Body): WriteRequest {
+  const { id: lower, Id: upper, ...body } = record;
   const id = lower ?? upper;
-  if (typeof id !== 'string')
+  const find = (): Row => {
+    if (typeof id === 'string') return getRow(context.org, type, id, unknownId());
     throw new ApiError(400, 'MISSING_ARGUMENT', 'Id not specified in an update call', []);
-  const row = getRow(context.org, type, id, unknownId());
-  return { id: updateRow(context.org, type, row, rest).Id };
+  };
+  return { kind: 'Update', body, find };
 }
 
 function updateMany(context: ApiContext, call: ApiCall): ApiAnswer {
   const { records, allOrNone } = readRecords(call);
-  const types = records.map((record) => typeOf(context, record));
-  checkChunks(types);
-  const works = records.map((record, index) => () => updateItem(context, types[index] as ObjectType, record));
-  return runItems(context, works, allOrNone);
+  const items = records.map((record) => {
+    const type = typeOf(context, record);
+    return { type, request: updateRequest(context, type, record) };
+  });
+  return writeRuns(context, toRuns(items), allOrNone);
 }
 
 function deleteMany(context: ApiContext, call: ApiCall): ApiAnswer {
   const ids = (call.query.get('ids') ?? '').split(',').filter((id) => id !== '');
-  if (ids.length === 0) throw invalidInput('ids is required');
+  const { objects } = context.org.schema;
+  const [first] = objects;
+  if (ids.length === 0 || first === undefined) throw invalidInput('ids is required');
   checkCount(ids.length);
-  const works = ids.map((id) => () => {
-    const type = context.org.schema.objects.find((object) => id.startsWith(object.keyPrefix));
-    if (type === undefined) throw new ApiError(400, 'MALFORMED_ID', `malformed id ${id}`, []);
-    const row = getRow(context.org, type, id, unknownId());
-    deleteRow(context.org, type, row);
-    return { id: row.Id };
+  let type = first;
+  const items = ids.map((id) => {
+    const named = objects.find((object) => id.startsWith(object.keyPrefix));
+    // An id of no known object belongs to the run of the id before it.
+    type = named ?? type;
+    const ofType = type;
+    const find = (): Row => {
+      if (named === undefined) throw new ApiError(400, 'MALFORMED_ID', `malformed id ${id}`, []);
+      return getRow(context.org, ofType, id, unknownId());
+    };
+    return { type, request: { kind: 'Delete', find } as const };
   });
-  return runItems(context, works, call.query.get('allOrNone') === 'true');
+  return writeRuns(context, toRuns(items), call.query.get('allOrNone') === 'true');
 }
 
 /** `/composite/sobjects`. */

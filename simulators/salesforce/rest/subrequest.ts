@@ -52,6 +52,6 @@ export function runSubrequest(context: ApiContext, request: Subrequest, route: R
     return route(context, part);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return { status: error.status, body: error.toBody() };
+    return { status: error.status, body: error.toBody(context.org.language) };
   }
 }
