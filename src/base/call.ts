@@ -38,11 +38,17 @@ export interface Call {
   /**
    * Work that waits in the database, and comes after all that requests wait for. `probe`: the one call that is to show
    * whether the CRM is back, made although others are refused, and once. `poll`: the reader of changes, which has a small
-   * share of the CRM's calls to itself.
+   * share of the CRM's calls to itself. `alone`: one over which the CRM has failed before. It has a call to itself, once;
+   * that it fails again says nothing about the CRM.
    */
-  background?: 'batch' | 'probe' | 'poll' | undefined;
+  background?: 'batch' | 'probe' | 'poll' | 'alone' | undefined;
   /** Sum of the milliseconds spent waiting for the CRM; the request log reports it. */
   crmMs: number;
+}
+
+/** Whether the work gets calls of its own, so that its failures affect no other. */
+export function isAlone({ background }: Pick<Call, 'background'>): boolean {
+  return background === 'alone' || background === 'probe';
 }
 
 /** All the time that a request has, queue, token and retries included. */

@@ -18,15 +18,25 @@ export class FairQueue<T> {
   /** Removes and returns the next value; undefined, and nothing is removed, where it does not fit. */
   next(fits: (value: T) => boolean = () => true): T | undefined {
     for (const [tenant, queue] of this.#tenants) {
-      for (const value of queue) {
-        if (!fits(value)) return undefined;
-        this.delete(tenant, value);
-        // To the end of the line.
-        if (this.#tenants.size > 1 && this.#tenants.delete(tenant)) this.#tenants.set(tenant, queue);
-        return value;
-      }
+      for (const value of queue) return fits(value) ? this.#take(tenant, queue, value) : undefined;
     }
     return undefined;
+  }
+
+  /** Removes and returns the next value, of those tenants that may have one now. */
+  nextOf(mayHaveNext: (tenant: string) => boolean): T | undefined {
+    for (const [tenant, queue] of this.#tenants) {
+      if (!mayHaveNext(tenant)) continue;
+      for (const value of queue) return this.#take(tenant, queue, value);
+    }
+    return undefined;
+  }
+
+  #take(tenant: string, queue: Set<T>, value: T): T {
+    this.delete(tenant, value);
+    // The tenant goes to the end of the queue.
+    if (this.#tenants.size > 1 && this.#tenants.delete(tenant)) this.#tenants.set(tenant, queue);
+    return value;
   }
 
   delete(tenant: string, value: T): void {

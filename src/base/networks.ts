@@ -62,6 +62,39 @@ export function compileNetworks(list: readonly string[]): (address: string) => b
   };
 }
 
+/**
+ * Whether the outer list contains every address of the inner one. Both have addresses and blocks as for `compileNetworks`;
+ * IPv4 addresses are compared as IPv4-mapped IPv6 addresses.
+ */
+export function containsNetworks(outer: readonly string[], inner: readonly string[]): boolean {
+  const ranges: AddressRange[] = [];
+  for (const range of outer.map(rangeOf).sort((a, b) => (a.first < b.first ? -1 : 1))) {
+    const before = ranges.at(-1);
+    // Adjacent ranges are merged: two halves of a block are the block.
+    if (before === undefined || range.first > before.last + 1n) ranges.push(range);
+    else if (range.last > before.last) before.last = range.last;
+  }
+  return inner
+    .map(rangeOf)
+    .every(({ first, last }) => ranges.some((range) => range.first <= first && last <= range.last));
+}
+
+interface AddressRange {
+  first: bigint;
+  last: bigint;
+}
+
+/** Of an address or block that is valid. */
+function rangeOf(text: string): AddressRange {
+  const { address, version, prefix } = parseNetwork(text);
+  const ipv6 = version === 4 ? ipaddr.IPv4.parse(address).toIPv4MappedAddress() : ipaddr.IPv6.parse(address);
+  const bits = version === 4 ? 32 : 128;
+  const size = 1n << BigInt(bits - (prefix ?? bits));
+  const number = BigInt(`0x${Buffer.from(ipv6.toByteArray()).toString('hex')}`);
+  const first = number - (number % size);
+  return { first, last: first + size - 1n };
+}
+
 function parseNetwork(text: string) {
   const [, address = '', prefix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   return { address, version: isIP(address), prefix: prefix === undefined ? undefined : Number(prefix) };

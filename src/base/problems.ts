@@ -30,6 +30,8 @@ export interface ProblemFacts {
   outcomeUnknown?: boolean;
   /** It is not the CRM that refuses: the service paces its own calls. */
   isPaced?: boolean;
+  /** The CRM took the request and could not finish it now: a lock on the record, say, or a lost connection. */
+  isOfRecord?: boolean;
   /** The External ID of the record that such a write would have made. */
   externalId?: string;
   /** The partner's own word for its refusal; shown as `cause`. */
@@ -125,7 +127,9 @@ export const problems = {
     status: 403,
     title: 'The credentials lack a permission',
     meaning: 'The credentials are valid, but they may not do this. Nothing was changed.',
-    advice: 'Ask the operator for the permission that `required` names.',
+    advice:
+      'Ask the operator for the permission that `required` names. Without `required`, a consumer exceeds the limit of yours ' +
+      'that `detail` names.',
     example: {
       detail: 'These credentials lack the permission bookings:write.',
       facts: { required: { resource: 'bookings', action: 'write' } },

@@ -5,8 +5,11 @@ export interface TextColumns {
   count: number;
 }
 
-/** What a system may take off the ends of a text: white space, controls, characters without a shape. */
-const fragile = /[\s\p{Cc}\p{Cf}]/u;
+/**
+ * Characters that a system may trim from the ends of a text: white space by Unicode and ECMAScript (which adds U+FEFF),
+ * control characters, and the zero-width space. Not joiners and direction marks: some emoji contain joiners.
+ */
+const fragile = /[\s\p{White_Space}\p{Cc}\u200b]/u;
 
 /**
  * Cuts a text into as few parts as hold it, each as long as it can be, so that no part begins or ends with white space or
@@ -26,11 +29,11 @@ export function splitText(text: string, { size, count }: TextColumns): string[] 
   return parts.length <= count ? parts : undefined;
 }
 
-/** The text of such columns; undefined where a part is missing before another one. */
+/** The text of such columns, up to the first empty one; undefined if the first is empty and another is not. */
 export function joinText(parts: readonly string[]): string | undefined {
-  const end = parts.findLastIndex((part) => part !== '') + 1;
-  const used = parts.slice(0, end);
-  return used.includes('') ? undefined : used.join('');
+  const end = parts.indexOf('');
+  if (end === 0 && parts.some((part) => part !== '')) return undefined;
+  return parts.slice(0, end < 0 ? parts.length : end).join('');
 }
 
 /** Whether the text fits the columns wherever it lies in a longer one, with so many code units around it. */

@@ -1,0 +1,40 @@
+/** Joiners are a part of names in some scripts, and of emoji. */
+const joiners = /[\u200c\u200d]/g;
+
+/**
+ * Characters that are invisible, change the direction of the text around them, or act on a terminal: control characters
+ * (C0 and C1), direction marks and other format characters, lone surrogates, line and paragraph separators, and unassigned
+ * code points.
+ */
+const disturbing = /[\p{C}\p{Zl}\p{Zp}]/u;
+const eachDisturbing = /(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu;
+
+/** The cheaper test, which most texts pass. */
+const ascii = /^[\x20-\x7e]*$/;
+const asciiLines = /^[\n\x20-\x7e]*$/;
+
+/** The message for a text that `isVisible` does not accept. */
+export const visibleRule = 'must have printable characters only';
+
+/**
+ * The rule for texts that people see in logs, audits and lists. A field of a request that breaks it is refused; other texts,
+ * such as headers, are shown with `escapeInvisible`.
+ */
+export function isVisible(text: string): boolean {
+  return ascii.test(text) || !disturbing.test(text.replaceAll(joiners, ''));
+}
+
+/** The text with these characters escaped as in JSON; the same text where it has none. */
+export function escapeInvisible(text: string): string {
+  if (ascii.test(text) || !disturbing.test(text)) return text;
+  return text.replaceAll(eachDisturbing, (character) =>
+    [...Array(character.length).keys()]
+      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
+/** The same for several lines. */
+export function escapeLines(text: string): string {
+  return asciiLines.test(text) ? text : text.split('\n').map(escapeInvisible).join('\n');
+}
