@@ -28,6 +28,7 @@ export interface Earlier {
   dataDir: string;
   environment: string;
   'crm.loginUrl': string | undefined;
+  'handoff.queueLimit': number;
 }
 
 type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith'>;

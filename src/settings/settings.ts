@@ -3,6 +3,7 @@ import { checkTogether } from './rules.ts';
 import type { Earlier, Setting } from './setting.ts';
 import { assembleSettings } from './sources.ts';
 import { type RawSettings, type Settings, settingsTable } from './table.ts';
+import { unknownVariables } from './variables.ts';
 
 /** Everything that is wrong with the settings, one line a fault. */
 export class SettingsError extends Error {
@@ -24,7 +25,7 @@ const defaultConfigFile = 'handoff.config.json';
 export function loadSettings(env: NodeJS.ProcessEnv = process.env, configFile?: string): Settings {
   const production = env['NODE_ENV'] === 'production';
   const { raw, set, faults } = assembleSettings(readConfigFile(configFile), env);
-  const all = [...faults, ...checkTogether({ raw, set, env, production })];
+  const all = [...faults, ...unknownVariables(env), ...checkTogether({ raw, set, env, production })];
   if (all.length > 0) throw new SettingsError(all);
   return fillIn(raw, production);
 }

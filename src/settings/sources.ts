@@ -1,8 +1,10 @@
 import leven from 'leven';
 import type { TSchema } from 'typebox';
 import Value from 'typebox/value';
+import { renamedSettings } from './renamed.ts';
 import type { Setting } from './setting.ts';
 import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
+import { isServiceLink } from './variables.ts';
 
 const rows = Object.entries(settingsTable) as [SettingKey, Setting][];
 
@@ -27,11 +29,17 @@ export function assembleSettings(file: unknown, env: NodeJS.ProcessEnv): Assembl
   const secretsManager = env['SECRETS_MANAGER'] || found.get('secretsManager') || fallback;
   for (const [key, row] of rows) {
     if (row.onlyWith !== undefined && row.onlyWith !== secretsManager) continue;
-    const variable = env[row.env]?.trim();
+    const variable = variableIn(env, row.env);
     if (variable) accept(assembled, key, parseVariable(variable, row.schema), `${key} (${row.env})`);
     else if (found.has(key)) accept(assembled, key, found.get(key), key);
   }
   return assembled;
+}
+
+/** Without white space at its ends; empty for what Kubernetes and Docker set for another service. */
+function variableIn(env: NodeJS.ProcessEnv, name: string): string {
+  const value = env[name]?.trim() ?? '';
+  return isServiceLink(name, value) ? '' : value;
 }
 
 /** By key, with the section of the chosen environment laid over the common part. */
@@ -93,8 +101,10 @@ function flatten(object: Record<string, unknown>, prefix: string, faults: string
   return found;
 }
 
-/** The nearest key, as an addition to the message about an unknown one; nothing where none is near. */
+/** The new or the most similar key, for the message about an unknown one; empty if none is similar. */
 function suggest(unknown: string): string {
+  const now = renamedSettings.find(({ formerKey }) => formerKey === unknown);
+  if (now !== undefined) return `; it is ${now.key} now`;
   const distances = rows.map(([key]) => ({ key, distance: leven(key.toLowerCase(), unknown.toLowerCase()) }));
   const [nearest] = distances.sort((a, b) => a.distance - b.distance);
   const isNear = nearest !== undefined && nearest.distance <= Math.max(2, unknown.length / 3);

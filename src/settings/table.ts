@@ -67,7 +67,7 @@ export const settingsTable = {
     'MAX_CONNECTIONS',
     Type.Integer({ minimum: 1, maximum: 1_000_000 }),
     10_000,
-    'Connections to the API at once, for each replica; further ones are closed unanswered.',
+    'Connections to the API at once, for each replica. Beyond that, a new connection replaces one without a request in progress.',
   ),
   trustProxies: setting(
     'TRUST_PROXIES',
@@ -153,8 +153,8 @@ export const settingsTable = {
     undefined,
     'Calls to the CRM in 24 hours, for all replicas together; no budget when not set. See crm-calls.md.',
   ),
-  'crm.patienceMs': setting(
-    'CRM_PATIENCE_MS',
+  'crm.maxWaitMs': setting(
+    'CRM_MAX_WAIT_MS',
     Type.Integer({ minimum: 0, maximum: 20_000 }),
     2000,
     'With a budget, how long a request waits for a call at most, in milliseconds, before it is refused.',
@@ -179,8 +179,8 @@ export const settingsTable = {
     ({ environment }) => `dining/${environment}/password`,
     'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
   ),
-  'handoff.whenCrmIsAway': setting(
-    'HANDOFF_WHEN_CRM_IS_AWAY',
+  'handoff.whenCrmIsUnavailable': setting(
+    'HANDOFF_WHEN_CRM_IS_UNAVAILABLE',
     oneOf('refuse', 'accept'),
     'refuse',
     'What becomes of a hand-off that the CRM is not available for, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
@@ -190,6 +190,12 @@ export const settingsTable = {
     Type.Integer({ minimum: 1, maximum: 10_000_000 }),
     100_000,
     'Accepted hand-offs that may wait for the CRM; further ones are refused with 503.',
+  ),
+  'handoff.queueLimitPerConsumer': setting(
+    'HANDOFF_QUEUE_LIMIT_PER_CONSUMER',
+    Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+    (earlier) => Math.max(1, Math.floor(earlier['handoff.queueLimit'] / 5)),
+    'Accepted hand-offs of one consumer that may wait for the CRM; further ones are refused with 503. A fifth of `handoff.queueLimit` when not set.',
   ),
   'handoff.repeatWindowSeconds': setting(
     'HANDOFF_REPEAT_WINDOW_SECONDS',

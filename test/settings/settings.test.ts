@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { loadSettings, SettingsError } from '../../src/settings/settings.ts';
+import { similarVariables } from '../../src/settings/variables.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'handoff-settings-'));
 after(() => rmSync(dir, { recursive: true }));
@@ -229,6 +230,110 @@ describe('settings', () => {
     assert.match(faultsOf({ ...files, TLS_CLIENT_CA_FILE: 'c' }).join(), /^tls\.clientAuth \(/);
     assert.match(faultsOf({ ...files, TLS_CLIENT_AUTH: 'optional' }).join(), /^tls\.clientCaFile \(/);
     assert.match(faultsOf(clients).join(), /^tls\.certFile \(/);
+  });
+
+  test('variables that begin like settings and are none are refused with the nearest name, with all other faults', () => {
+    const faults = faultsOf({
+      PORT: 'many',
+      HANDOFF_WHEN_CRM_IS_UNAVAILABEL: 'accept',
+      HANDOFF_WHEN_CRM_IS_AWAYY: 'accept',
+      CRM_TIMEOUT: 'hunter2',
+      RATE_LIMIT_PERMINUTE: '1',
+      TLS_CLIENTAUTH: 'required',
+      COPY_ENABLE: '  ',
+      CRM_PATIENCE_MS: '1',
+      HANDOFF_WHEN_CRM_IS_AWAY: 'accept',
+    });
+    assert.deepEqual(faults.slice(1), [
+      'HANDOFF_WHEN_CRM_IS_UNAVAILABEL: there is no such setting; did you mean HANDOFF_WHEN_CRM_IS_UNAVAILABLE?',
+      'HANDOFF_WHEN_CRM_IS_AWAYY: there is no such setting; did you mean HANDOFF_WHEN_CRM_IS_UNAVAILABLE?',
+      'CRM_TIMEOUT: there is no such setting; did you mean CRM_TIMEOUT_MS?',
+      'RATE_LIMIT_PERMINUTE: there is no such setting; did you mean RATE_LIMIT_PER_MINUTE?',
+      'TLS_CLIENTAUTH: there is no such setting; did you mean TLS_CLIENT_AUTH?',
+      'CRM_PATIENCE_MS: there is no such setting; it is CRM_MAX_WAIT_MS now',
+      'HANDOFF_WHEN_CRM_IS_AWAY: there is no such setting; it is HANDOFF_WHEN_CRM_IS_UNAVAILABLE now',
+    ]);
+    assert.match(faults[0] ?? '', /^port \(PORT\)/);
+    assert.deepEqual(
+      faultsOf({}, configFile({ crm: { patienceMs: 1 }, handoff: { whenCrmIsAway: 'accept' } })),
+      [
+        'crm.patienceMs: there is no such setting; it is crm.maxWaitMs now',
+        'handoff.whenCrmIsAway: there is no such setting; it is handoff.whenCrmIsUnavailable now',
+      ],
+    );
+  });
+
+  test('variables of clients and of services in the same cluster are none of them', () => {
+    const others = {
+      HANDOFF_URL: 'http://127.0.0.1:8080',
+      HANDOFF_API_KEY: 'key',
+      HANDOFF_API_SECRET: 'secret',
+      HANDOFF_GATEWAY_SERVICE_HOST: '10.0.0.1',
+      HANDOFF_GATEWAY_SERVICE_PORT: '80',
+      HANDOFF_GATEWAY_SERVICE_PORT_HTTP: '80',
+      HANDOFF_GATEWAY_PORT: 'tcp://10.0.0.1:80',
+      CRM_PORT: 'tcp://10.0.0.2:8080',
+      CRM_PORT_8080_TCP: 'tcp://10.0.0.2:8080',
+      CRM_PORT_8080_TCP_PROTO: 'tcp',
+      CRM_PORT_8080_TCP_PORT: '8080',
+      CRM_PORT_8080_TCP_ADDR: '10.0.0.2',
+      METRICS_PORT: 'tcp://10.0.0.3:9090',
+      METRICS_SERVICE_HOST: '10.0.0.3',
+    };
+    assert.deepEqual(faultsOf(others), []);
+    assert.equal(faultsOf({ CRM_PORT: '8080' }).length, 1);
+  });
+
+  test('other variables that are nearly settings are found; those of the system and of other programs are not', () => {
+    const near = {
+      LOGLEVEL: 'debug',
+      DATABASE_ULR: 'x',
+      DATADIR: 'x',
+      WORKER: '4',
+      METRICS_PROT: '1',
+      log_level: 'x',
+    };
+    assert.deepEqual(
+      similarVariables(near, 'file').map(({ name, nearest }) => `${name} ${nearest}`),
+      [
+        'LOGLEVEL LOG_LEVEL',
+        'DATABASE_ULR DATABASE_URL',
+        'DATADIR DATA_DIR',
+        'WORKER WORKERS',
+        'METRICS_PROT METRICS_PORT',
+        'log_level LOG_LEVEL',
+      ],
+    );
+    const others = {
+      ...{
+        HOME: '/',
+        USER: 'x',
+        LOGNAME: 'x',
+        HOSTNAME: 'x',
+        HOSTTYPE: 'x',
+        TERM: 'x',
+        PATH: 'x',
+        SHELL: 'x',
+        PWD: 'x',
+      },
+      ...{
+        AWS_REGION: 'x',
+        AWS_DEFAULT_REGION: 'x',
+        VAULT_ADDR: 'x',
+        VAULT_SKIP_VERIFY: '1',
+        LOG_LEVEL: 'info',
+      },
+      ...{
+        REDIS_SERVICE_HOST: 'x',
+        REDIS_PORT: 'tcp://10.0.0.1:6379',
+        NODE_ENV: 'test',
+        npm_config_port: '1',
+      },
+    };
+    assert.deepEqual(similarVariables(others, 'file'), []);
+    assert.deepEqual(similarVariables({ VAULT_ADR: 'x' }, 'vault'), [
+      { name: 'VAULT_ADR', nearest: 'VAULT_ADDR' },
+    ]);
   });
 
   test('a file that is not there, no JSON or no object is refused in words', () => {
