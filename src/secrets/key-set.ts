@@ -1,0 +1,58 @@
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { type Secret, type SecretsManager, VersionConflict } from './secrets-manager.ts';
+
+/** A key in several versions: the first one is used for new values, all of them for existing ones. */
+export interface KeySet {
+  readonly current: { version: number; key: KeyObject };
+  get(version: number): KeyObject | undefined;
+}
+
+/** A key that can't be used and must not be replaced; the message says what to do and holds no key. */
+export class KeyUnusable extends Error {
+  override readonly name = 'KeyUnusable';
+}
+
+const keyBytes = 32;
+const line = /^([1-9]\d{0,8}):([A-Za-z0-9+/]{43}=)$/;
+
+/**
+ * The key of that name, created if there is none. The secret has a line `<version>:<32 bytes in base64>` for each
+ * version, the current one first; a new version is added as the last line and moved to the front once every replica has
+ * it, or some would refuse what others have made with it. Throws `KeyUnusable`, `SecretsUnavailable`.
+ */
+export async function loadOrCreateKeySet(secrets: SecretsManager, name: string): Promise<KeySet> {
+  const found = await secrets.read(name);
+  return found === undefined ? createKeySet(secrets, name) : parseKeySet(name, found);
+}
+
+/** Of two processes that create it at once, the slower uses the key of the faster. Throws as above. */
+export async function createKeySet(secrets: SecretsManager, name: string): Promise<KeySet> {
+  try {
+    const value = `1:${randomBytes(keyBytes).toString('base64')}\n`;
+    const version = await secrets.write(name, value, null);
+    return parseKeySet(name, { value, version });
+  } catch (error) {
+    if (!(error instanceof VersionConflict)) throw error;
+    return loadOrCreateKeySet(secrets, name);
+  }
+}
+
+/** Throws `KeyUnusable`. */
+export function parseKeySet(name: string, secret: Secret): KeySet {
+  const keys = new Map<number, KeyObject>();
+  let current: KeySet['current'] | undefined;
+  for (const text of secret.value.trim().split(/\s*\n\s*/)) {
+    const [, version, base64] = line.exec(text) ?? [];
+    if (version === undefined || base64 === undefined || keys.has(Number(version))) {
+      throw new KeyUnusable(
+        `The secret ${name} must have lines <version>:<${keyBytes} bytes in base64>, the current version first, ` +
+          'each version once; it has another line.',
+      );
+    }
+    const key = createSecretKey(base64, 'base64');
+    keys.set(Number(version), key);
+    current ??= { version: Number(version), key };
+  }
+  if (current === undefined) throw new KeyUnusable(`The secret ${name} is empty.`);
+  return { current, get: (version) => keys.get(version) };
+}

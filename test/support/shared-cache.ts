@@ -1,0 +1,18 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createAuthenticatedCache, loadCacheKeys } from '../../src/cache/authenticated.ts';
+import { createRedisCache } from '../../src/cache/redis.ts';
+import type { SharedCache } from '../../src/cache/shared-cache.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { createFileSecretsManager } from '../../src/secrets/file.ts';
+import { recordLog } from './log.ts';
+
+/** The cache of the gateways with those secrets, of the environment `dev`. */
+export async function openSharedCache(redisUrl: string, secretsDir: string): Promise<SharedCache> {
+  const { log } = recordLog();
+  const secrets = createFileSecretsManager({ dir: secretsDir });
+  const keys = await loadCacheKeys(secrets, 'dev');
+  await secrets.close();
+  const cache = createRedisCache({ url: redisUrl, log });
+  while (await cache.checkHealth().catch(() => true)) await delay(10);
+  return createAuthenticatedCache({ cache, keys, log, metrics: createMetrics() });
+}
