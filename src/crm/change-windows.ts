@@ -28,10 +28,19 @@ export class ChangeWindows {
   /** Milliseconds that a row took, by the last full page. */
   readonly #msPerRow = new Map<Resource, number>();
 
-  /** `limit`: rows of a query at most. `now`: by the CRM's clock, in milliseconds since 1970. */
-  split(places: ReadonlyMap<Resource, ChangePlace>, limit: number, now: number): ChangeWindow[] {
+  /**
+   * `limit`: rows of a query at most. `now`: by the CRM's clock, in milliseconds since 1970. `queriesOf`: how many queries
+   * a window of the resource needs.
+   */
+  split(
+    places: ReadonlyMap<Resource, ChangePlace>,
+    limit: number,
+    now: number,
+    queriesOf: (resource: Resource) => number = () => 1,
+  ): ChangeWindow[] {
     const busiest = this.#busiest(places);
-    const spare = mostQueries - places.size;
+    const taken = [...places.keys()].reduce((sum, resource) => sum + queriesOf(resource), 0);
+    const spare = busiest === undefined ? 0 : Math.floor((mostQueries - taken) / queriesOf(busiest));
     return [...places].flatMap(([resource, place]) => {
       const widthMs = fullness * limit * (this.#msPerRow.get(resource) ?? 0);
       return resource === busiest && widthMs >= 1000

@@ -15,7 +15,7 @@ import { createColumns } from './optional-columns.ts';
 import { createChangeSource } from './read-changes.ts';
 import { paced } from './rest/failure.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
-import { createSalesforceRecords } from './salesforce-records.ts';
+import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
 import { createBackoff } from './token/backoff.ts';
 import { createAssertionSigner } from './token/jwt.ts';
@@ -45,6 +45,8 @@ export interface Crm {
   readonly usage: CrmClient['usage'];
   /** The listener is told after each write, whatever came of it. */
   onWrite(listener: () => void): void;
+  /** Sets the listener for External IDs that a request asked for and the CRM has no record with. */
+  onMissing(listener: OnMissing): void;
   /** Reads the private key, so that a missing one is logged at once, and watches it. Never throws. */
   start(): Promise<void>;
   /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
@@ -77,11 +79,12 @@ export function createCrm(options: CrmOptions): Crm {
     lacks: () => columns.lacks(),
   });
   let unwatch: (() => void) | undefined;
-  let tellOfWrite = () => {};
+  const listeners: { write: () => void; missing: OnMissing } = { write() {}, async missing() {} };
   return {
     records: createSalesforceRecords({
-      ...{ client, timeoutMs, metrics, company, columnsOf: columns.of },
-      onWrite: () => tellOfWrite(),
+      ...{ client, timeoutMs, log, metrics, company, columnsOf: columns.of },
+      onWrite: () => listeners.write(),
+      onMissing: (...missing) => listeners.missing(...missing),
     }),
     changes: createChangeSource({ ...options, client, columnsOf: columns.of }),
     health,
@@ -90,7 +93,10 @@ export function createCrm(options: CrmOptions): Crm {
       return client.usage;
     },
     onWrite(listener) {
-      tellOfWrite = listener;
+      listeners.write = listener;
+    },
+    onMissing(listener) {
+      listeners.missing = listener;
     },
     async start() {
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());

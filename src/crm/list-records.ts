@@ -1,10 +1,10 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import { ownerField } from '../resources/created-by.ts';
-import { type LargePages, largeFrom } from '../resources/large-pages.ts';
 import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import { queryPath, readPage } from './batching/find.ts';
+import { type LargePages, largeFrom } from './large-pages.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
 import { lacksOwner, type OptionalColumns } from './optional-columns.ts';
 import type { CrmRequest } from './rest/request.ts';
@@ -31,9 +31,8 @@ export async function listRecords(options: ListOptions, query: ListQuery, call: 
   const reading = new PageReading(options, query, call);
   try {
     return await reading.toEnd();
-  } catch (error) {
+  } finally {
     reading.release();
-    throw error;
   }
 }
 
@@ -77,8 +76,7 @@ class PageReading {
       this.#bytes += bytes;
       // The CRM ends its pages where it likes: at 200 rows, where they have several long texts.
       const hasMore = end === 'full' || (!isComplete && this.#records.length === this.#query.limit);
-      if (hasMore || (isComplete && rows < limit))
-        return { records: this.#records, hasMore, release: this.#leave ?? (() => undefined) };
+      if (hasMore || (isComplete && rows < limit)) return { records: this.#records, hasMore };
       this.#goOn();
     }
     throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');

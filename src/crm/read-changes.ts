@@ -1,7 +1,7 @@
 import type { Call } from '../base/call.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import type { ChangedRecord, ChangePlace, ChangeSource, IdRange, ReadIds } from '../resources/changes.ts';
 import { ownerField } from '../resources/created-by.ts';
 import type { FieldValues } from '../resources/records.ts';
 import type { Field, Resource } from '../resources/resource.ts';
@@ -14,7 +14,7 @@ import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { byIdsQuery, changesQuery } from './soql/query.ts';
+import { byIdsQuery, changesQuery, columnsOfChangesQuery, idsQuery } from './soql/query.ts';
 
 /** Rows of one query at most: more do not fit a page of the CRM. */
 const mostRows = 2000;
@@ -61,8 +61,13 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
   let limit = mostRows;
   type Places = ReadonlyMap<Resource, ChangePlace>;
   const readPage = async (places: Places, used: ReadonlyMap<Resource, Resource>, call: Call) => {
-    const reading = new PageReading(windows.split(places, limit, client.time.now()), readRow);
-    const request = reading.request(client.dataPath, used, limit);
+    const queriesOf = (resource: Resource) => (nextColumns(usedOf(used, resource)).length > 0 ? 2 : 1);
+    const reading = new PageReading(
+      windows.split(places, limit, client.time.now(), queriesOf),
+      used,
+      readRow,
+    );
+    const request = reading.request(client.dataPath, limit);
     const started = performance.now();
     const answer = await client.send(request, call).catch((error: unknown) => {
       if (isLate(error)) limit = Math.max(fewestRows, Math.floor(limit / 2));
@@ -92,12 +97,15 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
         return isInVain ? readPage(places, used, call) : page;
       });
     },
+    readIds: (ranges, most, call) => readIds(client, ranges, most, call),
   };
 }
 
 /**
- * Rows of records whose long text goes on in further columns, by native id, with all of it. They are asked for by
- * themselves: the CRM ends pages at 200 rows that have several long texts.
+ * Rows of records whose long text continues in further columns, by native id, with all columns. The CRM ends pages at 200
+ * rows if a query selects two or more long text columns (SOQL Reference, batch size). So a page takes two queries with one
+ * such column each: the first column with all other fields, and the next column. Records with text in the next column are
+ * then read by id.
  */
 async function readWhole(
   {
@@ -112,7 +120,7 @@ async function readWhole(
     const ids = unfinished.filter((record) => record.resource === resource).map(({ nativeId }) => nativeId);
     for (let start = 0; start < ids.length; start += wholeAtOnce) {
       const some = ids.slice(start, start + wholeAtOnce);
-      const path = queryPath(dataPath, byIdsQuery(used.get(resource) ?? resource, some));
+      const path = queryPath(dataPath, byIdsQuery(usedOf(used, resource), some));
       const take = (row: CrmRow) => rows.set(String(row['Id']), row).size > 0;
       const request = { operation: 'changes', effect: 'read', method: 'GET', path } as const;
       await send({ ...request, takeRows: () => take }, call);
@@ -124,27 +132,49 @@ async function readWhole(
 /** A record that is not there any more was deleted meanwhile. */
 function finish(record: ChangedRecord, whole: ReadonlyMap<string, CrmRow>, readRow: ReadRow): ChangedRecord {
   const row = whole.get(record.nativeId);
-  return row === undefined
-    ? { ...record, isDeleted: true }
-    : { ...record, values: readRow(record.resource, row).values };
+  if (row === undefined) return { ...record, isDeleted: true };
+  const { values } = readRow(record.resource, row);
+  return { ...record, externalId: externalIdOf(record.resource, row), values };
 }
 
-/** Fields whose text goes on in columns that were not asked for. */
-function unfinishedFields({ fields }: Resource, row: CrmRow): Field[] {
-  return Object.values(fields).filter(({ crm, columns }) => {
-    const text = row[crm.path];
-    const mayGoOn = crm.continuations !== undefined && typeof text === 'string';
-    return mayGoOn && text.length > (columns?.size ?? 0) / 2 && !isJson(text);
+/** The resource with the columns that the org has. */
+function usedOf(used: ReadonlyMap<Resource, Resource>, resource: Resource): Resource {
+  return used.get(resource) ?? resource;
+}
+
+/** The first continuation column of each long text: if it is empty, the text has no further ones. */
+function nextColumns({ fields }: Resource): string[] {
+  return Object.values(fields).flatMap(({ crm }) => crm.continuations?.slice(0, 1) ?? []);
+}
+
+async function readIds(
+  { send, dataPath }: ChangeSourceOptions['client'],
+  ranges: readonly IdRange[],
+  most: number,
+  call: Call,
+): Promise<ReadIds[]> {
+  const parts = ranges.map(({ resource, ...range }) => ({
+    method: 'GET' as const,
+    path: queryPath(dataPath, idsQuery(resource, range, most)),
+  }));
+  const request: CrmRequest = {
+    ...{ operation: 'changes', effect: 'read', records: most },
+    ...toComposite(dataPath, parts),
+  };
+  const answers = readComposite(await send(request, call), parts.length, request);
+  return answers.map((answer) => {
+    const { isWhole } = countRows(requireSuccess(answer, request).body, most);
+    const { records } = answer.body as { records: CrmRow[] };
+    return { ids: records.map((row) => nativeIdOf(row['Id'], { effect: 'read' })), isWhole };
   });
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+/** Fields whose text may continue in columns that were not selected. */
+function openFields({ fields }: Resource, row: CrmRow): Field[] {
+  return Object.values(fields).filter(({ crm }) => {
+    const text = row[crm.path];
+    return crm.continuations !== undefined && text !== null && text !== undefined && text !== '';
+  });
 }
 
 /** Sends one request that names the columns of several resources: again without those that the org lacks. */
@@ -176,23 +206,38 @@ function isLate(error: unknown): boolean {
 
 class PageReading {
   readonly #windows: readonly ChangeWindow[];
+  readonly #used: ReadonlyMap<Resource, Resource>;
   readonly #readRow: ReadRow;
+  /** Windows with an additional query for continuation columns; these queries come first. */
+  readonly #withNext: readonly ChangeWindow[];
   #records: ChangedRecord[] = [];
+  /** Stamps of records whose long texts have no continuation, by native id. */
+  #ended = new Map<string, unknown>();
   /** Those whose long text goes on in columns that were not asked for; it is null so far. */
   readonly unfinished = new Set<ChangedRecord>();
   #characters = 0;
 
-  constructor(windows: readonly ChangeWindow[], readRow: ReadRow) {
+  /** `used`: the resources with the columns that the org has. */
+  constructor(windows: readonly ChangeWindow[], used: ReadonlyMap<Resource, Resource>, readRow: ReadRow) {
     this.#windows = windows;
+    this.#used = used;
     this.#readRow = readRow;
+    this.#withNext = windows.filter(({ resource }) => nextColumns(usedOf(used, resource)).length > 0);
   }
 
-  /** `used`: the resources with the columns that the org has. */
-  request(dataPath: string, used: ReadonlyMap<Resource, Resource>, limit: number): CrmRequest {
-    const parts = this.#windows.map(({ resource, ...window }) => {
-      const query = changesQuery(withFirstColumns(used.get(resource) ?? resource), { ...window, limit });
-      return { method: 'GET' as const, path: `${dataPath}/queryAll?q=${encodeURIComponent(query)}` };
-    });
+  request(dataPath: string, limit: number): CrmRequest {
+    const queries = [
+      ...this.#withNext.map(({ resource, ...window }) =>
+        columnsOfChangesQuery(resource, nextColumns(usedOf(this.#used, resource)), { ...window, limit }),
+      ),
+      ...this.#windows.map(({ resource, ...window }) =>
+        changesQuery(withFirstColumns(usedOf(this.#used, resource)), { ...window, limit }),
+      ),
+    ];
+    const parts = queries.map((query) => ({
+      method: 'GET' as const,
+      path: `${dataPath}/queryAll?q=${encodeURIComponent(query)}`,
+    }));
     const request: CrmRequest = {
       ...{ operation: 'changes', effect: 'read' },
       ...toComposite(dataPath, parts),
@@ -201,6 +246,7 @@ class PageReading {
       frameDepth,
       takeRows: () => {
         this.#records = [];
+        this.#ended.clear();
         this.unfinished.clear();
         this.#characters = 0;
         return (row) => this.#take(row);
@@ -214,11 +260,22 @@ class PageReading {
     return request;
   }
 
+  /** Reads a row of the query for continuation columns. */
+  #takeNext(resource: Resource, row: CrmRow): boolean {
+    const next = nextColumns(usedOf(this.#used, resource));
+    const isEnd = next.every((column) => (row[column] ?? '') === '');
+    if (isEnd) this.#ended.set(String(row['Id']), row['SystemModstamp']);
+    return true;
+  }
+
   #take(row: CrmRow): boolean {
     const { type } = (row['attributes'] ?? {}) as { type?: unknown };
     const resource = this.#windows.find((window) => window.resource.crmObject === type)?.resource;
     if (resource === undefined) throw unusable({ effect: 'read' });
-    const open = unfinishedFields(resource, row);
+    if (!('IsDeleted' in row)) return this.#takeNext(resource, row);
+    // If the record changed between the two queries, the first one says nothing about this text.
+    const isEnd = this.#ended.get(String(row['Id'])) === row['SystemModstamp'];
+    const open = isEnd ? [] : openFields(usedOf(this.#used, resource), row);
     const emptied = Object.fromEntries(open.map(({ crm }) => [crm.path, null]));
     const record = toChange(resource, row, this.#readRow(resource, { ...row, ...emptied }));
     const length = Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
@@ -239,10 +296,10 @@ class PageReading {
     if (answer.body === undefined) {
       return this.#windows.map((window) => ({ ...window, records: this.#recordsOf(window), isWhole: false }));
     }
-    const parts = readComposite(answer, this.#windows.length, request);
+    const parts = readComposite(answer, this.#withNext.length + this.#windows.length, request);
     let read = 0;
     return this.#windows.map((window, index) => {
-      const { count, isWhole } = countRows(parts[index]?.body, limit);
+      const { count, isWhole } = countRows(parts[this.#withNext.length + index]?.body, limit);
       read += count;
       return { ...window, records: this.#records.slice(read - count, read), isWhole };
     });
@@ -267,13 +324,17 @@ function countRows(body: unknown, limit: number): { count: number; isWhole: bool
 function toChange(resource: Resource, row: CrmRow, read: ReturnType<ReadRow>): ChangedRecord {
   const stamp = readTimestamp(row['SystemModstamp']);
   if (stamp === undefined) throw unusable({ effect: 'read' });
-  const key = readKey(resource, row);
   return {
     resource,
     nativeId: nativeIdOf(row['Id'], { effect: 'read' }),
     stamp,
     isDeleted: row['IsDeleted'] === true,
-    externalId: isUuid(key) ? key.toLowerCase() : undefined,
+    externalId: externalIdOf(resource, row),
     ...read,
   };
+}
+
+function externalIdOf(resource: Resource, row: CrmRow): string | undefined {
+  const key = readKey(resource, row);
+  return isUuid(key) ? key.toLowerCase() : undefined;
 }

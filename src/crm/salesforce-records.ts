@@ -3,12 +3,13 @@ import { type Call, remainingMs } from '../base/call.ts';
 import { inTime } from '../base/in-time.ts';
 import { Problem } from '../base/problem.ts';
 import { isUuid } from '../base/uuid.ts';
+import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { creatorValues, ownerField } from '../resources/created-by.ts';
-import { createLargePages } from '../resources/large-pages.ts';
 import type {
   FieldValues,
   ListQuery,
+  MayExist,
   ReadBack,
   RecordPage,
   RecordRef,
@@ -21,32 +22,41 @@ import { createDelete, createUpdate, type Deletion, type Update, type Updated } 
 import type { Company } from './batching/company.ts';
 import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
-import type { Operation } from './batching/execute.ts';
-import { createFind, type OperationOptions, type Sought } from './batching/find.ts';
+import { createFind, isDeleted, type OperationOptions, type Sought } from './batching/find.ts';
+import { ObjectSize } from './batching/object-size.ts';
+import type { Operation } from './batching/operation.ts';
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
+import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
 import { createLinkReader, createRowReader, readKey } from './mapping/records.ts';
 import type { OptionalColumns } from './optional-columns.ts';
 import { CrmFailure, crowded } from './rest/failure.ts';
-import { crmProblem } from './rest/problems.ts';
+import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
+
+/** Never rejects. */
+export type OnMissing = (resource: Resource, externalId: string, call: Call) => Promise<void>;
 
 export interface SalesforceRecordsOptions {
   client: CrmClient;
   /** The longest that a call may take. */
   timeoutMs: number;
+  log: Log;
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
   company?: Company | undefined;
   /** Told after each write, whatever came of it. */
   onWrite: () => void;
+  /** Called, before the request is answered, if the CRM has no record with an External ID that the caller may see. */
+  onMissing: OnMissing;
 }
 
 /** A batcher for each operation on the records of one resource, and how their rows are read. */
 interface Batchers extends Pick<OperationOptions, 'toRecord'> {
   columns: OptionalColumns;
   finds: Batcher<Sought, StoredRecord | undefined>;
+  findsWithDeleted: Batcher<Sought, StoredRecord | undefined>;
   creates: Batcher<Creation, Created>;
   updates: Batcher<Update, Updated>;
   deletes: Batcher<Deletion, undefined>;
@@ -80,54 +90,75 @@ class SalesforceRecords implements Records {
     return this.#options.client.time.now();
   }
 
-  create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
   create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: ReadBack,
+    options?: MayExist,
+  ): Promise<RecordRef>;
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack & MayExist,
   ): Promise<StoredRecord | undefined>;
   create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: { readBack: 'if possible' },
+    options: { readBack: 'if possible' } & MayExist,
   ): Promise<RecordRef | StoredRecord>;
   async create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack }: { readBack?: true | 'if possible' } = {},
+    { readBack, mayExist }: { readBack?: true | 'if possible' } & MayExist = {},
   ): Promise<RecordRef | StoredRecord | undefined> {
     const key = externalId.toLowerCase();
+    const lookUp = () => this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);
+    const made = mayExist ? await lookUp() : undefined;
+    if (made !== undefined) return made;
     try {
-      const given =
-        resource.fields[ownerField] === undefined ? values : { ...creatorValues(call), ...values };
-      const visible = call.visible(resource.collection);
-      const creation = { externalId: key, values: given, readBack: readBack !== undefined, visible };
+      const creation = toCreation(resource, { key, values, isReadBack: readBack !== undefined }, call);
       const created = await this.#batchersOf(resource).creates.submit(creation, call);
       if (readBack !== true) return created.record ?? created;
       return created.record ?? (await this.find(resource, key, call).catch(rethrowAsUnknown));
     } catch (error) {
       const problem = asProblem(error, resource);
-      if (!isDuplicate(problem)) throw problem;
+      if (!isDuplicate(problem)) throw this.#noted(problem, resource, call);
       // An earlier try came through after all, or another unique field has the value already: look which.
-      const found = await this.find(resource, key, call).catch(rethrowAsUnknown);
-      if (found === undefined) throw problem;
+      const found = await lookUp();
+      if (found === undefined) throw this.#noted(problem, resource, call);
       return found;
     } finally {
       this.#options.onWrite();
     }
   }
 
-  async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
+  find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
+    return this.#find('finds', resource, externalId, call);
+  }
+
+  findWithDeleted(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
+    return this.#find('findsWithDeleted', resource, externalId, call);
+  }
+
+  async #find(
+    by: 'finds' | 'findsWithDeleted',
+    resource: Resource,
+    externalId: string,
+    call: Call,
+  ): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
     try {
       const sought = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
-      return await this.#batchersOf(resource).finds.submit(sought, call);
+      const found = await this.#batchersOf(resource)[by].submit(sought, call);
+      if (found === undefined && by === 'finds') await this.#noteMissing(resource, sought.key, call);
+      return found;
     } catch (error) {
       throw asProblem(error, resource);
     }
@@ -169,7 +200,7 @@ class SalesforceRecords implements Records {
       const { record } = await this.#order.run(ref.nativeId, call, () => updates.submit(update, call));
       if (!readBack || record !== undefined) return record;
     } catch (error) {
-      throw asProblem(error, resource);
+      throw await this.#asProblemOf(ref, error, resource, call);
     } finally {
       this.#options.onWrite();
     }
@@ -181,10 +212,38 @@ class SalesforceRecords implements Records {
     try {
       await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
     } catch (error) {
-      throw asProblem(error, resource);
+      throw await this.#asProblemOf(ref, error, resource, call);
     } finally {
       this.#options.onWrite();
     }
+  }
+
+  /** Logs a refusal of the CRM: the org's administrator needs to know which rule refused the record. */
+  #noted(problem: unknown, { crmObject: object }: Resource, { requestId: request_id }: Call): unknown {
+    if (problem instanceof Problem && problem.status === 422 && problem.cause instanceof CrmFailure) {
+      const errors = refusalForLog(problem.cause);
+      this.#options.log.info({ request_id, object, errors }, 'the CRM refused a record');
+    }
+    return problem;
+  }
+
+  /** Not for background work, which handles missing records itself. */
+  async #noteMissing(resource: Resource, externalId: string, call: Call): Promise<void> {
+    if (call.background === undefined) await this.#options.onMissing(resource, externalId, call);
+  }
+
+  /** The record may have been deleted since it was read. */
+  async #asProblemOf(
+    ref: RecordRef | StoredRecord,
+    error: unknown,
+    resource: Resource,
+    call: Call,
+  ): Promise<unknown> {
+    const problem = this.#noted(asProblem(error, resource), resource, call);
+    const isGone = problem instanceof Problem && problem.code === 'not_found';
+    const externalId = 'values' in ref ? ref.values['id'] : undefined;
+    if (isGone && externalId) await this.#noteMissing(resource, externalId, call);
+    return problem;
   }
 
   #batchersOf(resource: Resource): Batchers {
@@ -197,20 +256,36 @@ class SalesforceRecords implements Records {
   }
 }
 
+function toCreation(
+  resource: Resource,
+  { key, values, isReadBack: readBack }: { key: string; values: FieldValues; isReadBack: boolean },
+  call: Call,
+): Creation {
+  const given = resource.fields[ownerField] === undefined ? values : { ...creatorValues(call), ...values };
+  return { externalId: key, values: given, readBack, visible: call.visible(resource.collection) };
+}
+
 function createBatchers(resource: Resource, options: SalesforceRecordsOptions): Batchers {
   const toRecord = createRecordReader(resource, options.metrics);
   const columns = options.columnsOf(resource);
   const over = (used: Resource): OperationOptions => ({ resource: used, client: options.client, toRecord });
   // Replicas of another version may know other fields.
   const fields = createHash('sha256').update(JSON.stringify(resource)).digest('base64url');
-  const batcher = <Item, Result>(operation: Operation<Item, Result>) => {
-    const name = `${resource.name} ${operation.name}`;
-    return new Batcher({ ...options, operation, name, party: `${name} ${fields}` });
+  const objectSize = new ObjectSize();
+  options.metrics.crmBatchSplits.inc({ object: resource.crmObject }, 0);
+  const batcher = <Item, Result>(operation: Operation<Item, Result>, kind: string = operation.name) => {
+    const name = `${resource.name} ${kind}`;
+    const object = resource.crmObject;
+    return new Batcher({ ...options, operation, name, object, objectSize, party: `${name} ${fields}` });
   };
   return {
     columns,
     toRecord,
     finds: batcher(withOptionalColumns(columns, (used) => createFind(over(used)), everyColumn())),
+    findsWithDeleted: batcher(
+      withOptionalColumns(columns, (used) => createFind({ ...over(used), withDeleted: true }), everyColumn()),
+      'find with deleted',
+    ),
     creates: batcher(withOptionalColumns(columns, (used) => createCreate(over(used)), writtenColumns())),
     updates: batcher(withOptionalColumns(columns, (used) => createUpdate(over(used)), writtenColumns())),
     deletes: batcher(createDelete(over(columns.withoutOptional))),
@@ -224,7 +299,8 @@ function createRecordReader(resource: Resource, metrics: Metrics): Batchers['toR
   return (row) => {
     if (!isUuid(readKey(resource, row))) return undefined;
     const nativeId = nativeIdOf(row['Id'], { effect: 'read' });
-    return { nativeId, values: readRow(row), links: readLinks(row) };
+    const record = { nativeId, values: readRow(row), links: readLinks(row) };
+    return isDeleted(row) ? { ...record, isDeleted: true } : record;
   };
 }
 

@@ -150,6 +150,27 @@ describe('replicas that gather into one call', () => {
     assert.deepEqual(host.hosted, []);
   });
 
+  it('keep to the host what it has taken in, however often and late the message comes again', async () => {
+    const sent: [string, string][] = [];
+    const publish: Announcements['publish'] = (channel, message) => {
+      if (message.includes('"type":"items"')) sent.push([channel, message]);
+      return cache.publish(channel, message);
+    };
+    join(guest, withPublish(cache, publish));
+    await invite();
+    const [[channel, message] = assert.fail()] = sent;
+    // The invitation is over.
+    await cache.publish(channel, message);
+    await untilHeard();
+    assert.equal(guest.end, undefined);
+    void company.stop();
+    await cache.publish(channel, message);
+    await untilHeard();
+    assert.equal(guest.end, undefined);
+    assert.equal(host.hosted.length, 1);
+    for (const { end } of host.hosted) end();
+  });
+
   it('have back at once what a replica that has left does not hear', async () => {
     join(guest, cache);
     const invited = invite();

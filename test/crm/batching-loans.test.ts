@@ -4,7 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type Call, startCall } from '../../src/base/call.ts';
 import { Batcher, type BatcherOptions } from '../../src/crm/batching/batcher.ts';
 import type { Company, Loan } from '../../src/crm/batching/company.ts';
-import type { ItemOutcome, Operation } from '../../src/crm/batching/execute.ts';
+import { ObjectSize } from '../../src/crm/batching/object-size.ts';
+import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
 import type { PaidCall } from '../../src/crm/budget/call-budget.ts';
 import { CrmFailure } from '../../src/crm/rest/failure.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
@@ -13,7 +14,7 @@ const paced = () => new CrmFailure('paced', 'no call is left', { retryAfter: 1 }
 
 /** A budget that has no call until a test gives one. */
 class TestBudget {
-  readonly patienceMs = 2000;
+  readonly maxWaitMs = 2000;
   readonly replicas = 2;
   readonly stop = new AbortController();
   readonly stopping = this.stop.signal;
@@ -25,7 +26,7 @@ class TestBudget {
 
   check(): void {}
 
-  outOfPatience(): Error {
+  waitedTooLong(): Error {
     return paced();
   }
 
@@ -90,6 +91,7 @@ function startReplica(effect: Operation<Item, Done>['effect'], invite: Company['
   };
   const batcher = new Batcher<Item, Done>({
     ...{ name: 'quote create', party: 'quote create', operation, timeoutMs: 10_000 },
+    ...{ object: 'Quote__c', objectSize: new ObjectSize() },
     client: client as unknown as BatcherOptions<Item, Done>['client'],
     metrics: createMetrics(),
     company: { join: () => {}, invite } as unknown as Company,
@@ -129,31 +131,32 @@ describe('requests that are lent to another replica', () => {
     );
   });
 
-  it('are created once more after a loss, at once; where that fails the outcome is unknown', async () => {
-    const { batcher, operation, submit } = startReplica('create');
-    const created = submit('one');
-    lend(batcher).lose();
-    assert.deepEqual(await created, { done: 'one' });
-    assert.equal(operation.calls[0]?.isWrite, true);
-    operation.answer = () => Promise.reject(paced());
-    const refused = submit('other');
-    lend(batcher).lose();
-    await assert.rejects(refused, isUnknown);
-  });
+  for (const effect of ['create', 'change'] as const) {
+    it(`are looked up after a loss, and sent again at once where they were not done: ${effect}`, async () => {
+      const { batcher, operation, submit } = startReplica(effect);
+      operation.reconcile = async (items) =>
+        items.map((done) => (done === 'done' ? { result: { done } } : 'not done'));
+      const requests = [submit('done'), submit('not done')];
+      lend(batcher).lose();
+      assert.deepEqual(await Promise.all(requests), [{ done: 'done' }, { done: 'not done' }]);
+      assert.deepEqual(operation.executed, [['not done']]);
+      assert.equal(operation.calls[0]?.isWrite, true);
+    });
 
-  it('are looked up after a loss where they are changes, and sent again where they were not done', async () => {
-    const { batcher, operation, submit } = startReplica('change');
-    operation.reconcile = async (items) =>
-      items.map((done) => (done === 'done' ? { result: { done } } : 'not done'));
-    const requests = [submit('done'), submit('not done')];
-    lend(batcher).lose();
-    assert.deepEqual(await Promise.all(requests), [{ done: 'done' }, { done: 'not done' }]);
-    assert.deepEqual(operation.executed, [['not done']]);
-    operation.reconcile = async () => Promise.reject(paced());
-    const unknown = submit('who knows');
-    lend(batcher).lose();
-    await assert.rejects(unknown, isUnknown);
-  });
+    it(`have an unknown outcome after a loss where nothing more can be sent: ${effect}`, async () => {
+      const { batcher, operation, submit } = startReplica(effect);
+      operation.reconcile = async (items) => items.map(() => 'not done');
+      operation.answer = () => Promise.reject(paced());
+      const refused = submit('not done');
+      lend(batcher).lose();
+      await assert.rejects(refused, isUnknown);
+      operation.reconcile = async () => Promise.reject(paced());
+      const unknown = submit('who knows');
+      lend(batcher).lose();
+      await assert.rejects(unknown, isUnknown);
+      assert.equal(operation.executed.length, 1);
+    });
+  }
 
   it('are asked for again after a loss where they are reads, and only those without an answer', async () => {
     const { batcher, operation, submit } = startReplica('read');
@@ -242,7 +245,7 @@ describe('requests that are lent to another replica', () => {
     const items = ['locked', 'free'].map((item) => ({ item, isWrite: true, waitedMs: 0 }));
     operation.answer = (done) =>
       done === 'locked'
-        ? { failure: new CrmFailure('locked', 'another has it'), ofItem: true }
+        ? { failure: new CrmFailure('locked', 'another has it', { mayBeOthers: true }), ofItem: true }
         : { result: { done } };
     void batcher.host(items, 12_000, (index) => told.push(index));
     budget.give();

@@ -98,7 +98,7 @@ function makeReplica(
     maxConcurrency: 20,
     quotaReserve: 0,
     dailyCallBudget: undefined,
-    patienceMs: 2000,
+    maxWaitMs: 2000,
     spareLocks: { acquireLock: () => Promise.reject(new Error('there is no database')) },
     log,
     metrics,
@@ -126,6 +126,11 @@ export class Org {
   async fault(effect: object, match: object = {}, times?: number): Promise<string> {
     const fault = times === undefined ? { effect, match } : { effect, match, times };
     return ((await this.#control('POST', 'faults', fault)) as { id: string }).id;
+  }
+
+  /** Replaces the org's triggers, validation rules and required fields. */
+  async automate(automation: object): Promise<void> {
+    await this.#control('PUT', 'automation', automation);
   }
 
   async heal(): Promise<void> {

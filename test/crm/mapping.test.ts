@@ -170,5 +170,6 @@ describe('names in errors', () => {
   it('is bounded and one line', () => {
     assert.ok(scrub('word '.repeat(1000), quote).length <= 300);
     assert.equal(scrub('a\r\n\tb', undefined), 'a b');
+    assert.doesNotMatch(scrub('<<b>script>x<</b>/script>', undefined), /<[/a-z]/);
   });
 });

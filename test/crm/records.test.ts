@@ -145,8 +145,7 @@ describe('lists', () => {
     let after: ListQuery['after'];
     for (;;) {
       const query = aList({ filters: { trip_id: trip }, limit, maxBytes, ...(after && { after }) });
-      const { records, hasMore, release } = await harness.crm.records.list(booking, query, aCall());
-      release();
+      const { records, hasMore } = await harness.crm.records.list(booking, query, aCall());
       found.push(records.map(({ id }) => id));
       after = records.at(-1);
       if (!hasMore || !after) return found;

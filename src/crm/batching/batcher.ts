@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, remainingMs, startCall } from '../../base/call.ts';
-import { now } from '../../base/clock.ts';
+import { type Call, isAlone, remainingMs, startCall } from '../../base/call.ts';
 import { FairQueue } from '../../base/fair-queue.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CallBudget, PaidCall, Waiting } from '../budget/call-budget.ts';
@@ -9,10 +8,13 @@ import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { pauseBeforeRepeat } from '../rest/retry.ts';
-import { type Company, type LentItem, type Loan, type Party, returnMs, type Tell } from './company.ts';
-import { executeAfterLoss, executeBatch, type ItemOutcome, type Operation } from './execute.ts';
+import type { Company, LentItem, Loan, Party, Tell } from './company.ts';
+import { type BatchOptions, executeAfterLoss, executeBatch } from './execute.ts';
 import { hostItems, lendBatch } from './loans.ts';
+import { largestBatch, type ObjectSize } from './object-size.ts';
+import type { ItemOutcome, Operation } from './operation.ts';
 import type { Pending } from './pending.ts';
+import { takeBatch } from './take-batch.ts';
 
 /*
  * A batcher puts the requests for one operation on one resource into batches, a call each.
@@ -34,14 +36,8 @@ const lingerPart = 1 / 8;
 const longestLingerMs = 50;
 /** Until the first answer tells how long a call takes. */
 const presumedLatencyMs = 100;
-/** Records that the CRM takes in one Collections call; as many go together where they had to wait for a slot. */
-const largestBatch = 200;
-/** Bytes in one call. The CRM documents no limit of a body; an answer with as much again must be held in memory. */
-const mostBytes = 3 * 1024 * 1024;
-/** The same for what goes to another replica's call, by way of the shared cache. */
-const mostLentBytes = 256 * 1024;
 /** Between looks at one that waits for the CRM, not for the budget; no wait is shorter. */
-const shortestPatienceMs = 50;
+const shortestWaitMs = 50;
 /** For a permit; the requests that wait for it have no more time. */
 const acquireMs = 25_000;
 
@@ -51,6 +47,10 @@ export interface BatcherOptions<Item, Result> {
   /** The same on replicas whose requests may share a call. */
   party: string;
   operation: Operation<Item, Result>;
+  /** The CRM's name of the object. */
+  object: string;
+  /** How many of its records a write may hold. */
+  objectSize: ObjectSize;
   client: Pick<CrmClient, 'admission' | 'acquire' | 'budget' | 'retryBudget' | 'shortestCallMs'>;
   /** The longest that a call may take. */
   timeoutMs: number;
@@ -89,6 +89,7 @@ export class Batcher<Item, Result> implements Party {
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
   submit(item: Item, call: Call): Promise<Result> {
     const { client, operation } = this.#options;
+    if (isAlone(call)) return this.#sendAlone(item, call);
     return new Promise((resolve, reject) => {
       const leaveQueue = client.admission.enter(operation.effect, call);
       try {
@@ -104,12 +105,30 @@ export class Batcher<Item, Result> implements Party {
     });
   }
 
+  /** Sends an item in a call of its own. It does not wait for other calls of the batcher, nor they for it. */
+  async #sendAlone(item: Item, call: Call): Promise<Result> {
+    const { client, operation, name, metrics } = this.#options;
+    client.admission.enter(operation.effect, call);
+    const own: BatchCall = { ...call, batcher: name };
+    const kind = this.#isWrite(call) ? 'write' : 'read';
+    const paid = await client.budget?.wait(kind, name, remainingMs(call)).paid;
+    const permit = await client.acquire(own, paid);
+    try {
+      metrics.crmBatchSize.observe({ operation: operation.name }, 1);
+      const [outcome] = await executeBatch(operation, [item], own, { permit });
+      if (outcome !== undefined && 'failure' in outcome) throw outcome.failure;
+      return (outcome as { result: Result }).result;
+    } finally {
+      permit.release();
+    }
+  }
+
   /** Refuses at once what would wait in vain for a call of the budget. Throws `CrmFailure` (paced). */
   #checkBudget(call: Call): void {
     const { budget } = this.#options.client;
     if (budget === undefined || call.background !== undefined) return;
     // As many wait on each of the other replicas, and go with the same calls.
-    const further = Math.floor((this.#requests * budget.replicas) / this.#largestBatch);
+    const further = Math.floor((this.#requests * budget.replicas) / this.#most);
     budget.check(this.#isWrite(call) ? 'write' : 'read', { joins: this.#isAcquiring, further });
   }
 
@@ -127,16 +146,16 @@ export class Batcher<Item, Result> implements Party {
 
   #arm(pending: Pending<Item, Result>): void {
     const waitedMs = performance.now() - pending.since;
-    const leftMs = Math.max(shortestPatienceMs, this.#patienceOf(pending.call) - waitedMs);
+    const leftMs = Math.max(shortestWaitMs, this.#maxWaitOf(pending.call) - waitedMs);
     clearTimeout(pending.expiry);
     pending.expiry = setTimeout(() => this.#expire(pending), Math.min(leftMs, remainingMs(pending.call)));
   }
 
   /** Milliseconds that it waits for a call of the budget. */
-  #patienceOf({ background }: Call): number {
+  #maxWaitOf({ background }: Call): number {
     const { budget } = this.#options.client;
     if (budget === undefined) return Number.POSITIVE_INFINITY;
-    if (background === undefined) return budget.patienceMs;
+    if (background === undefined) return budget.maxWaitMs;
     // Where the service stops, it goes on waiting in the database alone.
     return budget.stopping?.aborted ? 0 : Number.POSITIVE_INFINITY;
   }
@@ -153,11 +172,17 @@ export class Batcher<Item, Result> implements Party {
     return this.#urgent.size + this.#waiting.size;
   }
 
+  /** Requests that go into one call. */
+  get #most(): number {
+    const { operation, objectSize } = this.#options;
+    return operation.effect === 'read' ? this.#largestBatch : Math.min(this.#largestBatch, objectSize.most);
+  }
+
   /** Decides whether a batch is sent now. */
   #consider(): void {
     if (this.#isAcquiring) return;
     if (this.#requests === 0 && (this.#inFlight > 0 || this.#background.size === 0)) return;
-    if (this.#inFlight === 0 || this.#requests >= Math.min(batchSize, this.#largestBatch)) {
+    if (this.#inFlight === 0 || this.#requests >= Math.min(batchSize, this.#most)) {
       void this.#send();
       return;
     }
@@ -193,7 +218,7 @@ export class Batcher<Item, Result> implements Party {
   async #gather(): Promise<void> {
     const { party, client, company } = this.#options;
     const others = (client.budget?.replicas ?? 1) - 1;
-    const room = this.#largestBatch - this.#requests;
+    const room = this.#most - this.#requests;
     if (company === undefined || others === 0 || room <= 0) return;
     this.#isGathering = true;
     await company.invite(party, room, others);
@@ -220,19 +245,24 @@ export class Batcher<Item, Result> implements Party {
       deadline: Math.min(...batch.map((pending) => pending.call.deadline)),
       // What it needs beyond this one call is part of a write that was begun.
       isWrite: batch.some((pending) => this.#isWrite(pending.call)),
-      background: batch.every((pending) => pending.call.background === 'probe') ? 'probe' : undefined,
       // One trace can show the call as its own; the others know its time only.
       span: batch[0]?.call.span ?? acquiring.span,
     };
     const startedAt = performance.now();
+    const open = new Map(batch.entries());
+    const onOutcome = (index: number, outcome: ItemOutcome<Result>) => {
+      const pending = open.get(index);
+      if (pending === undefined || !open.delete(index)) return;
+      pending.call.crmMs += call.crmMs;
+      this.#complete(pending, outcome);
+    };
     try {
       const items = batch.map(({ item }) => item);
-      const outcomes = await executeBatch(operation, items, call, permit);
-      this.#learn(performance.now() - startedAt);
-      for (const [index, pending] of batch.entries()) {
-        pending.call.crmMs += call.crmMs;
-        this.#complete(pending, outcomes[index] as ItemOutcome<Result>);
-      }
+      const split = this.#splitOptions(call);
+      const outcomes = await executeBatch(operation, items, call, { ...split, permit, onOutcome });
+      // All are open where the batch was not split.
+      if (open.size === batch.length) this.#learn(performance.now() - startedAt);
+      for (const [index, outcome] of outcomes.entries()) onOutcome(index, outcome);
     } catch (error) {
       for (const { reject } of batch) reject(error);
     } finally {
@@ -241,38 +271,29 @@ export class Batcher<Item, Result> implements Party {
     }
   }
 
-  /** Takes a batch out of what waits: consumers in turn, then background work, as many requests as one call holds. */
-  #draw(most = this.#largestBatch, isLent = false): Pending<Item, Result>[] {
-    const { operation, client, timeoutMs } = this.#options;
-    const batch: Pending<Item, Result>[] = [];
-    const bytesAtMost = isLent ? mostLentBytes : mostBytes;
-    let bytes = 0;
-    const time = now();
-    const fits = ({ item, call }: Pending<Item, Result>): boolean => {
-      const leftMs = remainingMs(call, time);
-      // It must still be worth a call when it is there.
-      if (isLent && leftMs < client.shortestCallMs + 2 * returnMs) return false;
-      const [first] = batch;
-      // A call must end before the earliest of its deadlines: one request with little time does not cut the others'.
-      if (first !== undefined && remainingMs(first.call, time) >= timeoutMs !== leftMs >= timeoutMs)
-        return false;
-      const bytesWithIt = bytes + (isLent ? Buffer.byteLength(JSON.stringify(item)) : operation.size(item));
-      // One alone is sent however large it is, but not lent.
-      const isAlone = first === undefined && !isLent;
-      if (!isAlone && (batch.length >= most || bytesWithIt > bytesAtMost)) return false;
-      bytes = bytesWithIt;
-      return true;
+  /** Callbacks and limits for a batch that is sent again in parts. */
+  #splitOptions(call: BatchCall): BatchOptions<Result> {
+    const { object, objectSize, metrics } = this.#options;
+    return {
+      onSplit: () => metrics.crmBatchSplits.inc({ object }),
+      onSize: (records, of) => objectSize.lower(records, of),
+      pause: async (failure, tried = 1) => {
+        const pauseMs = this.#pauseFor(failure, call, tried);
+        if (pauseMs !== undefined) await delay(pauseMs);
+        return pauseMs !== undefined;
+      },
     };
-    const background = () => (isLent ? undefined : this.#background.next(fits));
-    const take = () => this.#urgent.next(fits) ?? this.#waiting.next(fits) ?? background();
-    for (let next = take(); next; next = take()) {
-      clearTimeout(next.expiry);
-      next.leaveQueue();
-      if (remainingMs(next.call, time) < client.shortestCallMs)
-        next.reject(new CrmFailure('late', 'no time was left for the call'));
-      else batch.push(next);
-    }
-    return batch;
+  }
+
+  /** Takes a batch of waiting requests, in the order of the queues. */
+  #draw(most = this.#most, isLent = false): Pending<Item, Result>[] {
+    const { operation, client, timeoutMs } = this.#options;
+    // Background work does not join calls of other replicas.
+    const queues = [this.#urgent, this.#waiting, ...(isLent ? [] : [this.#background])];
+    return takeBatch(queues, {
+      ...{ most, isLent, timeoutMs, shortestCallMs: client.shortestCallMs },
+      size: (item) => operation.size(item),
+    });
   }
 
   /** Lets requests go with the call of another replica; undefined where none can. */
@@ -310,7 +331,7 @@ export class Batcher<Item, Result> implements Party {
     });
     try {
       const items = batch.map(({ item }) => item);
-      const outcomes = await executeAfterLoss(operation, items, failure, call);
+      const outcomes = await executeAfterLoss(operation, items, failure, call, this.#splitOptions(call));
       for (const [index, pending] of batch.entries())
         this.#complete(pending, outcomes[index] as ItemOutcome<Result>);
     } catch (error) {
@@ -340,31 +361,36 @@ export class Batcher<Item, Result> implements Party {
       return;
     }
     const { failure, ofItem } = outcome;
-    const isPassing = ofItem === true && (failure.kind === 'locked' || failure.kind === 'busy');
-    if (isPassing) void this.#retry(pending, failure);
+    if (ofItem === true && failure.kind === 'busy') void this.#retry(pending, failure);
     else pending.reject(failure);
   }
 
-  /** An item that was locked is sent again after a pause, in whatever batch there is by then. */
+  /** Sends an item for which the CRM was too busy again after a pause, in the next batch. */
   async #retry(pending: Pending<Item, Result>, failure: CrmFailure): Promise<void> {
-    const { client, metrics } = this.#options;
     pending.tries += 1;
-    const mostMs = remainingMs(pending.call) - client.shortestCallMs;
-    const pauseMs = pauseBeforeRepeat(failure, pending.tries, mostMs);
-    if (pauseMs === undefined || !client.retryBudget.spend()) {
+    const pauseMs = this.#pauseFor(failure, pending.call, pending.tries);
+    if (pauseMs === undefined) {
       pending.reject(failure);
       return;
     }
-    metrics.crmRetries.inc({ reason: failure.kind });
     await delay(pauseMs);
     pending.since = performance.now();
     this.#add(pending);
   }
 
+  /** Milliseconds to wait before something is sent again; undefined where it may not be. */
+  #pauseFor(failure: CrmFailure, call: Call, tried: number): number | undefined {
+    const { client, metrics } = this.#options;
+    const pauseMs = pauseBeforeRepeat(failure, tried, remainingMs(call) - client.shortestCallMs);
+    if (pauseMs === undefined || !client.retryBudget.spend()) return undefined;
+    metrics.crmRetries.inc({ reason: failure.kind });
+    return pauseMs;
+  }
+
   #expire(pending: Pending<Item, Result>): void {
     const { budget } = this.#options.client;
     const isPaced = budget !== undefined && this.#waitingForBudget !== undefined;
-    // It is the CRM that makes it wait: its patience is for the budget.
+    // The longest wait is one for the budget; otherwise the CRM is too slow.
     if (!isPaced && remainingMs(pending.call) > 0) {
       this.#arm(pending);
       return;
@@ -373,7 +399,7 @@ export class Batcher<Item, Result> implements Party {
     pending.leaveQueue();
     const kind = this.#isWrite(pending.call) ? 'write' : 'read';
     const isRequest = pending.call.background === undefined;
-    pending.reject(isPaced ? budget.outOfPatience(kind, isRequest) : crowded());
+    pending.reject(isPaced ? budget.waitedTooLong(kind, isRequest) : crowded());
     this.#stopIfEmpty();
   }
 }

@@ -5,8 +5,9 @@ import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { CrmRequest } from '../rest/request.ts';
 import { byIdsQuery } from '../soql/query.ts';
-import { isTooMuch, type Operation, type Reconciled } from './execute.ts';
+import { isTooMuch } from './execute.ts';
 import { type OperationOptions, queryRows } from './find.ts';
+import type { Operation, Reconciled } from './operation.ts';
 import { whereTextsFit } from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
@@ -139,7 +140,7 @@ async function findByIds(
 ): Promise<Map<string, CrmRow>> {
   const soql = byIdsQuery(options.resource, nativeIdsOf(items));
   try {
-    return byId(await queryRows(options, soql, 1, call));
+    return byId(await queryRows({ ...options, isAfterLoss: true }, soql, 1, call));
   } catch (error) {
     if (items.length < 2 || !(error instanceof CrmFailure) || !isTooMuch(error)) throw error;
     const middle = Math.ceil(items.length / 2);

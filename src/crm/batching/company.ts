@@ -18,7 +18,7 @@ import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure
  */
 
 /** Replicas of another version that say something else do not hear each other. */
-const protocol = 2;
+const protocol = 3;
 /** How long a call that could be made waits for others. */
 const windowMs = 40;
 /** What a guest waits beyond the time that its host has. */
@@ -112,6 +112,11 @@ export class Company {
   readonly #parties = new Map<string, Party>();
   /** By invitation: until when it is good, how many answers are missing, and what to do when all are there. */
   readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
+  /**
+   * Batches received from other replicas, kept for as long as the sender may wait for an answer: someone who can write to
+   * the cache could send a message twice, and a sender that gets the answer "late" executes its requests itself.
+   */
+  readonly #taken = new Set<string>();
   readonly #loans = new Map<string, { loan: Loan; timer: NodeJS.Timeout }>();
   /** What is done for other replicas. */
   readonly #hosted = new Set<Promise<unknown>>();
@@ -201,6 +206,7 @@ export class Company {
   }
 
   #host({ id, from, party, loan, ms, items }: Items): void {
+    if (this.#taken.has(loan)) return;
     const host = this.#parties.get(party);
     // A replica that stood still reads what came meanwhile before its timers end, and guests may have given it up.
     const isLate = now() > (this.#invitations.get(id)?.until ?? 0);
@@ -208,6 +214,8 @@ export class Company {
       this.#tell(from, { type: 'late', loan });
       return;
     }
+    this.#taken.add(loan);
+    setTimeout(() => this.#taken.delete(loan), ms + returnMs).unref();
     let outcomes: Outcomes['outcomes'] = [];
     // One message for those of one call, which come at once.
     const tellAll = () => {

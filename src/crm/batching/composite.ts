@@ -1,7 +1,7 @@
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from '../rest/request.ts';
-import type { ItemOutcome } from './execute.ts';
+import type { ItemOutcome } from './operation.ts';
 
 /** A part of a Composite call. */
 export type Part = Pick<CrmRequest, 'method' | 'path' | 'body'>;

@@ -3,8 +3,8 @@ import type { FieldValues, StoredRecord } from '../../resources/records.ts';
 import { toCrmFields } from '../mapping/records.ts';
 import type { CrmRequest } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
-import type { ItemOutcome, Operation } from './execute.ts';
-import { byKey, keysQuery, type OperationOptions } from './find.ts';
+import { byKey, createFind, keysQuery, type OperationOptions } from './find.ts';
+import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
 import { unlessOwnerIsNeeded, whereTextsFit } from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
@@ -42,6 +42,18 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
           });
         }),
       ),
+    // A record that was made and deleted since has freed its External ID: sent again, it would be made a second time.
+    async reconcile(items, call) {
+      // Nobody else's record has an External ID that was chosen for this one.
+      const wanted = items.map(({ externalId: key }) => ({ key, visible: 'all' as const }));
+      const finds = createFind({ ...options, withDeleted: true, isAfterLoss: true });
+      const looked = await finds.execute(wanted, call);
+      return looked.map((outcome): Reconciled<Created> => {
+        if ('failure' in outcome) return outcome;
+        const record = outcome.result;
+        return record === undefined ? 'not done' : { result: { nativeId: record.nativeId, record } };
+      });
+    },
   };
 }
 

@@ -1,114 +1,179 @@
+import { isAlone } from '../../base/call.ts';
 import { CrmFailure, type FailureKind } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
-import { withUnknownOutcome } from '../rest/retry.ts';
+import { isOfRecords, withUnknownOutcome } from '../rest/retry.ts';
+import type { ItemOutcome, Operation } from './operation.ts';
+import { splitUp, type Verdict } from './split.ts';
 
-/** What became of one item of a batch. */
-export type ItemOutcome<Result> =
-  | { result: Result }
-  | {
-      failure: CrmFailure;
-      /** The CRM refused this item and executed the others: its own failure, not that of the call. */
-      ofItem?: boolean;
-      /** What the CRM says of the item in a batch leaves open what is wrong; alone it will say. */
-      isAmbiguous?: boolean;
-    };
-
-/** What the CRM shows of an item after a call of unknown outcome. */
-export type Reconciled<Result> = ItemOutcome<Result> | 'not done' | 'unknown';
-
-/** One operation on the records of one resource, on as many at once as the CRM takes. */
-export interface Operation<Item, Result> {
-  /** For metrics and the batcher's name. */
-  readonly name: 'find' | 'create' | 'update' | 'delete';
-  readonly effect: 'read' | 'create' | 'change';
-  /** Bytes that an item adds to a call. */
-  size(item: Item): number;
-  /**
-   * Executes a batch in one call: one outcome for each item, in their order. The first exchange uses the permit, where
-   * one is given. Throws `CrmFailure` where the call failed as a whole.
-   */
-  execute(items: readonly Item[], call: BatchCall, permit?: Permit): Promise<ItemOutcome<Result>[]>;
-  /**
-   * Looks in the CRM what a change of unknown outcome has done, item by item; for changes only, since all else may be
-   * sent again. Throws `CrmFailure` where it can't be seen.
-   */
-  reconcile?(items: readonly Item[], call: BatchCall): Promise<Reconciled<Result>[]>;
-  /** For a repeat after an unknown outcome that finds the record gone: what became of the item. */
-  readonly whenGone?: ItemOutcome<Result>;
+/** What else a batch needs, and who hears of what happens to it. */
+export interface BatchOptions<Result> {
+  /** For the first exchange. */
+  permit?: Permit | undefined;
+  /** Takes the outcome of an item as soon as it is known, by its index; all of them are returned as well. */
+  onOutcome?: ((index: number, outcome: ItemOutcome<Result>) => void) | undefined;
+  /** Called where the batch is sent again in parts. */
+  onSplit?: () => void;
+  /** Takes how many records passed together of those that were too many for the object. */
+  onSize?: (records: number, of: number) => void;
+  /** Waits before what may pass is sent again, for so many times by now; false where it may not be sent once more. */
+  pause?: ((failure: CrmFailure, tried?: number) => Promise<boolean>) | undefined;
 }
 
-/** How often a change is sent again after the CRM was seen not to have done it. */
+interface Options<Result> extends BatchOptions<Result> {
+  repeatsLeft: number;
+  /** After an exception of the CRM it was looked at, and nothing had been done: nor has it at the next one. */
+  isRolledBack?: boolean;
+}
+
+/** How often a write is sent again after the CRM was seen not to have done it. */
 const mostRepeats = 2;
 
 /**
  * Executes a batch to the end, whatever happens to the call: one outcome for each item, in their order.
  *
  *   an item's failure is ambiguous                  it is sent alone
- *   the call took too long, or one item spoils it   it is sent in halves, down to one item
- *   a change has an unknown outcome                 it is reconciled; what is not done is sent again, in halves
+ *   another item may be at fault                    those that are refused are sent in parts, see `split.ts`
+ *   a write has an unknown outcome                  it is reconciled; what is not done is sent again, in halves
+ *   a read took too long                            it is sent in halves, down to one item
  *   anything else                                   is the failure of all
  */
-export async function executeBatch<Item, Result>(
+export function executeBatch<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
   call: BatchCall,
-  permit?: Permit,
-  repeatsLeft = mostRepeats,
+  options: BatchOptions<Result> = {},
 ): Promise<ItemOutcome<Result>[]> {
+  return execute(operation, items, call, { repeatsLeft: mostRepeats, ...options });
+}
+
+async function execute<Item, Result>(
+  operation: Operation<Item, Result>,
+  items: readonly Item[],
+  call: BatchCall,
+  options: Options<Result>,
+): Promise<ItemOutcome<Result>[]> {
+  const { permit, ...others } = options;
+  let verdicts: Verdict<Result>[];
   try {
-    const outcomes = await operation.execute(items, call, permit);
-    return await resolveAmbiguous(operation, items, outcomes, call);
+    verdicts = readOutcomes(await operation.execute(items, call, permit));
   } catch (error) {
     if (!(error instanceof CrmFailure)) throw error;
-    if (error.outcomeUnknown && operation.reconcile !== undefined)
-      return reconcile(operation, items, error, call, repeatsLeft);
-    if (items.length > 1 && isHalved(error, operation)) return inHalves(operation, items, call, repeatsLeft);
-    return items.map(() => ({ failure: error }));
+    return afterFailure(operation, items, error, call, others);
   }
+  const isSettled = items.length < 2 || verdicts.every(({ again }) => again === undefined);
+  if (isSettled) return verdicts.map(({ outcome }) => outcome);
+  return split(operation, items, verdicts, call, others);
+}
+
+/** Goes on after a call that failed as a whole. */
+async function afterFailure<Item, Result>(
+  operation: Operation<Item, Result>,
+  items: readonly Item[],
+  error: CrmFailure,
+  call: BatchCall,
+  options: Options<Result>,
+): Promise<ItemOutcome<Result>[]> {
+  if (error.outcomeUnknown && operation.reconcile !== undefined && !isAlone(call))
+    return reconcile(operation, items, error, call, options);
+  if (items.length > 1 && isOfOne(error, operation))
+    return split(operation, items, sameForAll(items, error), call, options);
+  if (items.length > 1 && isTooMuchAtOnce(error)) return inHalves(operation, items, call, options);
+  return items.map(() => ({ failure: error }));
 }
 
 /** The same where another replica may have executed them: as after a call whose answer was lost. */
-export async function executeAfterLoss<Item, Result>(
+export function executeAfterLoss<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
   failure: CrmFailure,
   call: BatchCall,
+  options: Omit<BatchOptions<Result>, 'permit' | 'onOutcome'> = {},
 ): Promise<ItemOutcome<Result>[]> {
-  if (operation.reconcile !== undefined) return reconcile(operation, items, failure, call, mostRepeats);
-  const outcomes = await executeBatch(operation, items, call);
-  if (operation.effect === 'read') return outcomes;
-  return outcomes.map((outcome) =>
-    'failure' in outcome ? { failure: withUnknownOutcome(outcome.failure) } : outcome,
-  );
+  if (operation.reconcile === undefined) return executeBatch(operation, items, call, options);
+  // It is not the CRM that failed.
+  const atOnce = { ...options, pause: undefined };
+  return reconcile(operation, items, failure, call, { repeatsLeft: mostRepeats, ...atOnce });
 }
 
-async function resolveAmbiguous<Item, Result>(
+/** Which of the outcomes of one call are the last word. */
+function readOutcomes<Result>(outcomes: readonly ItemOutcome<Result>[]): Verdict<Result>[] {
+  const failures = outcomes.filter((outcome) => 'failure' in outcome);
+  const isOneMoreRefused = failures.some(({ failure }) => failure.kind !== 'duplicate');
+  return outcomes.map((outcome) => {
+    if (!('failure' in outcome) || outcome.ofItem !== true) return { outcome };
+    if (outcome.isAmbiguous) return { outcome, again: 'alone' };
+    const { kind, facts } = outcome.failure;
+    // It may have been compared with a record that was not made in the end.
+    const isOthers = facts.mayBeOthers || (kind === 'duplicate' && isOneMoreRefused);
+    return isOthers ? { outcome, again: 'parts' } : { outcome };
+  });
+}
+
+function sameForAll(items: readonly unknown[], failure: CrmFailure): Verdict<never>[] {
+  return items.map(() => ({ outcome: { failure }, again: 'parts' }));
+}
+
+/** Sends those again that another item may have failed, until each has an outcome of its own. */
+async function split<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
-  outcomes: ItemOutcome<Result>[],
+  verdicts: readonly Verdict<Result>[],
   call: BatchCall,
+  options: Options<Result>,
 ): Promise<ItemOutcome<Result>[]> {
-  if (items.length < 2) return outcomes;
-  return Promise.all(
-    outcomes.map(async (outcome, index) => {
-      if (!('failure' in outcome && outcome.isAmbiguous)) return outcome;
-      const [alone] = await executeBatch(operation, items.slice(index, index + 1), call);
-      return alone ?? outcome;
-    }),
-  );
+  const { onOutcome, onSplit, onSize, pause } = options;
+  const outcomes: ItemOutcome<Result>[] = [];
+  const startedAt = performance.now();
+  onSplit?.();
+  const passedTogether = await splitUp(items, verdicts, {
+    send: (part) => sendPart(operation, part, { ...call }, options),
+    settle(index, outcome) {
+      outcomes[index] = outcome;
+      onOutcome?.(index, outcome);
+    },
+    pause,
+  });
+  // Parts are in flight at the same time.
+  call.crmMs += performance.now() - startedAt;
+  if (passedTogether !== undefined) onSize?.(passedTogether, items.length);
+  return outcomes;
+}
+
+/** One call with a part of a batch, and what must follow it at once. */
+async function sendPart<Item, Result>(
+  operation: Operation<Item, Result>,
+  part: readonly Item[],
+  call: BatchCall,
+  { isRolledBack = false, pause }: Options<Result>,
+): Promise<Verdict<Result>[]> {
+  try {
+    return readOutcomes(await operation.execute(part, call));
+  } catch (error) {
+    if (!(error instanceof CrmFailure)) throw error;
+    const isKnown = !error.outcomeUnknown || (isRolledBack && isOfRecords(error));
+    if (isKnown && isOfOne(error, operation)) return sameForAll(part, error);
+    // It was sent several times already.
+    const repeatsLeft = isRolledBack ? 0 : 1;
+    const outcomes = await afterFailure(operation, part, error, call, { repeatsLeft, pause });
+    return outcomes.map((outcome) => ({ outcome }));
+  }
 }
 
 /** Kinds of refusal that a single record may have brought on all. */
 const spoiled: readonly FailureKind[] = ['rejected', 'reference', 'duplicate', 'conflict', 'gone', 'broken'];
 
-function isHalved(failure: CrmFailure, { effect }: Operation<never, unknown>): boolean {
+/** Whether the failure of a call may be the fault of one of its records. A query has nothing that one key could spoil. */
+function isOfOne(failure: CrmFailure, { effect }: Operation<never, unknown>): boolean {
   const { kind, facts } = failure;
-  if (kind === 'timeout' || (kind === 'failed' && effect !== 'read')) return true;
+  if (effect === 'read') return false;
+  if (kind === 'failed' || kind === 'locked') return true;
   const { status } = facts;
-  // A query has nothing that one key could spoil; but its answer may be too much at once.
-  if (effect === 'read') return isTooMuch(failure);
   return spoiled.includes(kind) && status !== undefined && status >= 400 && status < 500;
+}
+
+function isTooMuchAtOnce(failure: CrmFailure): boolean {
+  return failure.kind === 'timeout' || isTooMuch(failure);
 }
 
 /** The answer could not be read, whatever its status was. */
@@ -120,13 +185,14 @@ async function inHalves<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
   call: BatchCall,
-  repeatsLeft: number,
+  given: Options<Result>,
 ): Promise<ItemOutcome<Result>[]> {
+  const options = { ...given, onOutcome: undefined };
   const middle = Math.ceil(items.length / 2);
   const halves = [items.slice(0, middle), items.slice(middle)].filter(({ length }) => length > 0);
   const calls = halves.map(() => ({ ...call, crmMs: 0 }));
   const outcomes = await Promise.all(
-    halves.map((half, index) => executeBatch(operation, half, calls[index] ?? call, undefined, repeatsLeft)),
+    halves.map((half, index) => execute(operation, half, calls[index] ?? call, options)),
   );
   // They were in flight at the same time.
   call.crmMs += Math.max(...calls.map(({ crmMs }) => crmMs));
@@ -138,14 +204,14 @@ async function reconcile<Item, Result>(
   items: readonly Item[],
   failure: CrmFailure,
   call: BatchCall,
-  repeatsLeft: number,
+  given: Options<Result>,
 ): Promise<ItemOutcome<Result>[]> {
+  const options = { ...given, onOutcome: undefined };
   const unknown = { failure };
   const reconciled = await operation.reconcile?.(items, call).catch(() => undefined);
   if (reconciled === undefined) return items.map(() => unknown);
   const open = items.filter((_, index) => reconciled[index] === 'not done');
-  const repeated =
-    open.length > 0 && repeatsLeft > 0 ? await inHalves(operation, open, call, repeatsLeft - 1) : [];
+  const repeated = await repeat(operation, open, failure, call, options);
   const next = repeated.values();
   return reconciled.map((found) => {
     if (found !== 'not done') return found === 'unknown' ? unknown : found;
@@ -155,4 +221,24 @@ async function reconcile<Item, Result>(
     // The first call may still be at work: a repeat without a final answer leaves the outcome unknown.
     return { failure: withUnknownOutcome(outcome.failure) };
   });
+}
+
+/** Sends what the CRM was seen not to have done again. */
+async function repeat<Item, Result>(
+  operation: Operation<Item, Result>,
+  open: readonly Item[],
+  failure: CrmFailure,
+  call: BatchCall,
+  options: Options<Result>,
+): Promise<ItemOutcome<Result>[]> {
+  const { repeatsLeft, pause } = options;
+  if (open.length === 0) return [];
+  // Each half may take less time; so one slow record delays only itself.
+  if (open.length > 1 && failure.kind === 'timeout') return inHalves(operation, open, call, options);
+  if (repeatsLeft === 0) return [];
+  const next = { ...options, repeatsLeft: repeatsLeft - 1 };
+  if (open.length > 1 && isOfRecords(failure))
+    return split(operation, open, sameForAll(open, failure), call, { ...next, isRolledBack: true });
+  const mayRepeat = await pause?.(failure, mostRepeats - repeatsLeft + 1);
+  return mayRepeat === false ? [] : inHalves(operation, open, call, next);
 }

@@ -8,7 +8,7 @@ import type { CrmAnswer, CrmRequest, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { findQuery, type WantedKeys } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
-import type { Operation } from './execute.ts';
+import type { Operation } from './operation.ts';
 import { unlessOwnerIsNeeded } from './optional.ts';
 
 export interface OperationOptions {
@@ -17,6 +17,10 @@ export interface OperationOptions {
   client: Pick<CrmClient, 'execute' | 'dataPath'>;
   /** A row as the port shows it; undefined for one that the API does not have. */
   toRecord: (row: CrmRow) => StoredRecord | undefined;
+  /** Look-ups also find records in the recycle bin. */
+  withDeleted?: boolean;
+  /** For a look-up of what became of a write. */
+  isAfterLoss?: boolean;
 }
 
 /**
@@ -43,7 +47,7 @@ export function createFind(options: OperationOptions): Operation<Sought, StoredR
     size: () => 0,
     execute: (items, call, permit) =>
       unlessOwnerIsNeeded(resource, items, async (sought) => {
-        const found = byKey(resource, await queryFor(options, sought, call, permit));
+        const found = byKey(resource, deletedFirst(await queryFor(options, sought, call, permit)));
         const records = new Map<string, StoredRecord | undefined>();
         for (const [key, row] of found) records.set(key, toRecord(row));
         return sought.map(({ key, visible }) => {
@@ -57,7 +61,18 @@ export function createFind(options: OperationOptions): Operation<Sought, StoredR
 function queryFor(options: OperationOptions, items: readonly Sought[], call: BatchCall, permit?: Permit) {
   const wanted = groupByViewer(items);
   const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
-  return queryRows(options, findQuery(options.resource, wanted), count, call, permit);
+  const soql = findQuery(options.resource, wanted, options.withDeleted);
+  return queryRows(options, soql, count, call, permit);
+}
+
+/** Deleted records first: an existing record then replaces earlier ones with the same key. */
+function deletedFirst(rows: readonly CrmRow[]): readonly CrmRow[] {
+  const [deleted, others] = [rows.filter(isDeleted), rows.filter((row) => !isDeleted(row))];
+  return deleted.length === 0 ? rows : [...deleted, ...others];
+}
+
+export function isDeleted(row: CrmRow): boolean {
+  return row['IsDeleted'] === true;
 }
 
 function groupByViewer(items: readonly Sought[]): WantedKeys[] {
@@ -82,7 +97,7 @@ export function keysQuery(resource: Resource, keys: readonly string[]): string {
 
 /** All rows of a query for so many records: the CRM makes pages short where records are long. Throws `CrmFailure`. */
 export async function queryRows(
-  { client, resource }: Pick<OperationOptions, 'client' | 'resource'>,
+  { client, resource, withDeleted, isAfterLoss }: Omit<OperationOptions, 'toRecord'>,
   soql: string,
   records: number,
   call: BatchCall,
@@ -90,7 +105,7 @@ export async function queryRows(
 ): Promise<CrmRow[]> {
   const { dataPath } = client;
   const query = { operation: 'query', effect: 'read', resource, method: 'GET' } as const;
-  const request = { ...query, path: queryPath(dataPath, soql), records };
+  const request = { ...query, path: queryPath(dataPath, soql, withDeleted), records, isAfterLoss };
   const isTooLong = request.path.length > longestPath;
   const answer = await client.execute(isTooLong ? inBody(dataPath, request) : request, call, permit);
   let { rows, next } = readPage(answer, dataPath);
@@ -115,8 +130,8 @@ function inBody(dataPath: string, request: CrmRequest): CrmRequest {
   };
 }
 
-export function queryPath(dataPath: string, soql: string): string {
-  return `${dataPath}/query?q=${encodeURIComponent(soql)}`;
+export function queryPath(dataPath: string, soql: string, withDeleted = false): string {
+  return `${dataPath}/${withDeleted ? 'queryAll' : 'query'}?q=${encodeURIComponent(soql)}`;
 }
 
 /** The rows of a page, and the path of the next one where there is one. Throws `CrmFailure` for another shape. */

@@ -8,7 +8,7 @@ import { isLacking, lacksOwner, type OptionalColumns, type UsedColumns } from '.
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
-import type { ItemOutcome, Operation } from './execute.ts';
+import type { ItemOutcome, Operation } from './operation.ts';
 
 /** What an operation names of its columns. */
 interface Names<Item> {

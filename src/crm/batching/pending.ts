@@ -9,7 +9,7 @@ export interface Pending<Item, Result> {
   tries: number;
   /** Since when it waits, wherever that was, by `performance.now()`. */
   since: number;
-  /** Rejects it when its time, or its patience, is over while it waits. */
+  /** Rejects it when its time, or its longest wait, is over while it waits. */
   expiry?: NodeJS.Timeout;
   /** Tells admission that it no longer waits. */
   leaveQueue: () => void;

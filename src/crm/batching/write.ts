@@ -13,8 +13,8 @@ import {
   requireSuccess,
   toComposite,
 } from './composite.ts';
-import type { ItemOutcome } from './execute.ts';
 import { queryPath, readPage } from './find.ts';
+import type { ItemOutcome } from './operation.ts';
 
 /** A batch of writes of one kind. */
 export interface Write {
@@ -74,8 +74,9 @@ function toRequest(dataPath: string, write: Write, single: CrmRequest): CrmReque
     // A write that failed inside the call has failed as if it had been sent by itself.
     unwrap(answer) {
       const [written] = readComposite(answer, 2, request);
-      if (written !== undefined && written.status >= 500)
-        throw failureOf(written, records === 1 ? single : request);
+      if (written === undefined || isSuccess(written)) return answer;
+      const failure = failureOf(written, records === 1 ? single : request);
+      if (written.status >= 500 || failure.kind === 'locked') throw failure;
       return answer;
     },
   };

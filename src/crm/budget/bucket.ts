@@ -30,11 +30,11 @@ export interface BudgetLimits {
   /** Calls that may be made at once. */
   burst: number;
   /** The longest that a request waits for a call, in milliseconds. */
-  patienceMs: number;
+  maxWaitMs: number;
 }
 
-export function limitsOf(dailyCalls: number, patienceMs: number): BudgetLimits {
-  return { rate: dailyCalls / dayMs, burst: Math.max(30, dailyCalls / 100), patienceMs };
+export function limitsOf(dailyCalls: number, maxWaitMs: number): BudgetLimits {
+  return { rate: dailyCalls / dayMs, burst: Math.max(30, dailyCalls / 100), maxWaitMs };
 }
 
 export interface Bucket {
@@ -129,13 +129,13 @@ export function visit(before: Bucket, visitor: Visit, now: number, limits: Budge
 
 /**
  * Writes before reads, over all replicas, and the oldest write first. But where writes come all the time a read has its
- * turn after each, as long as no write would lose its patience by that.
+ * turn after each, as long as no write would wait too long by that.
  */
 function grantTo(bucket: Bucket, visitor: Visit, now: number, available: number, limits: BudgetLimits) {
   const others = writesOfOthers(bucket, visitor.replica, now);
   const own = visitor.writeWaitedMs === undefined ? [] : [now - visitor.writeWaitedMs];
   // Its next turn would come too late.
-  const isUrgent = [...others, ...own].some((since) => now - since + 1 / limits.rate >= limits.patienceMs);
+  const isUrgent = [...others, ...own].some((since) => now - since + 1 / limits.rate >= limits.maxWaitMs);
   const isOldest = !others.some((since) => own.some((ownSince) => isOtherWrite(since, ownSince)));
   const grant: Grant = { writes: 0, reads: 0, ahead: 0 };
   let { last } = bucket;

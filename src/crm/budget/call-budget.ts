@@ -45,7 +45,7 @@ export interface PaidCall {
 
 /** One that waits for a call. */
 export interface Waiting {
-  /** Undefined where it was given up. Throws the refusal where its patience ends first. */
+  /** Undefined where it was given up. Throws the refusal where it has waited too long first. */
   readonly paid: Promise<PaidCall | undefined>;
   /** From now on it waits for a write. */
   becomeWrite(): void;
@@ -54,7 +54,7 @@ export interface Waiting {
 
 export interface CallBudgetOptions {
   dailyCalls: number;
-  patienceMs: number;
+  maxWaitMs: number;
   store: BudgetStore;
   /** The failure of a request that gets no call: one may be there after so many seconds. */
   refusal: (retryAfter: number) => Error;
@@ -65,7 +65,7 @@ export interface CallBudgetOptions {
 }
 
 export class CallBudget {
-  readonly patienceMs: number;
+  readonly maxWaitMs: number;
   /** Aborted when the service stops: then nothing waits here that waits in the database too. */
   readonly stopping: AbortSignal | undefined;
   readonly #options: CallBudgetOptions;
@@ -94,9 +94,9 @@ export class CallBudget {
 
   constructor(options: CallBudgetOptions) {
     this.#options = options;
-    this.patienceMs = options.patienceMs;
+    this.maxWaitMs = options.maxWaitMs;
     this.stopping = options.stopping;
-    this.#limits = limitsOf(options.dailyCalls, options.patienceMs);
+    this.#limits = limitsOf(options.dailyCalls, options.maxWaitMs);
     this.#bucket = new SharedBucket(options.store, this.#limits);
     this.#waiters = new Waiters(this.#limits);
     options.metrics.crmBudget.set(options.dailyCalls);
@@ -155,7 +155,7 @@ export class CallBudget {
    */
   check(kind: CallKind, { joins = false, further = 0 } = {}): void {
     const ms = this.#forecastMs(kind, joins, further);
-    if (ms <= this.patienceMs) return;
+    if (ms <= this.maxWaitMs) return;
     this.#noteRefusal();
     throw this.#refusal(kind, ms);
   }
@@ -203,7 +203,7 @@ export class CallBudget {
   }
 
   /** The failure of a request, or of work that is done later, that has waited too long. */
-  outOfPatience(kind: CallKind, isRequest: boolean): Error {
+  waitedTooLong(kind: CallKind, isRequest: boolean): Error {
     if (isRequest) this.#noteRefusal();
     return this.#refusal(kind, this.#forecastMs(kind, true, 0));
   }
@@ -214,7 +214,7 @@ export class CallBudget {
 
   /** A write comes again while it may still wait for the call: then a read that waits already does not take it first. */
   #refusal(kind: CallKind, forecastMs: number): Error {
-    const ms = kind === 'write' ? forecastMs - this.patienceMs : forecastMs;
+    const ms = kind === 'write' ? forecastMs - this.maxWaitMs : forecastMs;
     return this.#options.refusal(Math.max(1, Math.ceil(ms / 1000)));
   }
 

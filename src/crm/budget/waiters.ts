@@ -39,10 +39,10 @@ export class Waiters {
   /** Reads that go before writes. */
   #readTurns = 0;
 
-  constructor({ rate, patienceMs }: Pick<BudgetLimits, 'rate' | 'patienceMs'>) {
+  constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>) {
     this.#pollRate = rate * pollShare;
     // Where calls come more rarely, polls must not wait for ever.
-    const urgentMs = patienceMs - 1 / rate;
+    const urgentMs = maxWaitMs - 1 / rate;
     this.#urgentMs = urgentMs > 0 ? urgentMs : Number.POSITIVE_INFINITY;
   }
 

@@ -27,9 +27,19 @@ export function withoutIds(text: string): string {
     .slice(0, longestMessage);
 }
 
-/** A text that somebody wrote in the CRM, fit to leave the service: no native id, and columns as the API names them. */
+/**
+ * A text of the CRM, such as a rule's message, as the API may show it: without native ids, HTML and stack traces, and with
+ * columns named as in the API.
+ */
 export function scrub(text: string, resource: Resource | undefined): string {
-  const named = withoutIds(text).replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));
+  const plain = text
+    .slice(0, 4 * longestMessage)
+    .replace(/<(?:br|\/?(?:p|li|div))\b[^<>]*>/gi, ' ')
+    .replace(/<\/?[a-z][^<>]*>/gi, '')
+    // What is left of tags within tags.
+    .replace(/<(?=[/a-z])/gi, '')
+    .replace(/\b(?:Class|Trigger)\.[\w.]+:? line \d+, column \d+/g, ' ');
+  const named = withoutIds(plain).replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));
   return named.slice(0, longestMessage);
 }
 

@@ -71,11 +71,9 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
   };
 }
 
-/** The text that such columns hold together; undefined where they hold none. */
+/** The text that such columns have together; undefined if a value is not text. */
 function joinColumns(first: unknown, row: CrmRow, continuations: readonly string[]): unknown {
-  const rest = continuations.map((column) => row[column] ?? '');
-  if (rest.every((part) => part === '')) return first;
-  const parts = [first ?? '', ...rest];
+  const parts = [first ?? '', ...continuations.map((column) => row[column] ?? '')];
   return parts.every((part) => typeof part === 'string') ? joinText(parts) : undefined;
 }
 

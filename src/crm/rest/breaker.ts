@@ -1,3 +1,4 @@
+import type { Call } from '../../base/call.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
@@ -44,9 +45,12 @@ export class Breaker {
     throw new CrmFailure('open', 'the CRM failed call after call', { retryAfter });
   }
 
-  /** Runs one call and notes how it ends. Throws as `check`, unless the call is to be made all the same. */
-  async run<T>(work: () => Promise<T>, isForced = false): Promise<T> {
-    if (!isForced) this.check();
+  /**
+   * Runs one call and notes its result. Throws as `check`, unless it is a probe of background work. Of a call for work that
+   * failed before (`alone`), only success is noted.
+   */
+  async run<T>(work: () => Promise<T>, background?: Call['background']): Promise<T> {
+    if (background !== 'probe') this.check();
     const isProbe = this.#isOpen;
     if (isProbe) this.#isProbing = true;
     try {
@@ -54,8 +58,9 @@ export class Breaker {
       this.#close();
       return answer;
     } catch (error) {
-      if (isUnanswered(error)) this.#fail(isProbe);
-      else if (error instanceof CrmFailure && error.facts.status !== undefined) this.#close();
+      if (isUnanswered(error)) {
+        if (background !== 'alone') this.#fail(isProbe);
+      } else if (error instanceof CrmFailure && error.facts.status !== undefined) this.#close();
       throw error;
     } finally {
       if (isProbe) this.#isProbing = false;

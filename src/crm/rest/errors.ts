@@ -13,7 +13,12 @@ interface Row {
   /** Only at this status. */
   status?: number;
   kind: FailureKind;
+  /** In a call with several records, another one may have caused this error. */
+  mayBeOthers?: true;
 }
+
+/** Errors of the org's triggers and flows: every record of the call has them. Texts are in any language. */
+const thrown = /^(CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY|CANNOT_EXECUTE_FLOW_TRIGGER|DELETE_FAILED)$/;
 
 const table: Row[] = [
   // A valid session of a user that may not use the API: another token would be refused just the same.
@@ -24,7 +29,12 @@ const table: Row[] = [
   { code: /^REQUEST_LIMIT_EXCEEDED$/, message: /concurrent/i, kind: 'busy' },
   { code: /^REQUEST_LIMIT_EXCEEDED$/, kind: 'quota' },
   { code: /^(SERVER_UNAVAILABLE|QUERY_TIMEOUT)$/, kind: 'busy' },
-  { code: /^UNABLE_TO_LOCK_ROW$/, kind: 'locked' },
+  { code: /^UNABLE_TO_LOCK_ROW$/, kind: 'locked', mayBeOthers: true },
+  { code: thrown, message: /UNABLE_TO_LOCK_ROW/, kind: 'locked', mayBeOthers: true },
+  // The object accepts no records; no trigger refused this one.
+  { code: thrown, message: /^entity type cannot be/i, kind: 'setup' },
+  { code: thrown, kind: 'rejected', mayBeOthers: true },
+  { code: /./, message: /^Too many batch retries/i, kind: 'rejected', mayBeOthers: true },
   { code: /^ENTITY_IS_LOCKED$/, kind: 'conflict' },
   { code: /^ENTITY_IS_DELETED$/, kind: 'gone' },
   { code: /^(NOT_FOUND|INVALID_CROSS_REFERENCE_KEY)$/, status: 404, kind: 'gone' },
@@ -36,9 +46,8 @@ const table: Row[] = [
     kind: 'rejected',
   },
   { code: /^(FIELD_CUSTOM_VALIDATION_EXCEPTION|FIELD_FILTER_VALIDATION_EXCEPTION)$/, kind: 'rejected' },
-  { code: /^(DUPLICATES_DETECTED|INVALID_EMAIL_ADDRESS|NUMBER_OUTSIDE_VALID_RANGE)$/, kind: 'rejected' },
   {
-    code: /^(CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY|DELETE_FAILED|CANNOT_EXECUTE_FLOW_TRIGGER)$/,
+    code: /^(DUPLICATES_DETECTED|INVALID_EMAIL_ADDRESS|NUMBER_OUTSIDE_VALID_RANGE|INVALID_TYPE_ON_FIELD_IN_RECORD)$/,
     kind: 'rejected',
   },
   // The org lacks an object, a field or a right that the gateway needs.
@@ -60,18 +69,35 @@ const byStatus: Record<number, FailureKind> = {
   504: 'lost',
 };
 
-/** The failure that an answer without success stands for. */
+/** Errors of one record that are kept. */
+const mostErrors = 20;
+
+/** The failure of an answer without success. The first error that is the record's own decides its kind. */
 export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
-  const error = firstError(answer.body);
+  const errors = errorsOf(answer.body);
+  const error = errors.find((each) => !mayBeOthers(each, answer.status)) ?? errors[0];
   const kind = error === undefined ? kindOfStatus(answer) : kindOf(error, answer.status, request);
   const unsure =
     uncertainKinds.includes(kind) || (kind === 'broken' && (answer.status >= 500 || answer.status < 400));
   return new CrmFailure(kind, describe(kind, error, answer.status), {
     status: answer.status,
     error,
+    errors,
+    mayBeOthers: error === undefined || mayBeOthers(error, answer.status),
     retryAfter: retryAfter(answer),
     outcomeUnknown: unsure && request.effect !== 'read',
   });
+}
+
+/** An error with an unknown code may be caused by any record of the call. */
+function mayBeOthers(error: CrmError, status: number): boolean {
+  const row = rowOf(error, status);
+  return row === undefined || row.mayBeOthers === true;
+}
+
+/** Whether a limit of the transaction was exceeded: a call with fewer records may succeed (Apex `System.LimitException`). */
+export function isOverLimit({ facts }: CrmFailure): boolean {
+  return facts.mayBeOthers === true && facts.error?.message.includes('System.LimitException') === true;
 }
 
 /** For the log. An operator must know what is wrong with the org to repair it; other texts may quote what people wrote. */
@@ -82,13 +108,17 @@ function describe(kind: FailureKind, error: CrmError | undefined, status: number
 }
 
 function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKind {
-  const row = table.find((each) => fits(each, error, status));
+  const row = rowOf(error, status);
   if (row === undefined) return status === 401 ? 'broken' : (byStatus[status] ?? 'broken');
   // Without a record in the path it is the object that does not exist.
   if (row.kind === 'gone' && request.addressesRecord !== true) return 'setup';
   // Without a reference in the body it is the record itself that is not there.
   if (row.kind === 'reference' && request.addressesRecord === true && !hasReference(request)) return 'gone';
   return row.kind;
+}
+
+function rowOf(error: CrmError, status: number): Row | undefined {
+  return table.find((row) => fits(row, error, status));
 }
 
 function fits({ code, message, status: only }: Row, error: CrmError, status: number): boolean {
@@ -106,11 +136,14 @@ function kindOfStatus(answer: CrmAnswer): FailureKind {
   return byStatus[answer.status] ?? 'broken';
 }
 
-/** The first error of `[{errorCode, message, fields}]`, or of a Collections item, which says `statusCode`. */
-function firstError(body: unknown): CrmError | undefined {
-  const first: unknown = Array.isArray(body) ? body[0] : undefined;
-  if (typeof first !== 'object' || first === null) return undefined;
-  const { errorCode, statusCode, message, fields } = first as Record<string, unknown>;
+/** The errors of `[{errorCode, message, fields}]`, or of a Collections item, which says `statusCode`. */
+function errorsOf(body: unknown): CrmError[] {
+  return Array.isArray(body) ? body.slice(0, mostErrors).flatMap((each) => errorOf(each) ?? []) : [];
+}
+
+function errorOf(given: unknown): CrmError | undefined {
+  if (typeof given !== 'object' || given === null) return undefined;
+  const { errorCode, statusCode, message, fields } = given as Record<string, unknown>;
   const code = errorCode ?? statusCode;
   if (typeof code !== 'string') return undefined;
   return {

@@ -55,8 +55,12 @@ export interface CrmError {
 export interface FailureFacts {
   /** HTTP status, where there was an answer. */
   status?: number;
-  /** The first error of the body, where it had the usual form. */
+  /** The error of the body that decides the kind, if the body had the usual form. */
   error?: CrmError | undefined;
+  /** All errors of the body, the first 20. */
+  errors?: readonly CrmError[];
+  /** In a call with several records, another one may have caused it. */
+  mayBeOthers?: boolean;
   /** Seconds, as the CRM asks. */
   retryAfter?: number | undefined;
   /** The request was a write and may have taken effect. */

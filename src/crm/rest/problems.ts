@@ -1,5 +1,5 @@
 import { Problem } from '../../base/problem.ts';
-import type { Fault, ProblemCode, ProblemFacts } from '../../base/problems.ts';
+import type { ProblemCode, ProblemFacts } from '../../base/problems.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { apiFieldOf, lookupFieldOf, scrub } from '../mapping/names.ts';
 import type { CrmError, CrmFailure, FailureFacts, FailureKind } from './failure.ts';
@@ -60,9 +60,10 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
     cause: failure,
     ...(failure.outcomeUnknown ? { outcomeUnknown: true } : {}),
   };
-  if (kind === 'rejected' || kind === 'duplicate') return rejected(facts.error, request.resource, common);
-  if (kind === 'reference') return unknownReference(facts.error, request.resource, common);
+  if (kind === 'rejected' || kind === 'duplicate') return rejected(facts, request.resource, common);
+  if (kind === 'reference') return unknownReference(facts, request.resource, common);
   if (kind === 'paced') common.isPaced = true;
+  if (kind === 'locked' || kind === 'lost') common.isOfRecord = true;
   const { code, detail, retryAfter } = problems[kind];
   return new Problem(code, facts.advice ?? detail, { ...common, ...secondsToWait(facts, retryAfter) });
 }
@@ -72,19 +73,45 @@ function secondsToWait(facts: FailureFacts, usual: number | undefined): Pick<Pro
   return { retryAfter: Math.ceil(Math.max(1, facts.retryAfter ?? usual)) };
 }
 
-function rejected(error: CrmError | undefined, resource: Resource | undefined, facts: ProblemFacts): Problem {
-  const message = explain(error, resource);
-  const names = (error?.fields ?? []).map((column) => resource && apiFieldOf(resource, column));
-  const known = names.filter((name) => name !== undefined);
-  const pointers = known.length > 0 ? known.map((name) => `#/${name}`) : ['#'];
-  const errors: Fault[] = pointers.map((pointer) => ({ pointer, message }));
-  const where = known.length > 0 ? `${known.join(', ')}: ` : '';
-  return new Problem('crm_rejected', `The CRM refused the record: ${where}${message}`, { ...facts, errors });
+/** Characters of `detail` that list the errors. */
+const longestDetail = 1000;
+
+/** Every error that the CRM gave for the record. */
+function rejected(
+  { errors = [] }: FailureFacts,
+  resource: Resource | undefined,
+  facts: ProblemFacts,
+): Problem {
+  const faults = errors.map((error) => faultOf(error, resource));
+  const texts = faults.map(({ pointer, message }) => (pointer ? `${pointer.slice(2)}: ${message}` : message));
+  const detail = texts.join('; ').replaceAll('.; ', '; ').slice(0, longestDetail);
+  return new Problem('crm_rejected', `The CRM refused the record: ${detail}`, { ...facts, errors: faults });
 }
 
+/** An error about several fields gets the pointer of the first one that the API has. */
+function faultOf(error: CrmError, resource: Resource | undefined): { pointer: string; message: string } {
+  const message = explain(error, resource);
+  for (const column of error.fields) {
+    const name = resource && apiFieldOf(resource, column);
+    if (name !== undefined) return { pointer: `#/${name}`, message };
+  }
+  const isOther = error.fields.length > 0;
+  return { pointer: '', message: isOther ? `a field that this API does not set: ${message}` : message };
+}
+
+/** Codes and field names of the CRM's errors for the log, which administrators of the org need; no values. */
+export function refusalForLog({ facts }: CrmFailure): { code: string; fields: string[] }[] {
+  return (facts.errors ?? []).map(({ code, fields }) => ({
+    code: code.replace(/\W/g, '').slice(0, longestName),
+    fields: fields.filter((name) => /^[\w.]+$/.test(name) && name.length <= longestName),
+  }));
+}
+
+const longestName = 100;
+
 /** Only an administrator's own validation text is worth showing, and only scrubbed; others quote values and ids. */
-function explain(error: CrmError | undefined, resource: Resource | undefined): string {
-  switch (error?.code) {
+function explain(error: CrmError, resource: Resource | undefined): string {
+  switch (error.code) {
     case 'REQUIRED_FIELD_MISSING':
       return 'is required.';
     case 'STRING_TOO_LONG': {
@@ -99,18 +126,33 @@ function explain(error: CrmError | undefined, resource: Resource | undefined): s
     case 'FIELD_CUSTOM_VALIDATION_EXCEPTION':
       return scrub(error.message, resource) || 'does not pass a validation rule.';
     default:
-      return 'does not pass the rules of the CRM.';
+      return scrub(ruleTextIn(error.message), resource) || 'does not pass the rules of the CRM.';
   }
 }
 
+/**
+ * The message of a validation rule within the error of a trigger or a flow: `…; first error:
+ * FIELD_CUSTOM_VALIDATION_EXCEPTION, <text>: [] …` or `… FIELD_CUSTOM_VALIDATION_EXCEPTION: <text>. You can look up …`.
+ * Empty if the error has none in this form.
+ */
+function ruleTextIn(message: string): string {
+  const start = message.lastIndexOf(ruleCode);
+  if (start < 0) return '';
+  const text = message.slice(start + ruleCode.length, start + ruleCode.length + longestRuleText);
+  return /^[,:]\s*(.*?)(?::\s*\[[\w, ]*\]|\. You can look up)/s.exec(text)?.[1] ?? '';
+}
+
+const ruleCode = 'FIELD_CUSTOM_VALIDATION_EXCEPTION';
+const longestRuleText = 2000;
+
 /** The only records that ours refer to are members. */
 function unknownReference(
-  error: CrmError | undefined,
+  refusal: FailureFacts,
   resource: Resource | undefined,
   facts: ProblemFacts,
 ): Problem {
   const lookup = resource && lookupFieldOf(resource);
-  if (lookup === undefined) return rejected(error, resource, facts);
+  if (lookup === undefined) return rejected(refusal, resource, facts);
   const errors = [{ pointer: `#/${lookup}`, message: 'The CRM knows no such member.' }];
   return new Problem('member_not_found', 'The CRM knows no member with this id.', { ...facts, errors });
 }

@@ -8,8 +8,8 @@ export interface CrmRequest {
   /** Name for metrics; one of few. */
   operation: 'query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe';
   /**
-   * What a lost answer means. `read`: nothing, ask again. `create`: it carries the unique External ID, so sending it
-   * again makes no second record. `change`: its outcome is unknown, and the record may have been changed since; not sent again.
+   * What a lost answer means. `read`: nothing, ask again. `create`, `change`: the outcome is unknown, and the record may
+   * have been deleted or changed since; it is looked at before anything is sent again.
    */
   effect: 'read' | 'create' | 'change';
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -25,6 +25,8 @@ export interface CrmRequest {
    * whole call, so that all policies see it.
    */
   unwrap?: (answer: CrmAnswer) => CrmAnswer;
+  /** It looks at what became of a write whose answer was lost, which was a try as well. */
+  isAfterLoss?: boolean | undefined;
   /** Records in the batch. A batch of several that takes too long is halved, not repeated. */
   records?: number;
   /**

@@ -96,9 +96,9 @@ export function createCrmClient(options: ClientOptions): CrmClient {
 
   const transport = createTransport({ http, timeoutMs, quota, time, metrics });
   const guarded: Exchange = (request, call, token) =>
-    quota.run(() => breaker.run(() => transport(request, call, token), call.background === 'probe'));
+    quota.run(() => breaker.run(() => transport(request, call, token), call.background));
   const acquire = createAcquire(tokens, new Limiter(maxConcurrency));
-  // A request that was begun gets its next call as long as it has time, whatever the patience of new ones is.
+  // Further calls of a request that has begun may wait until its deadline; `maxWaitMs` is for new requests.
   const acquireAgain = async (call: Call) => acquire(call, await pay(budget, call, remainingMs(call)));
   const permitted = withPermit(guarded, {
     acquire: acquireAgain,
@@ -107,7 +107,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
   });
   const retried = withRetries(permitted, { enoughMs, budget: retryBudget, metrics });
   const outcome = createOutcomeListener(options.onOutcome);
-  const execute: Send = (request, call, permit) => outcome(retried(request, call, permit), true);
+  const execute = withOutcome(retried, outcome);
   const acquireNoted = (call: Call, paid: PaidCall | undefined) => outcome(acquire(call, paid), undefined);
   const charged: Exchange = (request, call, token) => {
     if (isMetered(request)) budget?.charge();
@@ -177,11 +177,11 @@ function pay(
   return budget?.wait(kindOf(call), tenantOf(call), mostMs).paid;
 }
 
-/** The same for a new request: refused early where it would wait in vain, and no longer than its patience. */
+/** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
 function payPatiently(budget: CallBudget | undefined, call: Call) {
   if (call.background !== undefined) return pay(budget, call, remainingMs(call));
   budget?.check(kindOf(call));
-  return pay(budget, call, Math.min(budget?.patienceMs ?? 0, remainingMs(call)));
+  return pay(budget, call, Math.min(budget?.maxWaitMs ?? 0, remainingMs(call)));
 }
 
 function releaseOnce(leaveSlot: () => void, paid: PaidCall | undefined): Permit['release'] {
@@ -205,6 +205,14 @@ function createOutcomeListener(tell: (connected: boolean) => void) {
       if (error instanceof CrmFailure && !saysNothing(error)) tell(isConnected(error));
       throw error;
     }
+  };
+}
+
+/** A call for work that failed before (`alone`) does not count as an outcome of the CRM. */
+function withOutcome(send: Send, outcome: ReturnType<typeof createOutcomeListener>): Send {
+  return (request, call, permit) => {
+    const answer = send(request, call, permit);
+    return call.background === 'alone' ? answer : outcome(answer, true);
   };
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, remainingMs } from '../../base/call.ts';
+import { type Call, isAlone, remainingMs } from '../../base/call.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { CrmFailure, type FailureKind, saysNothing, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
@@ -21,22 +21,21 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats what is safe to repeat, with exponential pauses and full jitter, while a further call can still end before
- * the request's deadline and the budget of repeats allows it. A failure after a try with an unknown outcome says so,
- * whatever the last try met.
+ * Repeats reads, and writes with which nothing was done, with exponential pauses and full jitter, while a further call can
+ * still end before the request's deadline and the budget of repeats allows it.
  */
 export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOptions): Send {
   return async (request, call, permit) => {
     let given = permit;
     let met: CrmFailure | undefined;
     budget.earn();
-    for (let tried = 1; ; tried++) {
+    for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
       const result = await send(request, call, given).catch(asFailure);
       given = undefined;
       if (!(result instanceof CrmFailure)) return result;
       // A repeat that was not even sent has less to tell than the try before it.
       if (met !== undefined && saysNothing(result)) throw met;
-      met = met?.outcomeUnknown ? withUnknownOutcome(result) : result;
+      met = result;
       if (!isRepeatable(result, request)) throw met;
       const pauseMs = pauseBeforeRepeat(result, tried, timeForRepeat(call, enoughMs));
       if (pauseMs === undefined || !budget.spend()) throw met;
@@ -46,9 +45,9 @@ export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOpti
   };
 }
 
-/** Milliseconds that a pause before a repeat may take; a probe is not repeated. */
+/** Milliseconds that a pause before a repeat may take; what is tried alone, or as a probe, is not repeated. */
 function timeForRepeat(call: Call, enoughMs: number): number {
-  return call.background === 'probe' ? Number.NEGATIVE_INFINITY : remainingMs(call) - enoughMs;
+  return isAlone(call) ? Number.NEGATIVE_INFINITY : remainingMs(call) - enoughMs;
 }
 
 function asFailure(error: unknown): CrmFailure {
@@ -56,12 +55,20 @@ function asFailure(error: unknown): CrmFailure {
   throw error;
 }
 
-function isRepeatable({ kind }: CrmFailure, { effect, records = 1 }: CrmRequest): boolean {
+function isRepeatable(failure: CrmFailure, { effect, records = 1 }: CrmRequest): boolean {
+  const { kind } = failure;
+  // One of several records may cause it time after time: it is looked for.
+  if (records > 1 && effect !== 'read' && isOfRecords(failure)) return false;
   if (nothingDone.includes(kind)) return true;
-  if (!uncertainKinds.includes(kind)) return false;
+  // What a write has done is looked at first.
+  if (effect !== 'read' || !uncertainKinds.includes(kind)) return false;
   // A batch may be too much for one call: it is sent in halves.
-  if (kind === 'timeout' && records > 1) return false;
-  return effect !== 'change';
+  return kind !== 'timeout' || records === 1;
+}
+
+/** Passing in itself, and yet perhaps the fault of one record: a lock, or an exception that the CRM names. */
+export function isOfRecords({ kind, facts }: CrmFailure): boolean {
+  return kind === 'locked' || (kind === 'failed' && facts.error !== undefined);
 }
 
 /** Milliseconds to wait before the next try; undefined after the last one, and where `mostMs` are too few. */

@@ -38,9 +38,9 @@ export interface WantedKeys {
 
 /**
  * The records with these External IDs, as far as each may be seen; a record may come in lower and in upper case. There
- * must be at least one key.
+ * must be at least one key. `withDeleted`: also deleted records, of which any number may have one key.
  */
-export function findQuery(resource: Resource, wanted: readonly WantedKeys[]): string {
+export function findQuery(resource: Resource, wanted: readonly WantedKeys[], withDeleted = false): string {
   const key = fieldOf(resource, 'id').crm.path;
   const conditions = wanted.map(({ keys, visible }) => {
     const spellings = keys.flatMap((id) => [id.toLowerCase(), id.toUpperCase()]);
@@ -48,7 +48,8 @@ export function findQuery(resource: Resource, wanted: readonly WantedKeys[]): st
     return visible === 'all' ? condition : `(${condition} AND ${ownedBy(resource, visible)})`;
   });
   const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
-  return `${select(resource)} WHERE ${conditions.join(' OR ')}${count === 1 ? ' LIMIT 2' : ''}`;
+  const fields = select(resource, withDeleted ? ['IsDeleted'] : []);
+  return `${fields} WHERE ${conditions.join(' OR ')}${count === 1 && !withDeleted ? ' LIMIT 2' : ''}`;
 }
 
 function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): string {
@@ -85,22 +86,47 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
   return `${select(resource)} WHERE ${conditions.join(' AND ')} ${order} LIMIT ${wholeNumber(query.limit)}`;
 }
 
-/**
- * Changes behind a place, and before a moment where one is given, deleted records included where the query may see them;
- * oldest first, ties broken by native id.
- */
-export function changesQuery(
-  resource: Resource,
-  { place: { stamp, nativeId }, before, limit }: { place: ChangePlace; before?: string; limit: number },
+/** The changes of a resource after a position, and before a time if one is given. */
+export interface ChangesQuery {
+  place: ChangePlace;
+  before?: string;
+  limit: number;
+}
+
+/** Changes, deleted records included where the query may see them; oldest first, ties broken by native id. */
+export function changesQuery(resource: Resource, query: ChangesQuery): string {
+  return `${select(resource, ['IsDeleted', 'SystemModstamp'])} ${changes(query)}`;
+}
+
+/** The same records, with only these columns. */
+export function columnsOfChangesQuery(
+  { crmObject }: Resource,
+  columns: readonly string[],
+  query: ChangesQuery,
 ): string {
+  return `SELECT ${['Id', 'SystemModstamp', ...columns].join(', ')} FROM ${crmObject} ${changes(query)}`;
+}
+
+/** Native ids of records with an External ID, in order. */
+export function idsQuery(
+  resource: Resource,
+  { after, to }: { after: string; to?: string },
+  limit: number,
+): string {
+  const conditions = [`${fieldOf(resource, 'id').crm.path} != null`];
+  if (after !== '') conditions.push(`Id > ${quoteText(after)}`);
+  if (to !== undefined) conditions.push(`Id <= ${quoteText(to)}`);
+  return `SELECT Id FROM ${resource.crmObject} WHERE ${conditions.join(' AND ')} ORDER BY Id LIMIT ${wholeNumber(limit)}`;
+}
+
+function changes({ place: { stamp, nativeId }, before, limit }: ChangesQuery): string {
   const at = formatDateTime(stamp);
   const behind =
     nativeId === undefined
       ? `SystemModstamp >= ${at}`
       : `(SystemModstamp > ${at} OR (SystemModstamp = ${at} AND Id > ${quoteText(nativeId)}))`;
   const end = before === undefined ? '' : ` AND SystemModstamp < ${formatDateTime(before)}`;
-  const order = `ORDER BY SystemModstamp, Id LIMIT ${wholeNumber(limit)}`;
-  return `${select(resource, ['IsDeleted', 'SystemModstamp'])} WHERE ${behind}${end} ${order}`;
+  return `WHERE ${behind}${end} ORDER BY SystemModstamp, Id LIMIT ${wholeNumber(limit)}`;
 }
 
 function select(resource: Resource, further: readonly string[] = []): string {

@@ -60,7 +60,7 @@ function addReplica(store: BudgetStore): CallBudget {
   const refusal = (seconds: number) => new Refused(`${seconds}`);
   const budget = new CallBudget({
     dailyCalls,
-    patienceMs: 2000,
+    maxWaitMs: 2000,
     store,
     log,
     metrics: createMetrics(),
@@ -158,7 +158,7 @@ describe('one replica of a budget of calls', () => {
     assert.equal(store.reads - before, 1);
   });
 
-  it('refuses one whose patience ends, with the time until a call', async () => {
+  it('refuses one that has waited too long, with the time until a call', async () => {
     const budget = addReplica(new MemoryStore());
     await budget.start();
     await takeAll(budget, 30);

@@ -7,7 +7,7 @@ const dayMs = 86_400_000;
 /** Who gets a call, one after the other, of those who came in this order and have waited for so long. */
 function served(kinds: readonly CallKind[], waitedMs = 0): string[] {
   // One call in a day: what polls may have beyond their first five comes too late for this test.
-  const waiters = new Waiters({ rate: 1 / dayMs, patienceMs: 2 * dayMs });
+  const waiters = new Waiters({ rate: 1 / dayMs, maxWaitMs: 2 * dayMs });
   const since = performance.now() - waitedMs;
   const order: string[] = [];
   for (const kind of kinds) waiters.add(kind, 'tenant', since, () => order.push(kind));
@@ -25,12 +25,12 @@ test('polls that nobody waits beside are served one after the other, as far as t
   assert.deepEqual(served(Array.from({ length: 7 }, () => 'poll' as const)), Array(5).fill('poll'));
 });
 
-test('a write that would lose its patience goes before polls', () => {
+test('a write that would wait too long goes before polls', () => {
   assert.deepEqual(served(['poll', 'write'], dayMs), ['write', 'poll']);
 });
 
 test('a poll that takes the turn of a read lets the next write go first', () => {
-  const waiters = new Waiters({ rate: 1 / dayMs, patienceMs: 2 * dayMs });
+  const waiters = new Waiters({ rate: 1 / dayMs, maxWaitMs: 2 * dayMs });
   const order: string[] = [];
   for (const kind of ['read', 'write', 'poll'] as const)
     waiters.add(kind, 'tenant', performance.now(), () => order.push(kind));
@@ -40,7 +40,7 @@ test('a poll that takes the turn of a read lets the next write go first', () => 
 });
 
 test('polls go before writes where calls come more rarely than writes wait', () => {
-  const waiters = new Waiters({ rate: 1 / dayMs, patienceMs: 2000 });
+  const waiters = new Waiters({ rate: 1 / dayMs, maxWaitMs: 2000 });
   const order: string[] = [];
   for (const kind of ['write', 'poll'] as const)
     waiters.add(kind, 'tenant', performance.now() - 1000, () => order.push(kind));

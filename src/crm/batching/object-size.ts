@@ -1,0 +1,39 @@
+import { now } from '../../base/clock.ts';
+
+/** Records that the CRM takes in one Collections call. */
+export const largestBatch = 200;
+/** Time until twice as many are tried. */
+const growsAfterMs = 10 * 60_000;
+
+/**
+ * The most records of one object in a write: triggers may do so much for each record that a large call exceeds a limit of
+ * the transaction. Lowered in proportion to what succeeded, and doubled every ten minutes after that.
+ */
+export class ObjectSize {
+  readonly #now: () => number;
+  #most = largestBatch;
+  #changedAt = 0;
+
+  /** `clock`: milliseconds of any steady clock. */
+  constructor(clock = now) {
+    this.#now = clock;
+  }
+
+  /** Records that may go together, 1 to 200. */
+  get most(): number {
+    while (this.#most < largestBatch && this.#now() - this.#changedAt >= growsAfterMs) {
+      this.#most = Math.min(largestBatch, this.#most * 2);
+      this.#changedAt += growsAfterMs;
+    }
+    return this.#most;
+  }
+
+  /**
+   * So many passed together where `of` did not. It falls as far in proportion: that two records did not go together, for a
+   * fault that has passed perhaps, does not mean that each needs a call of its own.
+   */
+  lower(records: number, of: number): void {
+    this.#most = Math.max(1, Math.min(this.most, Math.ceil((this.most * records) / of)));
+    this.#changedAt = this.#now();
+  }
+}

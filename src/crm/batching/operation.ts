@@ -1,0 +1,38 @@
+import type { CrmFailure } from '../rest/failure.ts';
+import type { BatchCall } from '../rest/limiter.ts';
+import type { Permit } from '../rest/request.ts';
+
+/** What became of one item of a batch. */
+export type ItemOutcome<Result> =
+  | { result: Result }
+  | {
+      failure: CrmFailure;
+      /** The CRM refused this item and executed the others: its own failure, not that of the call. */
+      ofItem?: boolean;
+      /** The CRM's error for an item of a batch does not say what is wrong; for a single item it does. */
+      isAmbiguous?: boolean;
+    };
+
+/** What the CRM shows of an item after a call of unknown outcome. */
+export type Reconciled<Result> = ItemOutcome<Result> | 'not done' | 'unknown';
+
+/** One operation on the records of one resource, on as many at once as the CRM takes. */
+export interface Operation<Item, Result> {
+  /** For metrics and the batcher's name. */
+  readonly name: 'find' | 'create' | 'update' | 'delete';
+  readonly effect: 'read' | 'create' | 'change';
+  /** Bytes that an item adds to a call. */
+  size(item: Item): number;
+  /**
+   * Executes a batch in one call: one outcome for each item, in their order. The first exchange uses the permit, where
+   * one is given. Throws `CrmFailure` where the call failed as a whole.
+   */
+  execute(items: readonly Item[], call: BatchCall, permit?: Permit): Promise<ItemOutcome<Result>[]>;
+  /**
+   * Looks in the CRM what a write of unknown outcome has done, item by item; a read is simply sent again. Throws
+   * `CrmFailure` where it can't be seen.
+   */
+  reconcile?(items: readonly Item[], call: BatchCall): Promise<Reconciled<Result>[]>;
+  /** For a repeat after an unknown outcome that finds the record gone: what became of the item. */
+  readonly whenGone?: ItemOutcome<Result>;
+}
