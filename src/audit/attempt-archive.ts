@@ -18,8 +18,8 @@ export interface AttemptArchiveOptions {
 /**
  * Writes attempts to the database in batches, each second or when there are 500, off the path of requests: the
  * database may be slow or unavailable, and no request waits or fails. Meanwhile up to 50,000 attempts are kept. Those
- * dropped beyond that are still in the log, and a metric counts them. Attempts of addresses that fail too often are
- * added up, and the sums are written.
+ * dropped beyond that are still in the log, and a metric counts them. Attempts of addresses that fail too often and of
+ * consumers that are refused too often are added up, and the sums are written.
  */
 export class AttemptArchive implements AttemptRecorder {
   readonly #options: AttemptArchiveOptions;
@@ -39,7 +39,7 @@ export class AttemptArchive implements AttemptRecorder {
   }
 
   record(attempt: Attempt): void {
-    if (attempt.overLimitFrom !== undefined) return this.#totals.add(attempt, attempt.overLimitFrom);
+    if (attempt.sum !== undefined) return this.#totals.add(attempt, attempt.sum);
     let batch = this.#batches.at(-1);
     if (batch === undefined || batch.length >= batchSize) {
       batch = [];

@@ -1,7 +1,7 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../store/database.ts';
 import { changeInPieces } from '../store/statements.ts';
-import { type Attempt, type AttemptResult, firstAttemptIdOf } from './attempt.ts';
+import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
 
 /** An attempt with its id, which gives the order of all attempts. */
 export interface StoredAttempt extends Attempt {
@@ -13,14 +13,20 @@ export interface ListedAttempt extends StoredAttempt {
   count: number;
 }
 
-/** The sum of one writer for one network and minute; the attempt is the first of those counted. */
-export interface StoredTotal extends StoredAttempt {
+/** The sum of one writer for one network or consumer and minute; the attempt is the first of those counted. */
+export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
   /** The start of the minute, RFC 3339 UTC. */
   minute: string;
   /** Null: of many networks. */
-  network: string | null;
+  name: string | null;
   count: number;
 }
+
+/** The index that decides which sums are one row. */
+const rowOf: Record<AttemptSum['by'], RawBuilder<unknown>> = {
+  network: sql`(minute, result, coalesce(address, '')) where minute is not null`,
+  consumer: sql`(refused_minute, result, consumer_id) where refused_minute is not null`,
+};
 
 export interface AttemptQuery {
   consumer_id?: string;
@@ -64,22 +70,30 @@ export class AttemptTable {
   }
 
   /**
-   * Sets how many attempts each of these stands for; what others have added up for the same address, minute and result
-   * goes to the same row. May be repeated like `add`, also with greater counts.
+   * Sets how many attempts each of these stands for; what others have added up for the same address or consumer, minute
+   * and result goes to the same row. May be repeated like `add`, also with greater counts.
    */
   async addTotals(totals: readonly StoredTotal[]): Promise<void> {
+    for (const by of ['network', 'consumer'] as const) {
+      const some = totals.filter((total) => total.by === by);
+      if (some.length > 0) await this.#addTotalsBy(by, some);
+    }
+  }
+
+  async #addTotalsBy(by: AttemptSum['by'], totals: readonly StoredTotal[]): Promise<void> {
     // Counts only grow: one that comes late must not set back a greater one.
     await sql`
       insert into authentication_attempts as known
         (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status,
-          minute, address, counts)
+          minute, address, refused_minute, counts)
       select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status,
-        minute, network, jsonb_build_object(id, "count")
+        case "by" when 'network' then minute end, case "by" when 'network' then name end,
+        case "by" when 'consumer' then minute end, jsonb_build_object(id, "count")
       from json_to_recordset(${JSON.stringify(totals)}::json) as total (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
         address text, user_agent text, api_key text, status smallint,
-        minute timestamptz, network text, "count" integer)
-      on conflict (minute, result, coalesce(address, '')) where minute is not null do update
+        minute timestamptz, "by" text, name text, "count" integer)
+      on conflict ${rowOf[by]} do update
       set counts = known.counts || jsonb_build_object(excluded.id, greatest(
         (known.counts ->> excluded.id::text)::integer, (excluded.counts ->> excluded.id::text)::integer))`.execute(
       this.#database.sql,
@@ -134,11 +148,11 @@ export class AttemptTable {
   }
 
   /** Deletes what is older; `now` in milliseconds since 1970. Returns how many. */
-  deleteOlderThan(days: number, now: number): Promise<number> {
+  deleteOlderThan(days: number, now: number, signal?: AbortSignal): Promise<number> {
     const boundary = firstAttemptIdOf(now - days * 86_400_000);
-    const statement = sql`
+    const statement = (limit: number) => sql`
       delete from authentication_attempts where id in (
-        select id from authentication_attempts where id < ${boundary}::uuid order by id limit ${deletedAtOnce})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+        select id from authentication_attempts where id < ${boundary}::uuid order by id limit ${limit})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }

@@ -1,4 +1,4 @@
-import type { Attempt } from './attempt.ts';
+import type { Attempt, AttemptSum } from './attempt.ts';
 import type { StoredAttempt, StoredTotal } from './attempt-table.ts';
 
 /** Sums that are held by network; beyond that, one sum for each minute and result counts all others. Some 8 MB. */
@@ -6,16 +6,13 @@ const maxByNetwork = 10_000;
 /** Sums that are held at all: they accumulate only while the database is unavailable. */
 const maxTotals = 11_000;
 
-interface Total {
+interface Total extends Pick<StoredTotal, 'minute' | 'by' | 'name' | 'count'> {
   first: StoredAttempt;
-  minute: string;
-  network: string | null;
-  count: number;
   /** Of `count`, what the database has. */
   stored: number;
 }
 
-/** Adds up attempts by network, minute and result, in bounded memory however many addresses there are. */
+/** Adds up attempts by network or consumer, minute and result, in bounded memory however many addresses there are. */
 export class AttemptTotals {
   readonly #newId: (timestamp: string) => string;
   readonly #dropped: (attempts: number) => void;
@@ -37,13 +34,18 @@ export class AttemptTotals {
     return this.#totals.values().reduce((sum, { count, stored }) => sum + count - stored, 0);
   }
 
-  add(attempt: Attempt, network: string): void {
+  add(attempt: Attempt, { by, name }: AttemptSum): void {
+    const { result } = attempt;
     const minute = minuteOf(attempt.timestamp);
+    const key = { minute, result, by, name };
+    const others = { minute, result, by, name: null };
+    // Consumers are known and few; anybody can come from many networks.
+    const hasCapacity = by === 'consumer' || this.#totals.size < maxByNetwork;
     const found =
-      this.#totals.get(keyOf(minute, attempt, network)) ??
-      (this.#totals.size < maxByNetwork
-        ? this.#begin(minute, attempt, network)
-        : (this.#totals.get(keyOf(minute, attempt, null)) ?? this.#begin(minute, attempt, null)));
+      this.#totals.get(keyOf(key)) ??
+      (hasCapacity
+        ? this.#begin(key, attempt)
+        : (this.#totals.get(keyOf(others)) ?? this.#begin(others, attempt)));
     found.count += 1;
   }
 
@@ -54,26 +56,27 @@ export class AttemptTotals {
   unstored(): StoredTotal[] {
     const now = minuteOf(new Date().toISOString());
     const unstored: StoredTotal[] = [];
-    for (const [key, { first, minute, network, count, stored }] of this.#totals) {
-      if (count > stored) unstored.push({ ...first, minute, network, count });
+    for (const [key, { first, minute, by, name, count, stored }] of this.#totals) {
+      if (count > stored) unstored.push({ ...first, minute, by, name, count });
       else if (minute < now) this.#totals.delete(key);
     }
-    return unstored.sort((a, b) => (keyOf(a.minute, a, a.network) < keyOf(b.minute, b, b.network) ? -1 : 1));
+    return unstored.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
 
   /** The database has these. */
-  markStored(totals: readonly StoredTotal[]): void {
-    for (const { id, minute, result, network, count } of totals) {
-      const total = this.#totals.get(keyOf(minute, { result }, network));
-      if (total?.first.id === id) total.stored = count;
+  markStored(stored: readonly StoredTotal[]): void {
+    for (const one of stored) {
+      const total = this.#totals.get(keyOf(one));
+      if (total?.first.id === one.id) total.stored = one.count;
     }
   }
 
-  #begin(minute: string, attempt: Attempt, network: string | null): Total {
+  #begin(key: Key, attempt: Attempt): Total {
+    const { minute, by, name } = key;
     const first = { id: this.#newId(attempt.timestamp), ...attempt };
-    if (network === null) first.address = null;
-    const total = { first, minute, network, count: 0, stored: 0 };
-    this.#totals.set(keyOf(minute, attempt, network), total);
+    if (name === null) first.address = null;
+    const total = { first, minute, by, name, count: 0, stored: 0 };
+    this.#totals.set(keyOf(key), total);
     if (this.#totals.size > maxTotals) this.#dropOldest();
     return total;
   }
@@ -91,7 +94,9 @@ function minuteOf(timestamp: string): string {
   return `${timestamp.slice(0, 'yyyy-mm-ddThh:mm'.length)}:00.000Z`;
 }
 
-/** No network is empty. */
-function keyOf(minute: string, { result }: Pick<Attempt, 'result'>, network: string | null): string {
-  return `${minute} ${result} ${network ?? ''}`;
+type Key = Pick<StoredTotal, 'minute' | 'result' | 'by' | 'name'>;
+
+/** No name is empty. */
+function keyOf({ minute, result, by, name }: Key): string {
+  return `${minute} ${result} ${by} ${name ?? ''}`;
 }

@@ -34,11 +34,15 @@ export interface Attempt {
   api_key: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
-  /**
-   * The caller's address, of IPv6 the first 64 bits, where it has failed more often than it may: such attempts are
-   * stored as sums.
-   */
-  overLimitFrom?: string | undefined;
+  /** Set beyond the limit of single entries: the attempt is added to this sum and has no entry of its own. */
+  sum?: AttemptSum | undefined;
+}
+
+/** What is added up for a minute and a result: attempts from one network, or refusals of one consumer. */
+export interface AttemptSum {
+  by: 'network' | 'consumer';
+  /** An address, of IPv6 the first 64 bits; the consumer's id. */
+  name: string;
 }
 
 /** Where attempts go. Recording never fails and never waits: a request does not depend on it. */

@@ -62,12 +62,12 @@ export class AuditEventTable {
   }
 
   /** Deletes what is older; `now` in milliseconds since 1970. Returns how many. */
-  deleteOlderThan(days: number, now: number): Promise<number> {
+  deleteOlderThan(days: number, now: number, signal?: AbortSignal): Promise<number> {
     const boundary = firstAttemptIdOf(now - days * 86_400_000);
-    const statement = sql`
+    const statement = (limit: number) => sql`
       delete from audit_events where id in (
-        select id from audit_events where id < ${boundary}::uuid order by id limit ${deletedAtOnce})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+        select id from audit_events where id < ${boundary}::uuid order by id limit ${limit})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 

@@ -17,13 +17,15 @@ export interface Audit extends AttemptRecorder {
   /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */
   knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;
   /** Deletes what is older, a piece at a time; returns how many. Throws what the database does. */
-  deleteOldAttempts(days: number): Promise<number>;
+  deleteOldAttempts(days: number, signal?: AbortSignal): Promise<number>;
   /** Records changes of consumers: resolves once the database has them. */
   keep(events: readonly AuditEvent[]): Promise<void>;
   /** Changes of consumers, newest first, with those that this replica knows of. Throws `Problem` store_unavailable. */
   listEvents(query: AuditEventQuery): Promise<AuditEvent[]>;
-  /** Deletes changes that are older than they are kept, and networks not used for so long. Throws what the database does. */
-  deleteOldEvents(): Promise<void>;
+  /** Deletes changes that are older than they are kept. Throws what the database does. */
+  deleteOldEvents(signal?: AbortSignal): Promise<number>;
+  /** Forgets networks that were not used for as long as changes are kept. Throws what the database does. */
+  deleteOldNetworks(signal?: AbortSignal): Promise<void>;
   /** Writes what is left. */
   stop(): Promise<void>;
 }
@@ -57,7 +59,7 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
         { keeps: 'holds authentication attempts' },
       ),
     knowsOthersThan: (consumerIds) => table.hasOthersThan(consumerIds),
-    deleteOldAttempts: (days) => table.deleteOlderThan(days, Date.now()),
+    deleteOldAttempts: (days, signal) => table.deleteOlderThan(days, Date.now(), signal),
     keep: (added) => events.keep(added),
     listEvents: (query) =>
       orUnavailable(
@@ -67,10 +69,8 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
         },
         { keeps: 'holds the changes of consumers' },
       ),
-    deleteOldEvents: async () => {
-      await eventTable.deleteOlderThan(retentionDays, Date.now());
-      await networks.deleteOld(retentionDays);
-    },
+    deleteOldEvents: (signal) => eventTable.deleteOlderThan(retentionDays, Date.now(), signal),
+    deleteOldNetworks: (signal) => networks.deleteOld(retentionDays, signal),
     stop: async () => {
       await Promise.all([archive.stop(), events.stop(), uses.stop(), networks.stop()]);
     },

@@ -134,15 +134,15 @@ export class UsedNetworks {
    * Forgets networks that were not used for so many days; of each consumer the last one stays, so that a key which nobody
    * has used for long is told of.
    */
-  async deleteOld(days: number): Promise<void> {
-    const statement = sql`
+  async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
       delete from consumer_networks where (consumer_id, network) in (
         select consumer_id, network from consumer_networks old
         where last_used < now() - ${interval(days * 86_400)} and exists (
           select from consumer_networks newer where newer.consumer_id = old.consumer_id
             and (newer.last_used, newer.network) > (old.last_used, old.network))
-        limit ${deletedAtOnce})`;
-    await changeInPieces(this.#options.database.bulk, deletedAtOnce, statement);
+        limit ${limit})`;
+    await changeInPieces(this.#options.database.bulk, deletedAtOnce, statement, signal);
   }
 
   async stop(): Promise<void> {

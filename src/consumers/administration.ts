@@ -4,8 +4,7 @@ import { logAuditEvent } from '../audit/audit-event-archive.ts';
 import { Problem } from '../base/problem.ts';
 import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable, VersionConflict } from '../secrets/secrets-manager.ts';
-import { type Authority, checkAuthority, checkRevocation } from './authority.ts';
-import { requireWithin } from './ceiling.ts';
+import { type Authority, checkAuthority, checkCreation, checkRevocation } from './authority.ts';
 import type { Consumer } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import {
@@ -41,7 +40,7 @@ type Change = ConsumerChange | ((consumer: Consumer) => ConsumerChange);
  * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, applied by this
  * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
  * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time. With an
- * authority also `permission_denied` for what exceeds the caller's permissions, and `conflict` for what would leave no
+ * authority also `permission_denied` for what exceeds the caller, and `conflict` for what would leave no
  * administrator.
  */
 export interface ConsumerAdministration {
@@ -90,7 +89,8 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
 
   return {
     create: async (wanted, authority) => {
-      if (authority) requireWithin(authority.caller, checkPermissions(wanted.permissions));
+      const bounds = { ...checkChange(wanted), permissions: checkPermissions(wanted.permissions) };
+      if (authority) await asProblems(() => checkCreation(authority, bounds, options));
       const created = await writing(() => store.create(wanted, authorOf(authority)));
       await spread(options, created);
       return created;

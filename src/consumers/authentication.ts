@@ -1,4 +1,5 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
+import { Problem } from '../base/problem.ts';
 import { hashSecret, isSameHash, maxCredentialLength } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Accepted, IndexEntry, Refused } from './directory-index.ts';
@@ -63,6 +64,14 @@ export function createAuthentication({ directory, keys, clock }: AuthenticationO
     if (entry !== undefined && isPresentable(apiSecret)) return check(entry, apiSecret);
     return authenticateOther(entry, presented);
   };
+}
+
+/** One answer for every reason: the reason is in the audit log only. */
+export function invalidCredentials(): Problem {
+  return new Problem(
+    'invalid_credentials',
+    'Send valid credentials in the headers x-api-key and x-api-secret.',
+  );
 }
 
 function isPresentable(text: string | undefined): text is string {

@@ -1,53 +1,90 @@
 import type { Author } from '../audit/audit-event.ts';
 import { holdAnotherAdministrator, isAdministrator, type OtherAdministrators } from './administrators.ts';
-import { everyPermission, requireUnknownWithin, requireWithin } from './ceiling.ts';
-import type { Consumer } from './consumer.ts';
+import { invalidCredentials } from './authentication.ts';
+import { type Bounds, requireWithin, unbounded } from './ceiling.ts';
+import { type Consumer, isActive, type PermissionAction } from './consumer.ts';
 import type { VersionedConsumer } from './consumer-store.ts';
+import { requireOneOf } from './permissions.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 
 /** What binds a change by the API, checked against the record just before it is written; the command line has none. */
 export interface Authority {
-  /** Nobody changes more than they have. */
-  caller: Consumer;
+  /** The consumer that calls: it may manage only consumers within its own permissions and limits. */
+  callerId: string;
   /** The same, with what events tell of the request. */
   author: Author;
   /** Throws what forbids the change. */
   precondition?: (consumer: Consumer) => void;
 }
 
-/**
- * Throws `Problem` permission_denied for what exceeds the caller's permissions, conflict for what would leave no
- * administrator, and what the precondition does. `after`: null where the consumer is deleted.
- */
-export async function checkAuthority(
-  { caller, precondition }: Authority,
-  before: Consumer,
-  after: Consumer | null,
-  others: OtherAdministrators,
+/** The store in which the caller and other administrators are looked up. */
+export interface AuthorityOptions extends OtherAdministrators {
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+/** Throws `Problem` permission_denied if the caller may not create this consumer. */
+export async function checkCreation(
+  { callerId }: Authority,
+  wanted: Bounds,
+  options: AuthorityOptions,
 ): Promise<void> {
-  requireWithin(caller, [...before.permissions, ...(after?.permissions ?? [])]);
-  requireUnknownWithin(caller, before.unknownPermissions);
-  precondition?.(before);
-  const endsAdministrator = isAdministrator(before) && !(after && isAdministrator(after));
-  if (endsAdministrator) await holdAnotherAdministrator(before.id, others);
+  requireWithin(await currentCaller(callerId, 'write', options), wanted);
 }
 
 /**
- * The version of the record that may be deleted; undefined for a broken one, which may have any permission. Throws as
+ * Throws `Problem` permission_denied for what exceeds the caller, conflict for what would leave no administrator,
+ * and what the precondition does. `after`: null where the consumer is deleted.
+ */
+export async function checkAuthority(
+  { callerId, precondition }: Authority,
+  before: Consumer,
+  after: Consumer | null,
+  options: AuthorityOptions,
+): Promise<void> {
+  const action = after === null ? 'delete' : 'write';
+  const caller = await currentCaller(callerId, action, options, before);
+  requireWithin(caller, before);
+  if (after !== null) requireWithin(caller, after);
+  precondition?.(before);
+  const endsAdministrator = isAdministrator(before) && !(after && isAdministrator(after));
+  if (endsAdministrator) await holdAnotherAdministrator(before.id, options);
+}
+
+/**
+ * The version of the record that may be deleted; undefined for a broken one, which may have had anything. Throws as
  * above.
  */
 export async function checkRevocation(
   authority: Authority,
   find: () => Promise<VersionedConsumer>,
-  others: OtherAdministrators,
+  options: AuthorityOptions,
 ): Promise<string | undefined> {
   try {
     const { consumer, version } = await find();
-    await checkAuthority(authority, consumer, null, others);
+    await checkAuthority(authority, consumer, null, options);
     return version;
   } catch (error) {
     if (!(error instanceof BrokenConsumer) || authority.precondition) throw error;
-    requireWithin(authority.caller, everyPermission);
+    requireWithin(await currentCaller(authority.callerId, 'delete', options), unbounded);
     return undefined;
   }
+}
+
+/**
+ * The caller as the secrets manager has it now. The consumer that authenticated the request may be a second old on this
+ * replica: a caller whose permissions were reduced could undo that. Throws `Problem` invalid_credentials, and
+ * permission_denied if it may no longer manage consumers.
+ */
+async function currentCaller(
+  id: string,
+  action: PermissionAction,
+  { store, clock }: AuthorityOptions,
+  target?: Consumer,
+): Promise<Consumer> {
+  // A change of itself is checked against the record that it replaces.
+  const caller = target?.id === id ? target : (await store.find(id))?.consumer;
+  if (caller === undefined || !isActive(caller, clock())) throw invalidCredentials();
+  requireOneOf(caller, [{ resource: 'consumers', action }]);
+  return caller;
 }

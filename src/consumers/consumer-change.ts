@@ -1,3 +1,4 @@
+import { momentRule, readMoment } from '../base/moment.ts';
 import { isAddressOrNetwork } from '../base/networks.ts';
 import { Problem } from '../base/problem.ts';
 import { type Consumer, normaliseFingerprints } from './consumer.ts';
@@ -39,13 +40,11 @@ export function checkChange(change: ConsumerChange): Partial<Consumer> {
   };
 }
 
-/** In UTC. A leap second fits the format and no clock; near the ends of it, UTC may need a year of five digits. */
+/** In UTC. */
 function checkMoment(text: string): string {
-  const ms = Date.parse(text);
-  const moment = Number.isNaN(ms) ? '' : new Date(ms).toISOString();
-  if (/^\d{4}-/.test(moment)) return moment;
-  const message = 'must be a moment that exists, as RFC 3339 writes it, in a year from 0000 to 9999 in UTC';
-  throw notValid('validUntil', [{ pointer: '#/validUntil', message }]);
+  const ms = readMoment(text);
+  if (ms !== undefined) return new Date(ms).toISOString();
+  throw notValid('validUntil', [{ pointer: '#/validUntil', message: momentRule }]);
 }
 
 function checkAddresses(addresses: readonly string[]): string[] {

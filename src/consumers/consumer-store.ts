@@ -1,10 +1,11 @@
 import type { Author } from '../audit/audit-event.ts';
 import type { Log } from '../observability/log.ts';
+import type { KeySet } from '../secrets/key-set.ts';
 import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
 import type { Consumer, StoredCredential } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
-import type { KeySet, Keys } from './keys.ts';
+import type { Keys } from './keys.ts';
 import { commandLine, recordChange } from './record-changes.ts';
 import { createRevocationNotes } from './revocations.ts';
 import {

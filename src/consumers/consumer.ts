@@ -84,6 +84,11 @@ export function isExpired(credential: StoredCredential, now: number): boolean {
   return !(now < expiryOf(credential));
 }
 
+/** Whether it is enabled and has not expired at this time, in milliseconds since 1970. */
+export function isActive({ enabled = true, validUntil = null }: Consumer, now: number): boolean {
+  return enabled && (validUntil === null || now < Date.parse(validUntil));
+}
+
 /** Which records the permission is for. */
 export function recordsOf({ records = 'all' }: Permission): (typeof recordScopes)[number] {
   return records;

@@ -23,6 +23,8 @@ export interface ConsumersOptions {
   refreshSeconds: number;
   /** Announces changes to the other replicas; without it they see a change at their next refresh. */
   cache?: SharedCache | undefined;
+  /** Announcements reach replicas of the same environment; `dev` if left out. */
+  environment?: string;
   /** Where attempts are kept, beside the log. */
   audit?: AttemptRecorder;
   /** Where changes of consumers are recorded; without it they wait in the consumers' records. */
@@ -51,12 +53,13 @@ export interface Consumers {
 
 export function createConsumers(options: ConsumersOptions): Consumers {
   const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
+  const channel = `consumers:${options.environment ?? 'dev'}`;
   const keys = createKeys(secrets);
   const store = createConsumerStore({ secrets, keys, log, clock });
   const archiving = archiveChanges(store, options.auditEvents);
   const onRecord = archiving.take;
   const directory = new ConsumerDirectory({ secrets, keys, log, metrics, onRecord, refreshSeconds, clock });
-  const announce = createAnnounce(cache, log);
+  const announce = createAnnounce(cache, channel, log);
   let unfollow: (() => void) | undefined;
   return {
     directory,
@@ -75,7 +78,7 @@ export function createConsumers(options: ConsumersOptions): Consumers {
     keys,
     start: async () => {
       await directory.start();
-      if (cache) unfollow = followAnnouncements(cache, directory);
+      if (cache) unfollow = followAnnouncements(cache, channel, directory);
     },
     stop: async () => {
       unfollow?.();
@@ -138,11 +141,11 @@ function createAttempts({ metrics, audit }: ConsumersOptions): AttemptRecorder {
   };
 }
 
-/** Messages are ids of consumers only: the change itself is in the secrets manager. */
-const channel = 'consumers';
-
-/** Notifies every replica of a changed consumer. Never fails: replicas that miss it see the change at their next refresh. */
-function createAnnounce(cache: SharedCache | undefined, log: Log) {
+/**
+ * Notifies every replica of a changed consumer, by its id only: the change itself is in the secrets manager. Never fails: replicas that miss it see the
+ * change at their next refresh.
+ */
+function createAnnounce(cache: SharedCache | undefined, channel: string, log: Log) {
   return async (id: string): Promise<void> => {
     try {
       await cache?.publish(channel, id);
@@ -158,6 +161,7 @@ function createAnnounce(cache: SharedCache | undefined, log: Log) {
  */
 function followAnnouncements(
   cache: SharedCache,
+  channel: string,
   directory: Pick<ConsumerDirectory, 'readAgain' | 'refresh'>,
 ): () => void {
   return cache.subscribe(

@@ -1,9 +1,13 @@
 import { Problem } from '../base/problem.ts';
 import type { Fault } from '../base/problems.ts';
+import { isVisible } from '../base/visible-text.ts';
 import {
+  allows,
+  type Consumer,
   ownableResources,
   type Permission,
   type PermissionAction,
+  type PermissionResource,
   permissionActions,
   permissionResources,
   recordScopes,
@@ -15,6 +19,12 @@ export interface RequestedPermission {
   actions: readonly string[];
   /** `all` if left out. */
   records?: string;
+}
+
+/** What a caller needs for a request. */
+export interface RequiredPermission {
+  resource: PermissionResource;
+  action: PermissionAction;
 }
 
 const resources: readonly string[] = permissionResources;
@@ -53,18 +63,32 @@ function repeats(requested: readonly RequestedPermission[], i: number): Fault[] 
 }
 
 /**
- * The name, unless it is empty, too long, no text that the database and the CRM can hold, or can disturb a terminal or a
- * log. Throws `Problem` invalid_request.
+ * The name, unless it is empty, too long, or not visible. Throws `Problem` invalid_request.
  */
 export function checkConsumerName(name: string): string {
   const length = [...name.slice(0, 4 * maxConsumerNameLength)].length;
-  const isText = /\S/.test(name) && name.isWellFormed() && !/\p{Cc}/u.test(name);
+  const isText = /\S/.test(name) && isVisible(name);
   if (length <= maxConsumerNameLength && isText) return name;
-  const message =
-    `must have 1 to ${maxConsumerNameLength} characters, not only white space, no control characters and no half ` +
-    'of a surrogate pair';
+  const message = `must have 1 to ${maxConsumerNameLength} printable characters, not only white space`;
   const faults = [{ pointer: '#/name', message }];
   throw new Problem('invalid_request', summary(faults), { errors: faults });
+}
+
+export function hasOneOf(consumer: Consumer, wanted: readonly RequiredPermission[]): boolean {
+  return wanted.some(({ resource, action }) => allows(consumer, resource, action));
+}
+
+/** Throws `Problem` permission_denied, naming the first, where the consumer has none of these permissions. */
+export function requireOneOf(consumer: Consumer, wanted: readonly RequiredPermission[]): void {
+  if (!hasOneOf(consumer, wanted)) throw permissionDenied(wanted);
+}
+
+/** The problem for a caller without any of these permissions; `required` names the first. */
+export function permissionDenied(wanted: readonly RequiredPermission[]): Problem {
+  const names = wanted.map(({ resource, action }) => `${resource}:${action}`).join(' or ');
+  return new Problem('permission_denied', `These credentials lack the permission ${names}.`, {
+    ...(wanted[0] && { required: wanted[0] }),
+  });
 }
 
 function faultsOf(permission: RequestedPermission, pointer: string): Fault[] {

@@ -100,7 +100,7 @@ describe('the archive of attempts', () => {
   it('adds up what comes from addresses over their limit, by minute and result, and says the first', async () => {
     const { archive, stored, totals } = archiveOf();
     const from = (address: string, n: number, result: Attempt['result'] = 'unknown_key') =>
-      archive.record(attempt(n, { overLimitFrom: address, result }));
+      archive.record(attempt(n, { sum: { by: 'network', name: address }, result }));
     for (let n = 0; n < 100; n++) from('192.0.2.1', n);
     await archive.flush();
     for (let n = 100; n < 150; n++) from('192.0.2.1', n);
@@ -110,8 +110,8 @@ describe('the archive of attempts', () => {
     archive.record(attempt(152));
     await archive.stop();
     assert.deepEqual(
-      [...totals.values()].map(({ request_id, minute, result, network, count }) => [
-        ...[request_id, minute, result, network, count],
+      [...totals.values()].map(({ request_id, minute, result, name, count }) => [
+        ...[request_id, minute, result, name, count],
       ]),
       [
         ['request-0', '2027-03-01T08:00:00.000Z', 'unknown_key', '192.0.2.1', 150],
@@ -126,11 +126,13 @@ describe('the archive of attempts', () => {
   it('adds up in bounded memory however many addresses there are, and loses none', async () => {
     const { archive, totals, dropped } = archiveOf();
     for (let n = 0; n < 50_000; n++) {
-      archive.record(attempt(n, { overLimitFrom: `2001:db8:0:${n.toString(16)}`, result: 'missing' }));
+      archive.record(
+        attempt(n, { sum: { by: 'network', name: `2001:db8:0:${n.toString(16)}` }, result: 'missing' }),
+      );
     }
     await archive.stop();
     assert.equal(totals.size, 10_001);
-    const others = [...totals.values()].find(({ network }) => network === null);
+    const others = [...totals.values()].find(({ name }) => name === null);
     assert.equal(others?.count, 40_000);
     assert.equal(await dropped(), 0);
   });
@@ -141,7 +143,7 @@ describe('the archive of attempts', () => {
     const minutes = 2000;
     for (let minute = 0; minute < minutes; minute++) {
       for (let n = 0; n < 20; n++) {
-        const change = { overLimitFrom: `198.51.100.${n}`, result: 'missing' } as const;
+        const change = { sum: { by: 'network', name: `198.51.100.${n}` }, result: 'missing' } as const;
         archive.record(attempt(minute * 60_000, change));
       }
     }
@@ -178,13 +180,13 @@ describe('the table of attempts', { skip: !postgres && 'no PostgreSQL' }, () => 
     const totalOf = (n: number, count: number, change: Partial<StoredTotal> = {}): StoredTotal => ({
       ...attempt(n, { timestamp: timestamps[n - 1] ?? '', result: 'missing' }),
       id: ids[n - 1] ?? '',
-      ...{ minute, network: '192.0.2.1', count, ...change },
+      ...{ minute, by: 'network', name: '192.0.2.1', count, ...change },
     });
-    await table.addTotals([totalOf(1, 5), totalOf(2, 9, { network: null })]);
+    await table.addTotals([totalOf(1, 5), totalOf(2, 9, { name: null })]);
     await table.addTotals([totalOf(3, 7)]);
     await table.addTotals([totalOf(1, 6)]);
     await table.addTotals([totalOf(1, 5)]);
-    await table.addTotals([totalOf(4, 1, { network: null }), totalOf(3, 7)]);
+    await table.addTotals([totalOf(4, 1, { name: null }), totalOf(3, 7)]);
     const listed = await table.list({ limit: 10, since: Date.parse(minute) });
     assert.deepEqual(
       listed.map(({ request_id, timestamp, count }) => [request_id, timestamp, count]),
@@ -211,7 +213,7 @@ describe('the table of attempts', { skip: !postgres && 'no PostgreSQL' }, () => 
     });
     const timestamp = '2027-03-03T08:00:00.000Z';
     const record = (n: number) =>
-      archive.record(attempt(n, { timestamp, overLimitFrom: '192.0.2.1', result: 'expired' }));
+      archive.record(attempt(n, { timestamp, sum: { by: 'network', name: '192.0.2.1' }, result: 'expired' }));
     for (let n = 0; n < 10; n++) record(n);
     await assert.rejects(archive.flush(), /gone/);
     isLost = false;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { KeyUnusable, loadOrCreateKey, pepperName } from '../../src/consumers/keys.ts';
+import { loadOrCreateKey, pepperName } from '../../src/consumers/keys.ts';
+import { KeyUnusable } from '../../src/secrets/key-set.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
 
 describe('pepper and other keys that are made once', () => {
