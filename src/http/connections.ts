@@ -1,5 +1,7 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { type OpenConnection, OpenConnections, type OriginOf } from './open-connections.ts';
+import { UnsentAnswers } from './unsent-answers.ts';
 
 /*
  * What one connection may cost. Node parses all that a read brings and starts every request in it at once: 64 KiB of
@@ -11,20 +13,28 @@ import type { Socket } from 'node:net';
  *          └──────────────────────────────── the kernel has taken all of it ────────────────────────┘
  *
  * What comes meanwhile is kept, up to what one read brings, and then no more is read: requests wait in the socket.
+ *
+ * So a connection holds one answer. What all of them hold is bounded too: `UnsentAnswers`.
  */
 
-/** What a client may do with its connections. */
+/** What clients may do with their connections. */
 export interface ConnectionLimits {
-  /** Connections at once; further ones are closed unanswered. */
+  /** Connections at once. */
   max: number;
   /** How long a client may leave an answer unread: no byte of it can be handed to the kernel. Milliseconds. */
   unreadMs: number;
+  /** Unread bytes of answers, of all clients together. */
+  unsentBytes: number;
 }
 
-/** Why a connection was refused, or ended before its time. */
-export type ConnectionEnd = 'limit' | 'unread';
+/**
+ * Why a connection was refused or closed. `idle`: it had no request in progress, and was replaced by a new one at the
+ * limit of connections.
+ */
+export type ConnectionEnd = 'limit' | 'idle' | 'unread';
 
-export const unreadAnswerMs = 30_000;
+/** For each of our servers: the unread bytes are those of sixteen of the longest pages. */
+export const answerLimits = { unreadMs: 30_000, unsentBytes: 64 * 1_048_576 };
 
 /** After so many checks without progress a connection is cut off, so within a sixth more than `unreadMs`. */
 const stuckChecksAllowed = 6;
@@ -35,30 +45,59 @@ const pieceBytes = 64 * 1024;
 const endOfHead = Buffer.from('\r\n\r\n');
 const nothing = Buffer.alloc(0);
 
+export type { OriginOf };
+
 const connections = new WeakMap<Socket, Connection>();
+const sharedBodies = new WeakSet<Buffer>();
+
+/** Marks a body that stays in memory anyway: it does not count for each client that reads it. */
+export function markShared(bytes: Buffer): void {
+  sharedBodies.add(bytes);
+}
+
+/** Counts the unread bytes of an answer for this caller; by default they count for the address of the connection. */
+export function attributeTo(response: ServerResponse, caller: string): void {
+  if (response instanceof PacedResponse) response.caller = caller;
+}
 
 /** An answer that is sent as the client takes it, and that notifies its connection when it ends. */
 class PacedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+  readonly #connection: Connection | undefined;
+  caller: string | undefined;
+
   constructor(...given: ConstructorParameters<typeof ServerResponse<R>>) {
     super(...given);
     const [request] = given;
-    connections.get(request.socket)?.begin(request, this);
+    this.#connection = connections.get(request.socket);
+    this.#connection?.begin(request, this);
   }
 
   override end(...given: unknown[]): this {
     const [body, encoding, callback] = given;
-    const isLong = (typeof body === 'string' || Buffer.isBuffer(body)) && body.length > pieceBytes;
-    if (!isLong || encoding || callback) return super.end(...(given as []));
-    this.#send(typeof body === 'string' ? Buffer.from(body) : body);
+    if (!encoding && !callback && isLong(body)) {
+      const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+      // A subarray keeps the whole buffer in memory.
+      this.#send(bytes, sharedBodies.has(bytes) ? pieceBytes : bytes.length);
+    } else {
+      super.end(...(given as []));
+      // Most short answers are in the kernel by now.
+      const left = this.socket?.writableLength ?? 0;
+      if (left > 0) this.#connection?.noteUnsent(this, left);
+    }
     return this;
   }
 
-  #send(bytes: Buffer): void {
+  #send(bytes: Buffer, held: number): void {
+    if (!this.destroyed) this.#connection?.noteUnsent(this, held);
     if (bytes.length === 0) return void super.end();
     const rest = bytes.subarray(pieceBytes);
-    if (this.write(bytes.subarray(0, pieceBytes))) this.#send(rest);
-    else this.once('drain', () => this.#send(rest));
+    if (this.write(bytes.subarray(0, pieceBytes))) this.#send(rest, held);
+    else this.once('drain', () => this.#send(rest, held));
   }
+}
+
+function isLong(body: unknown): body is string | Buffer {
+  return (typeof body === 'string' || Buffer.isBuffer(body)) && body.length > pieceBytes;
 }
 
 /** Options for `createServer` of each server that is passed to `limitConnections`. */
@@ -66,34 +105,65 @@ export const pacedAnswers = { ServerResponse: PacedResponse };
 
 /**
  * Holds the connections of a server to their limits. `event`: the one that brings a connection on which HTTP is spoken.
- * `onEnd` is called for each connection that was refused or cut off.
+ * `onEnd` is called for each connection that was refused or ended.
  */
 export function limitConnections(
   server: Server,
   event: 'connection' | 'secureConnection',
-  { max, unreadMs }: ConnectionLimits,
+  { max, unreadMs, unsentBytes, originOf }: ConnectionLimits & { originOf: OriginOf },
   onEnd: (why: ConnectionEnd) => void = () => {},
 ): void {
+  const openConnections = new OpenConnections(max, originOf);
+  /** Connections whose TLS handshake is not complete, by addresses and ports. */
+  const handshakes = new Map<string, OpenConnection>();
   const open = new Set<Connection>();
-  server.maxConnections = max;
-  // Otherwise several processes on one port would hand the connection from one to the next without end.
-  Object.assign(server, { dropMaxConnection: true });
-  server.on('drop', () => onEnd('limit'));
-  server.on(event, (socket: Socket) => {
-    const connection = new Connection(socket);
+  const end = (socket: Socket, why: ConnectionEnd) => {
+    socket.destroy();
+    onEnd(why);
+  };
+  const unsent = new UnsentAnswers(unsentBytes, ({ socket }) => {
+    if (socket) end(socket, 'unread');
+  });
+  const begin = (socket: Socket, entry: OpenConnection) => {
+    const connection = new Connection(socket, entry, unsent);
     connections.set(socket, connection);
     open.add(connection);
     socket.once('close', () => open.delete(connection));
+  };
+  server.on('connection', (socket: Socket) => {
+    const entry = openConnections.add(socket, (idle) => end(idle, 'idle'));
+    if (entry === undefined) return end(socket, 'limit');
+    socket.once('close', () => entry.close());
+    if (event === 'connection') return begin(socket, entry);
+    const ends = endsOf(socket);
+    handshakes.set(ends, entry);
+    socket.once('close', () => handshakes.delete(ends));
   });
+  if (event === 'secureConnection') {
+    server.on(event, (socket: Socket) => {
+      const entry = handshakes.get(endsOf(socket));
+      // None: the client has closed the connection.
+      if (entry === undefined) socket.destroy();
+      else begin(socket, entry);
+    });
+  }
   const checks = setInterval(() => {
     for (const connection of open) if (connection.cutOffIfStuck()) onEnd('unread');
   }, unreadMs / stuckChecksAllowed).unref();
   server.once('close', () => clearInterval(checks));
 }
 
+/** Identifies an open connection: its addresses and ports. */
+export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return [remoteAddress, remotePort, localAddress, localPort].join(' ');
+}
+
 /** One connection: gives the parser one request at a time. */
 class Connection {
   readonly #socket: Socket;
+  readonly #entry: OpenConnection;
+  readonly #unsent: UnsentAnswers;
+  readonly #address: string;
   readonly #parse: (bytes: Buffer) => void;
   /** What has been read and not been parsed: a subarray of one read. */
   #rest: Buffer = nothing;
@@ -107,8 +177,11 @@ class Connection {
   #sentBytes = 0;
   #stuckChecks = 0;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, entry: OpenConnection, unsent: UnsentAnswers) {
     this.#socket = socket;
+    this.#entry = entry;
+    this.#unsent = unsent;
+    this.#address = socket.remoteAddress ?? '';
     // Node's own listener parses what it is given.
     const [parse] = socket.listeners('data');
     this.#parse = parse as (bytes: Buffer) => void;
@@ -117,15 +190,23 @@ class Connection {
   }
 
   /** A head was parsed. */
-  begin(request: IncomingMessage, response: ServerResponse): void {
+  begin(request: IncomingMessage, response: PacedResponse): void {
+    this.#entry.markBusy();
     this.#request = request;
     this.#bodyBytes = Number(request.headers['content-length'] ?? 0);
     this.#unanswered += 1;
     response.on('close', () => {
       this.#unanswered -= 1;
+      this.noteUnsent(response, 0);
       // Other connections come first: a client could fill this turn of the event loop with pipelined requests.
       if (this.#rest.length > 0) setImmediate(() => this.#advance());
+      else this.#markIdleIfDone();
     });
+  }
+
+  /** An answer on this connection has made progress; so many bytes are in memory for it. */
+  noteUnsent(response: PacedResponse, bytes: number): void {
+    this.#unsent.note(response, response.caller ?? this.#address, bytes);
   }
 
   /** To be called at even intervals; cuts the connection off when its client has read nothing over several of them. */
@@ -157,6 +238,11 @@ class Connection {
       else this.#rest = nothing;
     }
     this.#release();
+    this.#markIdleIfDone();
+  }
+
+  #markIdleIfDone(): void {
+    if (this.#unanswered === 0) this.#entry.markIdle();
   }
 
   /** Until an answer is out, unless it is the body of its own request that comes. */

@@ -19,7 +19,7 @@ export class OutboundFailure extends Error {
 export interface OutboundRequest {
   url: string;
   headers: Record<string, string>;
-  body: string;
+  body: Buffer | string;
   /** Gives the request up. */
   signal?: AbortSignal;
 }
