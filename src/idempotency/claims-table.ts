@@ -1,15 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../store/database.ts';
 import {
-  changeInSearch,
+  changeInPieces,
   executePrepared,
   firstFence,
   interval,
   leaseSeconds,
-  type SearchedPiece,
   searchedAtOnce,
 } from '../store/statements.ts';
-import type { ClaimKey, KeyedRequest, StoredAnswer } from './keyed-request.ts';
+import { expandBody, type PackedAnswer } from './answer-text.ts';
+import type { ClaimKey, KeyedRequest } from './keyed-request.ts';
 import { isLive } from './leases-table.ts';
 
 /** A claim that was just taken. */
@@ -24,7 +24,7 @@ export interface ClaimRow {
 export interface Completion {
   claim: ClaimKey;
   fence: string;
-  answer: StoredAnswer;
+  answer: PackedAnswer;
 }
 
 interface KeyColumns {
@@ -51,11 +51,19 @@ export type EarlierClaim = { fingerprint: Uint8Array } & (
     }
 );
 
-/** Abandoned claims that are taken in one run of housekeeping; the others wait for the next. */
-const abandonedAtOnce = 500;
+/** Claims that one statement deletes: each may have an answer of hundreds of KiB. */
+const deletedAtOnce = 2000;
 
 /** No UUID comes before it. */
 const firstKey = '00000000-0000-0000-0000-000000000000';
+
+/** A claim whose stored answer may contain the id of a member. */
+interface SearchedClaim extends KeyColumns {
+  fence: string;
+  /** Whether its text contains it; null where the answer is compressed, or there is none. */
+  is_named: boolean | null;
+  response_compressed: Uint8Array | null;
+}
 
 /** Whether who takes a claim goes on with its record: it is unfinished, and the window for repeats is open, if it has one. */
 const isContinued = sql`c.completed_at is null and (c.repeat_until is null or c.repeat_until > now())`;
@@ -100,7 +108,8 @@ export class ClaimsTable {
         external_id = case when ${isContinued} then c.external_id else excluded.external_id end,
         created_at = case when ${isContinued} then c.created_at else excluded.created_at end,
         entity_tag_before = case when ${isContinued} then c.entity_tag_before end,
-        completed_at = null, response_status = null, response_headers = null, response_body = null
+        completed_at = null, response_status = null, response_headers = null, response_body = null,
+        response_compressed = null
       where c.completed_at <= now() - ${this.#retention}
         or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
         or (c.repeat_until <= now() and (c.completed_at is not null or c.lease_until <= now()))
@@ -113,24 +122,29 @@ export class ClaimsTable {
 
   /** Undefined, too, once a request without a key has no repeats any more. */
   async find({ consumerId, key }: ClaimKey): Promise<EarlierClaim | undefined> {
-    const { rows } = await sql<EarlierClaim>`
-      select fingerprint, completed_at is not null as completed, response_status, response_headers, response_body
+    const { rows } = await sql<EarlierClaim & { response_compressed: Uint8Array | null }>`
+      select fingerprint, completed_at is not null as completed, response_status, response_headers, response_body,
+        response_compressed
       from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
         and (repeat_until is null or repeat_until > now())
     `.execute(this.#database.sql);
-    return rows[0];
+    if (rows[0] === undefined) return undefined;
+    const { response_compressed: compressed, ...claim } = rows[0];
+    return claim.completed && compressed ? { ...claim, response_body: await expandBody(compressed) } : claim;
   }
 
   /** Stores answers; false, and nothing is changed, for an owner that was replaced. */
   async complete(completions: readonly Completion[]): Promise<boolean[]> {
-    const column = (value: (completion: Completion) => string | number) => completions.map(value);
+    const column = (value: (completion: Completion) => string | number | null) => completions.map(value);
     const statement = sql<KeyColumns>`
       update idempotency_claims c set completed_at = now(), response_status = done.status,
-        response_headers = done.headers::jsonb, response_body = done.body
+        response_headers = done.headers::jsonb, response_body = done.text,
+        response_compressed = decode(done.compressed, 'base64')
       from unnest(${column(({ claim }) => claim.consumerId)}::text[], ${column(({ claim }) => claim.key)}::uuid[],
         ${column(({ fence }) => fence)}::bigint[], ${column(({ answer }) => answer.status)}::smallint[],
         ${column(({ answer }) => JSON.stringify(answer.headers))}::text[],
-        ${column(({ answer }) => answer.body)}::text[]) as done (consumer_id, key, fence, status, headers, body)
+        ${column(({ answer }) => answer.text)}::text[], ${column(({ answer }) => asBase64(answer))}::text[])
+        as done (consumer_id, key, fence, status, headers, text, compressed)
       where c.consumer_id = done.consumer_id and c.key = done.key and c.fence = done.fence and c.completed_at is null
       returning c.consumer_id, c.key::text`;
     const { rows } = await executePrepared(this.#database.sql, 'claims.complete', statement);
@@ -142,48 +156,63 @@ export class ClaimsTable {
    * Erases the stored answers that name a member; returns how many. The claims stay completed, so that no repeat is
    * executed. Of the headers only Location stays: an entity tag is a hash of the body.
    */
-  eraseMember(memberId: string): Promise<number> {
-    const first = { consumer_id: '', key: firstKey };
-    return changeInSearch<KeyColumns>(
-      this.#database.bulk,
-      first,
-      (after) => sql<SearchedPiece<KeyColumns>>`
-        with piece as (
-          select consumer_id, key from idempotency_claims
-          where (consumer_id, key) > (${after.consumer_id}, ${after.key}::uuid)
-          order by consumer_id, key limit ${searchedAtOnce}
-        ), erased as (
-          update idempotency_claims c set response_body = null,
-            response_headers = jsonb_strip_nulls(jsonb_build_object('location', response_headers -> 'location'))
-          from piece
-          where c.consumer_id = piece.consumer_id and c.key = piece.key
-            and position(${memberId} in lower(response_body)) > 0
-          returning 1
-        )
-        select (select count(*)::integer from erased) as changed, (
-          select json_build_object('consumer_id', consumer_id, 'key', key) from piece
-          order by consumer_id desc, key desc limit 1) as last`,
-    );
+  async eraseMember(memberId: string): Promise<number> {
+    let erased = 0;
+    let after: KeyColumns | undefined = { consumer_id: '', key: firstKey };
+    while (after !== undefined) {
+      const found: SearchedClaim[] = await this.#searchNext(after, memberId);
+      const named: SearchedClaim[] = [];
+      // One after the other: each may have a MiB of text.
+      for (const claim of found) if (await names(claim, memberId)) named.push(claim);
+      if (named.length > 0) erased += await this.#eraseAnswers(named);
+      after = found.at(-1);
+    }
+    return erased;
   }
 
-  /** Deletes completed claims that are older than the retention. */
-  async deleteExpired(): Promise<void> {
-    await sql`delete from idempotency_claims where completed_at <= now() - ${this.#retention}`.execute(
-      this.#database.bulk,
-    );
+  async #searchNext(after: KeyColumns, memberId: string): Promise<SearchedClaim[]> {
+    const { rows } = await sql<SearchedClaim>`
+      select consumer_id, key, fence::text, position(${memberId} in lower(response_body)) > 0 as is_named,
+        response_compressed
+      from idempotency_claims
+      where (consumer_id, key) > (${after.consumer_id}, ${after.key}::uuid)
+      order by consumer_id, key limit ${searchedAtOnce}`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  /** An answer that was stored under another fence since is left as it is. */
+  async #eraseAnswers(claims: readonly SearchedClaim[]): Promise<number> {
+    const column = (value: (claim: SearchedClaim) => string) => sql`${claims.map(value)}`;
+    const { numAffectedRows = 0n } = await sql`
+      update idempotency_claims c set response_body = null, response_compressed = null,
+        response_headers = jsonb_strip_nulls(jsonb_build_object('location', response_headers -> 'location'))
+      from unnest(${column(({ consumer_id }) => consumer_id)}::text[], ${column(({ key }) => key)}::uuid[],
+        ${column(({ fence }) => fence)}::bigint[]) as named (consumer_id, key, fence)
+      where c.consumer_id = named.consumer_id and c.key = named.key and c.fence = named.fence
+        and c.completed_at is not null`.execute(this.#database.bulk);
+    return Number(numAffectedRows);
+  }
+
+  /** Deletes completed claims that are older than the retention, oldest first; returns how many. */
+  deleteExpired(signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      delete from idempotency_claims where (consumer_id, key) in (
+        select consumer_id, key from idempotency_claims where completed_at <= now() - ${this.#retention}
+        order by completed_at limit ${limit} for update skip locked)`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 
   /**
-   * Takes unfinished claims whose last attempt is older than the retention. The order of times is that of the ledger:
-   * an owner that is alive has touched its claim since.
+   * Takes unfinished claims whose last attempt is older than the retention, those first that were not taken for longest.
+   * The order of times is that of the ledger: an owner that is alive has touched its claim since.
    */
-  async takeAbandoned(): Promise<AbandonedClaim[]> {
+  async takeAbandoned(count: number): Promise<AbandonedClaim[]> {
     const { rows } = await sql<AbandonedClaim>`
       update idempotency_claims c set fence = c.fence + 1, lease_until = now() + ${interval(leaseSeconds)}
       from (
         select consumer_id, key from idempotency_claims
         where completed_at is null and lease_until <= now() and last_attempt_at <= now() - ${this.#retention}
-        order by last_attempt_at limit ${abandonedAtOnce} for update skip locked
+        order by lease_until limit ${count} for update skip locked
       ) as abandoned
       where c.consumer_id = abandoned.consumer_id and c.key = abandoned.key
       returning c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`.execute(this.#database.bulk);
@@ -251,13 +280,19 @@ export class ClaimsTable {
 export async function completeForPlan(
   transaction: Database['sql'],
   { consumerId, key, externalId }: ClaimKey & Pick<KeyedRequest, 'externalId'>,
-  { status, headers, body }: StoredAnswer,
+  answer: PackedAnswer,
 ): Promise<void> {
   await sql`
-    update idempotency_claims set completed_at = now(), response_status = ${status},
-      response_headers = ${JSON.stringify(headers)}::jsonb, response_body = ${body}
+    update idempotency_claims set completed_at = now(), response_status = ${answer.status},
+      response_headers = ${JSON.stringify(answer.headers)}::jsonb, response_body = ${answer.text},
+      response_compressed = decode(${asBase64(answer)}::text, 'base64')
     where consumer_id = ${consumerId} and key = ${key} and external_id = ${externalId} and completed_at is null
   `.execute(transaction);
+}
+
+async function names({ is_named, response_compressed }: SearchedClaim, memberId: string): Promise<boolean> {
+  if (response_compressed === null) return is_named === true;
+  return (await expandBody(response_compressed)).toLowerCase().includes(memberId);
 }
 
 /** What one claim is known by, as text. */
@@ -268,4 +303,8 @@ export function identify({ consumerId, key }: ClaimKey): string {
 /** As text: drivers differ in how they send arrays of bytes. */
 function hexFingerprint({ fingerprint }: KeyedRequest): string {
   return fingerprint.toString('hex');
+}
+
+function asBase64({ compressed }: PackedAnswer): string | null {
+  return compressed && compressed.toString('base64');
 }

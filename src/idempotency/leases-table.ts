@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../store/database.ts';
-import { interval, leaseSeconds } from '../store/statements.ts';
+import { changeInPieces, interval, leaseSeconds } from '../store/statements.ts';
 import type { ClaimKey } from './keyed-request.ts';
 
 /*
@@ -21,6 +21,9 @@ import type { ClaimKey } from './keyed-request.ts';
  * ended, unless nobody knows whether the write took effect; then, as after its owner's death, it runs out. An owner that
  * wakes up after that does not write, since its claim, which is older, has run out too.
  */
+
+/** Leases that one statement deletes. */
+const deletedAtOnce = 5000;
 
 /** Leases of claims on records. */
 export class LeasesTable {
@@ -61,8 +64,11 @@ export class LeasesTable {
   }
 
   /** Deletes the rows of leases that have run out. */
-  async clear(): Promise<void> {
-    await sql`delete from record_leases where leased_until <= now()`.execute(this.#database.sql);
+  async clear(signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from record_leases where record in (
+        select record from record_leases where leased_until <= now() limit ${limit} for update skip locked)`;
+    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 

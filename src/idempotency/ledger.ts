@@ -4,6 +4,7 @@ import { Problem } from '../base/problem.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../store/failures.ts';
+import { packAnswer, storedBytes } from './answer-text.ts';
 import { createBatcher } from './batcher.ts';
 import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
 import type { KeyedRequest, StoredAnswer } from './keyed-request.ts';
@@ -127,10 +128,12 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
         await claims.release(request, row.fence, isUntouched).catch(() => undefined);
         throw error;
       }
-      const isStored =
-        answer.isStored ??
-        (await atStore(() => complete({ claim: request, fence: row.fence, answer }), true));
-      if (!isStored) throw inProgress();
+      if (!answer.isStored) {
+        const packed = await packAnswer(answer);
+        const completion = { claim: request, fence: row.fence, answer: packed };
+        if (!(await atStore(() => complete(completion), true))) throw inProgress();
+        metrics.idempotencyStoredBytes.inc(storedBytes(packed));
+      }
       return { answer, replayed: false };
     },
   };

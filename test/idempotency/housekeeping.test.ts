@@ -28,8 +28,11 @@ describe('the job that clears the ledger', () => {
   });
   after(() => opened.stop());
 
-  const clear = (reconcile: Reconcile) =>
-    createHousekeeping({ database, log: recordLog().log, retentionHours: 24, reconcile }).run();
+  const housekeeping = (reconcile: Reconcile) =>
+    createHousekeeping({ database, log: recordLog().log, retentionHours: 24, reconcile });
+  const clear = async (reconcile: Reconcile) => {
+    for (const step of Object.values(housekeeping(reconcile))) await step(new AbortController().signal);
+  };
   const neverAsked: Reconcile = async () => assert.fail('must not be asked');
   const age = (key: string, hours: number) =>
     sql`update idempotency_claims set
@@ -93,6 +96,38 @@ describe('the job that clears the ledger', () => {
     });
     assert.deepEqual(asked, [`createQuote ${request.externalId}`]);
     assert.deepEqual(await replay(request), { answer: found, replayed: true });
+  });
+
+  test('reconciles more abandoned claims than one statement takes', async () => {
+    await sql`
+      insert into idempotency_claims (consumer_id, key, fingerprint, operation, external_id, fence, lease_until,
+        created_at, last_attempt_at)
+      select 'con_many', gen_random_uuid(), '', 'createQuote', gen_random_uuid(), 1, now() - interval '2 days',
+        now() - interval '2 days', now() - interval '2 days'
+      from generate_series(1, 130)`.execute(database.sql);
+    const asked: string[] = [];
+    await clear(async (_, externalId) => void asked.push(externalId));
+    assert.deepEqual([asked.length, new Set(asked).size], [130, 130]);
+    const left = await sql`select from idempotency_claims where consumer_id = 'con_many'`.execute(
+      database.sql,
+    );
+    assert.equal(left.rows.length, 0);
+  });
+
+  test('asks the CRM first for claims that it was not asked for last time', async () => {
+    const requests = [];
+    for (let made = 0; made < 60; made++) requests.push(await abandoned(25));
+    const asked: string[] = [];
+    const down = async (_: string, externalId: string) => {
+      asked.push(externalId);
+      throw new Problem('crm_unavailable', 'down');
+    };
+    // While every one fails, a run ends with its first piece.
+    await assert.rejects(clear(down));
+    await assert.rejects(clear(down));
+    assert.ok(asked.length < 120, `${asked.length} calls`);
+    assert.equal(new Set(asked).size, 60);
+    await sql`delete from idempotency_claims where completed_at is null`.execute(database.sql);
   });
 
   test('deletes an abandoned claim without a record', async () => {
