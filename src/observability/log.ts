@@ -1,5 +1,6 @@
 import { destination, pino } from 'pino';
 import { formatTimestamp } from '../base/clock.ts';
+import { escapeLines } from '../base/visible-text.ts';
 import { readableLine } from './readable-line.ts';
 
 /** The logger's interface for all modules: facts first, then a sentence. */
@@ -58,7 +59,8 @@ function createLineWriter() {
         process.once('exit', flush);
       }
       if (lines === '') setImmediate(flush);
-      lines += isTerminal ? readableLine(line) : line;
+      // JSON leaves some characters that act on a terminal or are invisible: these are escaped too.
+      lines += isTerminal ? readableLine(line) : escapeLines(line);
     },
   };
 }

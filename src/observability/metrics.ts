@@ -7,7 +7,11 @@ import {
   Registry,
 } from 'prom-client';
 import { accessMetrics } from './access-metrics.ts';
+import { batchMetrics } from './batch-metrics.ts';
+import { cacheMetrics } from './cache-metrics.ts';
 import { copyMetrics } from './copy-metrics.ts';
+import { idempotencyMetrics } from './idempotency-metrics.ts';
+import { jobMetrics } from './job-metrics.ts';
 
 /**
  * Every metric of the service, declared in one place; labels have few values, and no id but that of a consumer. With several workers
@@ -33,26 +37,17 @@ export function createMetrics() {
     ...crmMetrics(registers),
     ...quotaMetrics(registers),
     ...partnerMetrics(registers),
+    ...batchMetrics(registers),
     ...gatheringMetrics(registers),
     ...tokenMetrics(registers),
-    jobQueueDepth: new Gauge({
-      name: 'handoff_job_queue_depth',
-      help: 'Jobs by queue and state, over all replicas, as pg-boss last counted them.',
-      labelNames: ['queue', 'state'] as const,
-      aggregator: 'max',
-      registers,
-    }),
-    ...memberMetrics(registers),
+    ...jobMetrics(registers),
+    ...webhookMetrics(registers),
+    ...cacheMetrics(registers),
     ...handoffMetrics(registers),
     ...changeMetrics(registers),
     ...copyMetrics(registers),
     ...deliveryMetrics(registers),
-    idempotencyOutcomes: new Counter({
-      name: 'handoff_idempotency_outcomes_total',
-      help: 'Keyed requests by their outcome in the ledger.',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
+    ...idempotencyMetrics(registers),
   };
 }
 
@@ -105,8 +100,8 @@ function handoffMetrics(registers: Registry[]) {
   };
 }
 
-/** Metrics of the cache of members, and of the webhooks that invalidate it. */
-function memberMetrics(registers: Registry[]) {
+/** Metrics of the webhooks of the CRM. */
+function webhookMetrics(registers: Registry[]) {
   return {
     webhooks: startingAtZero(
       { result: 'dead' },
@@ -117,16 +112,6 @@ function memberMetrics(registers: Registry[]) {
         registers,
       },
     ),
-    memberCacheHits: new Counter({
-      name: 'handoff_member_cache_hits_total',
-      help: 'Reads of one member that were answered from the shared cache.',
-      registers,
-    }),
-    memberCacheMisses: new Counter({
-      name: 'handoff_member_cache_misses_total',
-      help: 'Reads of one member that were not in the shared cache.',
-      registers,
-    }),
   };
 }
 
@@ -218,7 +203,7 @@ function requestMetrics(registers: Registry[]) {
       { reason: 'limit' },
       {
         name: 'handoff_connections_ended_total',
-        help: 'Connections to the API that were refused beyond the limit, or cut off because answers were left unread.',
+        help: 'Connections to the API that were refused at the limit, closed while idle to admit another, or closed because answers were left unread.',
         labelNames: ['reason'] as const,
         registers,
       },
@@ -324,16 +309,9 @@ function tokenMetrics(registers: Registry[]) {
   };
 }
 
-/** Metrics of batches and of the queue before the CRM. */
+/** Metrics of the queue before the CRM. */
 function gatheringMetrics(registers: Registry[]) {
   return {
-    crmBatchSize: new Histogram({
-      name: 'handoff_crm_batch_size',
-      help: 'Requests that were gathered into one call to the CRM, by what they asked for.',
-      labelNames: ['operation'] as const,
-      buckets: [1, 2, 5, 10, 20, 50, 100, 200],
-      registers,
-    }),
     crmQueueDepth: new LevelGauge({
       name: 'handoff_crm_queue_depth',
       help: 'Requests that wait for a call to the CRM; a list counts as 4.',
@@ -342,12 +320,6 @@ function gatheringMetrics(registers: Registry[]) {
     crmTurnedAway: new Counter({
       name: 'handoff_crm_turned_away_total',
       help: 'Requests that were refused before a call to the CRM, by reason: breaker, queue, quota or budget.',
-      labelNames: ['reason'] as const,
-      registers,
-    }),
-    crmRetries: new Counter({
-      name: 'handoff_crm_retries_total',
-      help: 'Calls and records that were sent to the CRM again, by the failure before.',
       labelNames: ['reason'] as const,
       registers,
     }),

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { limitConnections, pacedAnswers, unreadAnswerMs } from '../http/connections.ts';
+import { answerLimits, limitConnections, pacedAnswers } from '../http/connections.ts';
 
 /** Where the text of `/metrics` comes from. */
 export interface MetricsSource {
@@ -37,7 +37,11 @@ export function createOperationsServer(source: MetricsSource, isReady: () => boo
       response.end(request.method === 'HEAD' ? undefined : `${body.trimEnd()}\n`);
     }
   });
-  limitConnections(server, 'connection', { max: maxConnections, unreadMs: unreadAnswerMs });
+  limitConnections(server, 'connection', {
+    max: maxConnections,
+    ...answerLimits,
+    originOf: (address) => address,
+  });
   return {
     listen: (host, port) =>
       new Promise((resolve, reject) => {

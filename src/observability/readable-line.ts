@@ -1,4 +1,5 @@
 import { inspect, styleText } from 'node:util';
+import { escapeInvisible, escapeLines } from '../base/visible-text.ts';
 
 interface Line {
   level: string;
@@ -18,9 +19,9 @@ export function readableLine(json: string): string {
   const text = Object.entries(facts)
     .map(
       ([name, value]) =>
-        ` ${name}=${typeof value === 'string' && !/\s/.test(value) ? value : inspect(value, { breakLength: Infinity })}`,
+        ` ${name}=${typeof value === 'string' && !/\s/.test(value) ? escapeInvisible(value) : escapeInvisible(inspect(value, { breakLength: Infinity }))}`,
     )
     .join('');
-  const stack = err ? `\n${err.stack ?? err.message ?? ''}` : '';
-  return `${time.slice(11, 23)} ${label} ${msg}${styleText('gray', text)}${stack}\n`;
+  const stack = err ? `\n${escapeLines(err.stack ?? err.message ?? '')}` : '';
+  return `${time.slice(11, 23)} ${label} ${escapeInvisible(msg)}${styleText('gray', text)}${stack}\n`;
 }

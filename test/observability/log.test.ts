@@ -45,6 +45,17 @@ describe('the log', () => {
     });
   }
 
+  it('escapes what could disturb a terminal', () => {
+    const text = 'a\u009b31m\u202eb\u2028c';
+    const { stdout } = spawnSync(process.execPath, [
+      '--input-type=module',
+      '--eval',
+      `const { createLog } = await import(${module}); createLog('info').info({ name: ${JSON.stringify(text)} }, 'odd')`,
+    ]);
+    assert.match(stdout.toString(), /"a\\u009b31m\\u202eb\\u2028c"/);
+    assert.equal(JSON.parse(stdout.toString()).name, text);
+  });
+
   it('shows of an error its name, message and stack, and nothing that hangs on it', () => {
     const script =
       "log.error({ err: Object.assign(new TypeError('odd', { cause: new Error('deep') }), { secret: 'x' }) }, 'failed')";

@@ -163,6 +163,7 @@ const known: Record<string, (value: string) => boolean> = {
   field: (value) => fields.has(value),
   // Ours, or a method of the Booking Server API.
   operation: (value) => /^([a-z]+|([A-Z][a-z]+)+)$/.test(value),
+  object: (value) => /^([A-Z][a-z]+)+(__c)?$/.test(value),
 };
 
 function isKnown(label: string, value: string): boolean {
