@@ -3,6 +3,7 @@ import { handoffEventData } from './api/v1/handoffs/schemas.ts';
 import type { Consumers } from './consumers/consumers.ts';
 import { visibleRecords } from './consumers/visible-records.ts';
 import type { Crm } from './crm/crm.ts';
+import { turnSeconds } from './handoff/delivery.ts';
 import { createHandoffs, type Handoffs } from './handoff/handoffs.ts';
 import type { Log } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -10,8 +11,8 @@ import type { Settings } from './settings/table.ts';
 import type { Database } from './store/database.ts';
 import { holdTurn } from './store/database-locks.ts';
 
-/** How long a process that was killed keeps others from delivering. */
-const turnSeconds = 10;
+/** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
+const batchMs = { usual: 5000, withBudget: 25_000 };
 
 /** What the composition root has by then. */
 interface Parts {
@@ -30,6 +31,7 @@ export function startHandoffs(parts: Parts): Handoffs {
   const owner = randomUUID();
   const handoffs = createHandoffs({
     ...settings.handoff,
+    batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
     database,
     records: crm.records,
     log,

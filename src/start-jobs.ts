@@ -8,7 +8,7 @@ import { clearCopy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
 import type { Handoffs } from './handoff/handoffs.ts';
 import { createHousekeeping } from './idempotency/housekeeping.ts';
-import { createJobQueue } from './jobs/job-queue.ts';
+import { createJobQueue, type Job } from './jobs/job-queue.ts';
 import type { Log } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { PlansTable } from './reservations/plans-table.ts';
@@ -36,62 +36,77 @@ interface Parts {
 
 /** Starts every job of the service, without making it wait. */
 export function startJobs(parts: Parts): void {
-  const { settings, log, metrics, opened, stopping, database, audit, crm } = parts;
-  const { webhooks, webhookEndpoints, handoffs, routes } = parts;
-  const {
-    idempotencyRetentionHours: retentionHours,
-    auditRetentionDays,
-    reservationRetentionDays,
-  } = settings;
-  // Also without a dining partner: there may have been one.
-  const plans = new PlansTable(database);
-  const housekeeping = createHousekeeping({
-    database,
-    log,
-    retentionHours,
-    reconcile: createReconcile(routes),
-  });
-  const jobs = createJobQueue({
-    database,
-    log,
-    metrics,
-    jobs: [
-      // Its repeats fill the minute until the next check.
-      { name: 'refresh-crm-token', cron: '* * * * *', run: () => crm.tokens.refreshIfDue(), retries: 5 },
-      { name: 'clear-idempotency-claims', cron: '*/10 * * * *', run: housekeeping.run },
-      {
-        name: 'clear-refused-reservations',
-        cron: '47 * * * *',
-        run: () => plans.clearRefused(retentionHours),
-      },
-      {
-        name: 'erase-old-reservations',
-        cron: '27 * * * *',
-        run: async () => void (await plans.eraseOlderThan(reservationRetentionDays)),
-      },
-      {
-        name: 'clear-authentication-attempts',
-        cron: '17 * * * *',
-        run: async () => void (await audit.deleteOldAttempts(auditRetentionDays)),
-      },
-      { name: 'clear-handoffs', cron: '57 * * * *', run: () => handoffs.deleteOld() },
-      {
-        name: 'clear-events',
-        cron: '7 * * * *',
-        run: async () => {
-          await new EventFeed(database).deleteOlderThan(settings.changes.retentionDays);
-          await forgetDeletedRecords(database);
-          await clearCopy(database);
-        },
-      },
-      { name: 'clear-audit-events', cron: '12 * * * *', run: () => audit.deleteOldEvents() },
-      { name: 'clear-webhooks', cron: '37 * * * *', run: webhooks.deleteOld },
-      { name: 'clear-deliveries', cron: '7 * * * *', run: webhookEndpoints.deleteOld },
-    ],
-  });
+  const { log, metrics, opened, stopping, database } = parts;
+  const jobs = createJobQueue({ database, log, metrics, jobs: [refreshing(parts), ...clearing(parts)] });
   opened.defer(() => jobs.stop());
   const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
   waitUntilAvailable(() => jobs.start(), wait).catch(() =>
     log.debug({}, 'stopped before the jobs were started'),
   );
+}
+
+function refreshing({ crm }: Parts): Job {
+  // Its repeats fill the minute until the next check.
+  return {
+    name: 'refresh-crm-token',
+    cron: '* * * * *',
+    steps: { token: () => crm.tokens.refreshIfDue() },
+    retries: 5,
+  };
+}
+
+/** What deletes or erases data whose time is over. */
+function clearing(parts: Parts): Job[] {
+  const { settings, log, database, audit, webhooks, webhookEndpoints, handoffs, routes } = parts;
+  const { idempotencyRetentionHours: retentionHours, auditRetentionDays, changes } = settings;
+  // Also without a dining partner: there may have been one.
+  const plans = new PlansTable(database);
+  const reconcile = createReconcile(routes);
+  return [
+    {
+      name: 'clear-idempotency-claims',
+      cron: '*/10 * * * *',
+      steps: createHousekeeping({ database, log, retentionHours, reconcile }),
+    },
+    {
+      name: 'clear-refused-reservations',
+      cron: '47 * * * *',
+      steps: { reservations: (signal) => plans.clearRefused(retentionHours, signal) },
+    },
+    {
+      name: 'erase-old-reservations',
+      cron: '27 * * * *',
+      steps: { reservations: (signal) => plans.eraseOlderThan(settings.reservationRetentionDays, signal) },
+    },
+    {
+      name: 'clear-authentication-attempts',
+      cron: '17 * * * *',
+      steps: { attempts: (signal) => audit.deleteOldAttempts(auditRetentionDays, signal) },
+    },
+    {
+      name: 'clear-handoffs',
+      cron: '57 * * * *',
+      steps: { handoffs: (signal) => handoffs.deleteOld(signal) },
+    },
+    {
+      name: 'clear-events',
+      cron: '7 * * * *',
+      steps: {
+        events: (signal) => new EventFeed(database).deleteOlderThan(changes.retentionDays, signal),
+        records: (signal) => forgetDeletedRecords(database, signal),
+        copy: (signal) => clearCopy(database, signal),
+      },
+    },
+    {
+      name: 'clear-audit-events',
+      cron: '12 * * * *',
+      steps: { events: audit.deleteOldEvents, networks: audit.deleteOldNetworks },
+    },
+    { name: 'clear-webhooks', cron: '37 * * * *', steps: { webhooks: webhooks.deleteOld } },
+    {
+      name: 'clear-deliveries',
+      cron: '7 * * * *',
+      steps: { deliveries: webhookEndpoints.deleteOld, orphans: webhookEndpoints.deleteOrphans },
+    },
+  ];
 }

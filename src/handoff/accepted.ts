@@ -55,8 +55,8 @@ export interface TakenHandoff extends HandoffRequest, Origin {
   fence: string;
   /** As it was before this try. */
   mayExist: boolean;
-  /** Tries in a row that failed while the CRM took others. */
-  troubles: number;
+  /** Consecutive failures while the CRM was available. */
+  failures: number;
 }
 
 /** One as it is read. */
@@ -77,9 +77,10 @@ export interface StoredHandoff extends Pick<Origin, 'consumerId' | 'requestId'> 
 /** How a try ended. */
 export type Outcome =
   | { status: 'created'; nativeId: string }
-  | { status: 'failed'; refusal: Refusal }
+  /** `mayExist`: the record may exist nevertheless. */
+  | { status: 'failed'; refusal: Refusal; mayExist: boolean }
   /** Still to be delivered; `mayExist`: the record may be there all the same. */
-  | { status: 'accepted'; mayExist: boolean; troubles: number; pauseSeconds: number };
+  | { status: 'accepted'; mayExist: boolean; failures: number; pauseSeconds: number };
 
 export interface Settled {
   handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;

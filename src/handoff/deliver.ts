@@ -3,7 +3,7 @@ import { Problem } from '../base/problem.ts';
 import type { ProblemCode } from '../base/problems.ts';
 import type { Records } from '../resources/records.ts';
 import type { Outcome, Refusal, TakenHandoff } from './accepted.ts';
-import { handOff, targets } from './handoff.ts';
+import { handOff } from './handoff.ts';
 
 /** How one try went. */
 export type Try =
@@ -24,9 +24,18 @@ export function mayPass(error: unknown): error is Problem {
   return error instanceof Problem && crmFailures.includes(error.code);
 }
 
-/** Whether a failure may be the hand-off's own, rather than met by all: the CRM failed over it, or took too long. */
+/**
+ * Whether a failure may be caused by this hand-off: the CRM answered with an error, took too long, or could not
+ * finish it. Not if there was no time left for a call.
+ */
 export function mayBeOwn(error: unknown): boolean {
-  return !(error instanceof Problem) || error.code === 'crm_error' || error.code === 'crm_timeout';
+  if (!(error instanceof Problem) || error.code === 'crm_error') return true;
+  return isOfRecord(error) || (error.code === 'crm_timeout' && isUnknown(error));
+}
+
+/** Whether it is of the moment, like a lock, though it may be the hand-off's own. */
+export function isOfRecord(error: unknown): boolean {
+  return error instanceof Problem && error.facts.isOfRecord === true;
 }
 
 /** Whether the failed try may have created the record. */
@@ -36,29 +45,13 @@ export function isUnknown(error: unknown): boolean {
 
 /** Tries to deliver a hand-off, once. Never throws. */
 export async function deliver(records: Records, handoff: TakenHandoff, call: Call): Promise<Try> {
-  const { externalId } = handoff;
   try {
-    const { id: nativeId } = await handOff(records, handoff, externalId, call);
+    const { id: nativeId } = await handOff(records, handoff, handoff, call);
     return { status: 'created', nativeId };
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal === undefined) return { status: 'open', error };
-    // An earlier try may have created it, before the CRM's rules were changed, say.
-    return handoff.mayExist ? findInstead(records, handoff, call, refusal) : { status: 'failed', refusal };
-  }
-}
-
-async function findInstead(
-  records: Records,
-  { type, externalId }: TakenHandoff,
-  call: Call,
-  refusal: Refusal,
-): Promise<Try> {
-  try {
-    const record = await records.find(targets[type], externalId, call);
-    return record ? { status: 'created', nativeId: record.nativeId } : { status: 'failed', refusal };
-  } catch (error) {
-    return { status: 'open', error };
+    return { status: 'failed', refusal, mayExist: false };
   }
 }
 

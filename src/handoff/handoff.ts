@@ -1,7 +1,7 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
-import type { RecordRef, Records } from '../resources/records.ts';
+import type { MayExist, RecordRef, Records } from '../resources/records.ts';
 
 /** What a result can become. */
 export const targets = { quote, booking };
@@ -25,17 +25,21 @@ export interface HandoffConfirmation {
 
 /**
  * Writes the chosen result to the CRM as a quote or a booking and confirms it. `externalId` was chosen before, so
- * that any number of repeats makes one record. Throws `Problem` (member_not_found, crm_rejected, crm_unavailable ...).
+ * that any number of repeats makes one record; `mayExist`: an earlier try may have made it. Throws `Problem` (member_not_found, crm_rejected, crm_unavailable ...).
  */
 export async function handOff(
   records: Records,
   { type, tripId, memberId, result }: HandoffRequest,
-  externalId: string,
+  { externalId, mayExist }: { externalId: string } & MayExist,
   call: Call,
 ): Promise<HandoffConfirmation> {
   const values = { trip_id: tripId, member_id: memberId, ...result, status: 'created' };
   try {
-    return confirm(type, await records.create(targets[type], externalId, values, call), externalId);
+    return confirm(
+      type,
+      await records.create(targets[type], externalId, values, call, { mayExist }),
+      externalId,
+    );
   } catch (error) {
     throw explain(error, externalId);
   }

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { addEvents, type NewEvent } from '../changes/event-log.ts';
 import type { Database } from '../store/database.ts';
-import { changeInPieces, firstFence, interval, leaseSeconds } from '../store/statements.ts';
+import { changeInPieces, interval, leaseSeconds } from '../store/statements.ts';
+import { insertNew, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
   HandoffQuery,
   NewHandoff,
@@ -19,10 +20,12 @@ import type { HandoffType } from './handoff.ts';
 const mostBytes = 3 * 1024 * 1024;
 /** Number of the advisory lock under which new ones are counted and stored; any constant will do. */
 const acceptanceLock = 4_702_118_904;
-/** Rows that one statement deletes or erases. */
+/** Rows that one statement changes or deletes. */
 const changedAtOnce = 1000;
 /** For so long after it was cancelled, a call that was under way may still create the record. */
 const unsettledSeconds = 120;
+
+const unlimited: QueueLimits = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
 
 const lease = interval(leaseSeconds);
 /** Answers show milliseconds: what is stored is what is shown. */
@@ -64,30 +67,37 @@ interface TakenRow extends Pick<Row, 'external_id' | 'type' | 'consumer_id' | 'r
 /** Accepted hand-offs; the moves stand at the top of accepted.ts. Methods throw what the database does. */
 export class HandoffsTable {
   readonly #database: Database;
+  /** Whose hand-off was taken last, of each type and kind of failing ones. */
+  readonly #lastFailing = new Map<string, string>();
 
   constructor(database: Database) {
     this.#database = database;
   }
 
   /**
-   * Stores new ones, in their order, while fewer than `queueLimit` wait. For each the fence of what was stored;
-   * `known` where its External ID is stored already; undefined where there is no place for it. One replica at a time:
-   * two that count at once would both fill the last places.
+   * Stores new ones in their order, up to the limits. Returns for each the fence of the stored row; `known` where its
+   * External ID is stored already; undefined where a limit is reached. One replica at a time: two that count at once would
+   * exceed the limits.
    */
   async accept(
     handoffs: readonly NewHandoff[],
-    queueLimit: number,
+    limits: QueueLimits,
   ): Promise<({ fence: string } | 'known' | undefined)[]> {
-    const rows = await this.#database.sql.transaction().execute(async (transaction) => {
-      await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLock)})`.execute(transaction);
-      return insertNew(transaction, handoffs, queueLimit);
-    });
+    const rows = await this.#oneByOne((transaction) => insertNew(transaction, handoffs, limits));
     const stored = new Map(rows.map(({ external_id, fence }) => [external_id, { fence }]));
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
     return handoffs.map(
       ({ externalId }) => stored.get(externalId) ?? (known?.has(externalId) ? 'known' : undefined),
     );
+  }
+
+  /** While nobody else counts what waits and adds to it. */
+  #oneByOne<T>(work: (transaction: Database['sql']) => Promise<T>): Promise<T> {
+    return this.#database.sql.transaction().execute(async (transaction) => {
+      await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLock)})`.execute(transaction);
+      return work(transaction);
+    });
   }
 
   async #known(externalIds: readonly string[]): Promise<Set<string>> {
@@ -98,26 +108,58 @@ export class HandoffsTable {
     return new Set(rows.map(({ external_id }) => external_id));
   }
 
-  /** Takes the first ones that wait, in the order of acceptance; those in trouble are left out. */
-  take(count: number): Promise<TakenHandoff[]> {
-    const free = sql.raw("status = 'accepted' and troubles = 0 and lease_until <= now()");
+  /**
+   * Takes up to `count` hand-offs that have not failed. Consumers take turns, each in its order of acceptance, so that none
+   * waits for all those of another.
+   */
+  take(type: HandoffType, count: number): Promise<TakenHandoff[]> {
+    const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and lease_until <= now()`;
+    const nextConsumer = (after: RawBuilder<unknown>) => sql`
+      select consumer_id from handoffs where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
     return this.#take(sql`
       select h.external_id, h.may_exist from handoffs h join (
-        select external_id, sum(size) over (order by sequence) - size as bytes_before
-        from (
-          select external_id, sequence, size from handoffs where ${free} order by sequence limit ${count}
+        select external_id, sum(size) over (order by turn, sequence) - size as bytes_before from (
+          with recursive consumers as (
+            (${nextConsumer(sql`''`)})
+            union all
+            select (${nextConsumer(sql`consumers.consumer_id`)}) from consumers where consumer_id is not null
+          )
+          select own.* from consumers cross join lateral (
+            select external_id, sequence, size, row_number() over (order by sequence) as turn from handoffs
+            where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
+          ) as own order by turn, sequence limit ${count}
         ) as first
       ) as piece using (external_id)
       where ${free} and bytes_before < ${mostBytes}
       order by h.sequence for update of h skip locked`);
   }
 
-  /** Takes one that is in trouble and due: it is delivered alone. */
-  takeTroubled(): Promise<TakenHandoff[]> {
+  /** Takes one that has failed and is due again, for a call of its own. Consumers take turns here too. */
+  async takeFailing(type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
+    const kind = `${type} ${failing}`;
+    const last = this.#lastFailing.get(kind) ?? '';
+    let taken = await this.#takeFailingAfter(last, type, failing);
+    if (taken.length === 0 && last !== '') taken = await this.#takeFailingAfter('', type, failing);
+    this.#lastFailing.set(kind, taken[0]?.consumerId ?? '');
+    return taken;
+  }
+
+  #takeFailingAfter(consumerId: string, type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
     return this.#take(sql`
       select external_id, may_exist from handoffs
-      where status = 'accepted' and troubles > 0 and due_at <= now() and lease_until <= now()
-      order by due_at limit 1 for update skip locked`);
+      where type = ${type} and status = 'accepted' and troubles ${failing === 'once' ? sql`= 1` : sql`> 1`}
+        and due_at <= now() and lease_until <= now() and troubles > 0 and consumer_id > ${consumerId}
+      order by consumer_id, due_at limit 1 for update skip locked`);
+  }
+
+  /** Makes all that have failed due now, whatever their pause. */
+  async makeDue(type: HandoffType): Promise<void> {
+    const statement = (limit: number) => sql`
+      update handoffs set due_at = now() where external_id in (
+        select external_id from handoffs
+        where type = ${type} and status = 'accepted' and troubles > 0 and due_at > now()
+        limit ${limit} for update skip locked)`;
+    await changeInPieces(this.#database.bulk, changedAtOnce, statement);
   }
 
   async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
@@ -179,15 +221,9 @@ export class HandoffsTable {
     return rows.map(toStored);
   }
 
-  /** Has a failed one delivered again; false where it is in another state, or its content was erased. */
-  async retry(externalId: string): Promise<boolean> {
-    const { numAffectedRows } = await sql`
-      update handoffs set status = 'accepted', problem = null, completed_at = null, troubles = 0, due_at = now(),
-        lease_until = now(), fence = fence + 1
-      where external_id = ${externalId} and status = 'failed' and details is not null`.execute(
-      this.#database.sql,
-    );
-    return numAffectedRows === 1n;
+  /** Has a failed one delivered again, as `waitAgain` says; an operator does so however many wait. */
+  retry(externalId: string, limits = unlimited) {
+    return this.#oneByOne((transaction) => waitAgain(transaction, externalId, limits));
   }
 
   /** Cancels one that waits or has failed; whatever is under way for it is removed later. False in any other state. */
@@ -237,13 +273,13 @@ export class HandoffsTable {
   }
 
   /** Deletes what was completed so many days ago, a piece at a time; returns how many. */
-  deleteOlderThan(days: number): Promise<number> {
-    const statement = sql`
+  deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
       delete from handoffs where external_id in (
         select external_id from handoffs
         where completed_at <= now() - ${interval(days * 86_400)} and status <> 'accepted'
-        limit ${changedAtOnce} for update skip locked)`;
-    return changeInPieces(this.#database.bulk, changedAtOnce, statement);
+        limit ${limit} for update skip locked)`;
+    return changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
   }
 
   /**
@@ -262,40 +298,14 @@ export class HandoffsTable {
   }
 }
 
+/** How often a hand-off has failed that is retried in a call of its own. */
+export type Failing = 'once' | 'again';
+
 export interface RecordToRemove {
   external_id: string;
   type: HandoffType;
   /** No call can create it any more. */
   is_last: boolean;
-}
-
-async function insertNew(
-  transaction: Database['sql'],
-  handoffs: readonly NewHandoff[],
-  queueLimit: number,
-): Promise<{ external_id: string; fence: string }[]> {
-  const column = (value: (handoff: NewHandoff) => unknown) => sql`${handoffs.map(value)}`;
-  const { rows } = await sql<{ external_id: string; fence: string }>`
-    insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-      name, source, details, attempts, may_exist, fence, lease_until, due_at, accepted_at)
-    select external_id, type, 'accepted', consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
-      source, details, is_held::integer, may_exist or is_held, ${firstFence},
-      case when is_held then now() + ${lease} else now() end, now(), ${now}
-    from unnest(${column(({ externalId }) => externalId)}::uuid[], ${column(({ type }) => type)}::text[],
-      ${column(({ consumerId }) => consumerId)}::text[],
-      ${column(({ consumerName }) => consumerName ?? null)}::text[],
-      ${column(({ actor }) => actor ?? null)}::text[], ${column(({ requestId }) => requestId)}::text[],
-      ${column(({ tripId }) => tripId)}::uuid[], ${column(({ memberId }) => memberId)}::uuid[],
-      ${column(({ result }) => result.name)}::text[], ${column(({ result }) => result.source)}::text[],
-      ${column(({ result }) => result.details)}::text[], ${column(({ mayExist }) => mayExist)}::boolean[],
-      ${column(({ isHeld }) => isHeld)}::boolean[])
-      with ordinality as wanted (external_id, type, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-        name, source, details, may_exist, is_held, number)
-    order by number
-    limit greatest(0, ${queueLimit}::integer - (${countWaiting(queueLimit)}))
-    on conflict (external_id) do nothing
-    returning external_id, fence::text`.execute(transaction);
-  return rows;
 }
 
 /** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */
@@ -328,18 +338,13 @@ async function storeOutcomes(
       ${column(({ handoff }) => handoff.fence)}::bigint[], ${of(({ status }) => status)}::text[],
       ${of((outcome) => (outcome.status === 'created' ? outcome.nativeId : null))}::text[],
       ${of((outcome) => (outcome.status === 'failed' ? JSON.stringify(outcome.refusal) : null))}::text[],
-      ${of((outcome) => outcome.status === 'accepted' && outcome.mayExist)}::boolean[],
-      ${of((outcome) => (outcome.status === 'accepted' ? outcome.troubles : 0))}::integer[],
+      ${of((outcome) => 'mayExist' in outcome && outcome.mayExist)}::boolean[],
+      ${of((outcome) => (outcome.status === 'accepted' ? outcome.failures : 0))}::integer[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[])
       as done (external_id, fence, status, native_id, problem, may_exist, troubles, pause)
     where h.external_id = done.external_id and h.fence = done.fence and h.status = 'accepted'
     returning ${columns}`.execute(transaction);
   return rows.map(toStored);
-}
-
-/** How many wait, counted no further than the limit. */
-function countWaiting(limit: number) {
-  return sql`select count(*) from (select from handoffs where status = 'accepted' limit ${limit}) as waiting`;
 }
 
 function isReadable(readable: Readable): RawBuilder<unknown> {
@@ -363,7 +368,7 @@ function toTaken(row: TakenRow): TakenHandoff {
     result: { name, source, details },
     fence: row.fence,
     mayExist: row.may_exist,
-    troubles: row.troubles,
+    failures: row.troubles,
   };
 }
 

@@ -40,7 +40,7 @@ export interface HandOffOptions extends Wish {
 /** Hand-offs, made at once or accepted and delivered later. */
 export interface Handoffs {
   /** `accept`: also a hand-off whose caller did not ask for it is stored where the CRM fails. */
-  readonly whenCrmIsAway: 'refuse' | 'accept';
+  readonly whenCrmIsUnavailable: 'refuse' | 'accept';
   /**
    * The confirmation, or `accepted` where the hand-off is stored and delivered later. Throws `Problem`: the CRM's refusal,
    * `store_unavailable`, and `crm_unavailable` where too many wait.
@@ -53,14 +53,14 @@ export interface Handoffs {
   /** Throws `store_unavailable`, as all below. */
   find(externalId: string): Promise<StoredHandoff | undefined>;
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
-  /** Has a failed one delivered again. Throws `conflict`. */
+  /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
   retry(externalId: string): Promise<void>;
   /** Cancels one that waits or has failed, or is cancelled already. Throws `conflict`. */
   cancel(externalId: string): Promise<void>;
   /** What waits, for the health report. Throws what the database does. */
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
   /** Deletes those that were done so many days ago. Throws what the database does. */
-  deleteOld(): Promise<void>;
+  deleteOld(signal?: AbortSignal): Promise<void>;
   start(): void;
   /** Waits for what is under way. */
   stop(): Promise<void>;
@@ -71,9 +71,12 @@ export interface HandoffsOptions {
   records: Records;
   log: Log;
   metrics: Metrics;
-  whenCrmIsAway: 'refuse' | 'accept';
+  whenCrmIsUnavailable: 'refuse' | 'accept';
   queueLimit: number;
-  /** Whether this process delivers for all: renewed every few seconds, for at most ten. Throws what the database does. */
+  queueLimitPerConsumer: number;
+  /** Milliseconds for a batch. */
+  batchMs: number;
+  /** Whether this process is the delivering one for the next ten seconds. Throws what the database does. */
   holdTurn: () => Promise<boolean>;
   /** A hand-off as GET answers it, for events. */
   eventData: (handoff: StoredHandoff) => object;
@@ -92,7 +95,7 @@ export function createHandoffs(options: HandoffsOptions): Handoffs {
 }
 
 class AcceptedHandoffs implements Handoffs {
-  readonly whenCrmIsAway;
+  readonly whenCrmIsUnavailable;
   readonly #options: HandoffsOptions;
   readonly #table: HandoffsTable;
   readonly #delivery: Delivery;
@@ -102,10 +105,10 @@ class AcceptedHandoffs implements Handoffs {
   #polling: Polling | undefined;
 
   constructor(options: HandoffsOptions) {
-    const { database, queueLimit } = options;
+    const { database, queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = options;
     const table = new HandoffsTable(database);
     this.#options = options;
-    this.whenCrmIsAway = options.whenCrmIsAway;
+    this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
     this.#delivery = new Delivery({
       ...options,
@@ -113,7 +116,7 @@ class AcceptedHandoffs implements Handoffs {
       settle: (settled) => this.#settle(settled),
     });
     this.#accept = createBatcher({
-      execute: (handoffs: NewHandoff[]) => table.accept(handoffs, queueLimit),
+      execute: (handoffs: NewHandoff[]) => table.accept(handoffs, { inAll, ofConsumer }),
       // One after the other: so the limit holds, and the order is that of arrival.
       inFlight: 1,
       batchSize: acceptedAtOnce,
@@ -128,9 +131,10 @@ class AcceptedHandoffs implements Handoffs {
     if (options.isContinued && (await this.find(options.externalId))) return 'accepted';
     if (options.mayBeAccepted) return this.#acceptAndTry(request, options, call);
     try {
-      return await handOff(this.#options.records, request, options.externalId, call);
+      const { externalId, isContinued: mayExist } = options;
+      return await handOff(this.#options.records, request, { externalId, mayExist }, call);
     } catch (error) {
-      if (this.whenCrmIsAway === 'refuse' || !mayPass(error)) throw error;
+      if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
       const mayExist = isUnknown(error) || options.isContinued;
       const { externalId } = options;
       return this.#acceptInstead(
@@ -151,7 +155,7 @@ class AcceptedHandoffs implements Handoffs {
     });
     if (stored === undefined) throw queueFull();
     if (stored !== 'known' && isHeld) {
-      return this.#tryFor(waitSeconds, { ...handoff, fence: stored.fence, troubles: 0 }, call);
+      return this.#tryFor(waitSeconds, { ...handoff, fence: stored.fence, failures: 0 }, call);
     }
     if (stored !== 'known') this.#noteAccepted();
     return 'accepted';
@@ -238,7 +242,10 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async retry(externalId: string): Promise<void> {
-    if (!(await atStore(() => this.#table.retry(externalId))))
+    const { queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = this.#options;
+    const retried = await atStore(() => this.#table.retry(externalId, { inAll, ofConsumer }));
+    if (retried === 'full') throw queueFull();
+    if (retried === undefined)
       throw new Problem('conflict', 'Only a hand-off that has failed can be tried again. Read it.');
     setImmediate(() => this.#polling?.wake());
   }
@@ -264,8 +271,8 @@ class AcceptedHandoffs implements Handoffs {
     return found;
   }
 
-  async deleteOld(): Promise<void> {
-    await this.#table.deleteOlderThan(retentionDays);
+  async deleteOld(signal?: AbortSignal): Promise<void> {
+    await this.#table.deleteOlderThan(retentionDays, signal);
   }
 
   start(): void {
@@ -282,6 +289,7 @@ class AcceptedHandoffs implements Handoffs {
 
   async stop(): Promise<void> {
     await this.#polling?.[Symbol.asyncDispose]();
+    await this.#delivery.stop();
     await Promise.all(this.#underWay);
   }
 }
@@ -297,7 +305,7 @@ function confirmationOf({ externalId, type }: TakenHandoff, id: string): Handoff
 /** As it is stored of a try that no other shared. */
 function outcomeOf(ended: Awaited<ReturnType<typeof deliver>>, { mayExist }: TakenHandoff): Outcome {
   if (ended.status !== 'open') return ended;
-  return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), troubles: 0, pauseSeconds: 0 };
+  return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };
 }
 
 export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['refusal']>): Problem {

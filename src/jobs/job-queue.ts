@@ -3,14 +3,20 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
 
+/** The signal is aborted at the time limit of the step, or when the process stops: the next run does what is left. */
+export type JobStep = (signal: AbortSignal) => Promise<unknown>;
+
 /** Work that is done again and again, by one replica at a time. */
 export interface Job {
   /** Letters, digits, `-`; also the name of its queue. */
   name: string;
   /** When, as a cron expression of five fields, UTC. */
   cron: string;
-  /** May throw: the job is then repeated, after 1 to 2 seconds, 2 to 4, 4 to 8 and so on. */
-  run(): Promise<void>;
+  /**
+   * What it does, by name, one after the other. One that throws does not stop the next; the job is then repeated, after 1
+   * to 2 seconds, 2 to 4, 4 to 8 and so on.
+   */
+  steps: Readonly<Record<string, JobStep>>;
   /** How often at most; 3 when not given. */
   retries?: number;
 }
@@ -28,7 +34,7 @@ export interface JobQueue {
 export interface JobQueueOptions {
   database: Database;
   log: Log;
-  metrics: Pick<Metrics, 'jobQueueDepth'>;
+  metrics: Pick<Metrics, 'jobQueueDepth' | 'jobFailures'>;
   jobs: readonly Job[];
 }
 
@@ -37,6 +43,9 @@ const depthSeconds = 15;
 
 /** How long a finished job is kept in the database, for operators. */
 const keepSeconds = 24 * 3600;
+
+/** Time limit of a step: together the steps of a job stay below the 15 minutes after which pg-boss considers it dead. */
+const stepMs = 120_000;
 
 /** How often each replica asks whether a job is due; schedules have a grain of a minute. */
 const pollSeconds = 5;
@@ -48,12 +57,13 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
     backend: database.kind,
   });
   boss.on('error', (error) => log.warn({ err: error }, 'the job queue is in trouble'));
+  const stopping = new AbortController();
   let starting: Promise<void> | undefined;
   let counting: NodeJS.Timeout | undefined;
 
   async function start(): Promise<void> {
     await boss.start();
-    for (const { name, cron, run, retries = 3 } of jobs) {
+    for (const { name, cron, steps, retries = 3 } of jobs) {
       // `short`: one waiting at most, so that jobs do not pile up while the database is unavailable.
       const queue = {
         policy: 'short',
@@ -62,22 +72,14 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
         deleteAfterSeconds: keepSeconds,
       };
       await boss.createQueue(name, queue);
-      await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () => perform(name, run));
+      await boss.work(name, { pollingIntervalSeconds: pollSeconds }, () =>
+        perform(name, steps, { log, metrics, stopping: stopping.signal }),
+      );
       await boss.schedule(name, cron);
     }
     await removeOtherSchedules(boss, jobs);
     await showDepth();
     counting = setInterval(() => void showDepth(), depthSeconds * 1000).unref();
-  }
-
-  async function perform(name: string, run: () => Promise<void>): Promise<void> {
-    try {
-      await run();
-      log.debug({ job: name }, 'job done');
-    } catch (error) {
-      log.warn({ err: error, job: name }, 'a job failed and is repeated later');
-      throw error;
-    }
   }
 
   /** One small query for all queues: pg-boss keeps the counts. Unknown while the database is unavailable. */
@@ -92,19 +94,47 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
 
   return {
     start: () => {
-      starting ??= start().catch((error: unknown) => {
+      starting ??= start().catch(async (error: unknown) => {
+        // Another start would forget the timers of one that failed halfway; they would keep the process alive.
+        await boss.stop({ graceful: false, close: false }).catch(() => {});
         starting = undefined;
         throw error;
       });
       return starting;
     },
     stop: async () => {
+      stopping.abort();
       await starting?.catch(() => {});
       clearInterval(counting);
       await boss.stop({ graceful: true, close: false, timeout: 10_000 });
     },
     runSoon: async (name) => void (await boss.send(name)),
   };
+}
+
+interface Performing extends Pick<JobQueueOptions, 'log' | 'metrics'> {
+  stopping: AbortSignal;
+}
+
+/** Runs every step. Throws the error of the first one that failed. */
+async function perform(
+  name: string,
+  steps: Job['steps'],
+  { log, metrics, stopping }: Performing,
+): Promise<void> {
+  const failures: unknown[] = [];
+  for (const [step, run] of Object.entries(steps)) {
+    if (stopping.aborted) break;
+    try {
+      await run(AbortSignal.any([stopping, AbortSignal.timeout(stepMs)]));
+    } catch (err) {
+      failures.push(err);
+      metrics.jobFailures.inc({ queue: name, step });
+      log.warn({ err, job: name, step }, 'a job failed and is repeated later');
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  log.debug({ job: name }, 'job done');
 }
 
 /** Schedules of earlier versions, whose jobs no replica does any more. */

@@ -21,10 +21,15 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       const job: Job = {
         name: 'count',
         cron: '0 0 1 1 *',
-        run: async () => {
-          runs.push('run');
-          if (runs.length === 1) throw new Error('the first run fails');
-          succeeded.resolve();
+        steps: {
+          first: async () => {
+            runs.push('first');
+            if (runs.length === 1) throw new Error('the first run fails');
+          },
+          second: async () => {
+            runs.push('second');
+            if (runs.length === 4) succeeded.resolve();
+          },
         },
       };
       const metrics = createMetrics();
@@ -41,13 +46,39 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       await queues[0]?.runSoon('count');
       await succeeded.promise;
       await Promise.all(queues.map((queue) => queue.stop()));
-      assert.equal(runs.length, 2);
+      // The second step does not suffer from the first.
+      assert.deepEqual(runs, ['first', 'second', 'first', 'second']);
       const depth = (await metrics.jobQueueDepth.get()).values.map(({ labels }) => labels);
       for (const state of ['ready', 'deferred', 'active', 'failed']) {
         assert.ok(depth.some((labels) => labels.queue === 'count' && labels.state === state));
       }
       const failures = logs.flatMap(({ lines }) => lines).filter(({ facts }) => facts['job'] === 'count');
-      assert.ok(failures.some(({ level }) => level === 'warn'));
+      assert.ok(failures.some(({ level, facts }) => level === 'warn' && facts['step'] === 'first'));
+      assert.match(
+        await metrics.registry.metrics(),
+        /^handoff_job_failures_total\{queue="count",step="first"\} 1$/m,
+      );
+    });
+
+    test('a start that fails halfway and is repeated leaves no timers after the stop', async (context) => {
+      const [database] = opened?.replicas ?? [];
+      if (database?.kind !== 'pglite') return context.skip('the pool of connections has timers of its own');
+      const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+      const before = timers();
+      for (let failing = 1; failing <= 12; failing++) {
+        let calls = 0;
+        const execute: typeof database.execute = async (...statement) => {
+          if (++calls === failing) throw new Error('the database is away');
+          return database.execute(...statement);
+        };
+        const failingDatabase = Object.create(database, { execute: { value: execute } });
+        const options = { log: recordLog().log, metrics: createMetrics(), jobs: [] };
+        const queue = createJobQueue({ ...options, database: failingDatabase });
+        await queue.start().catch(() => undefined);
+        await queue.start();
+        await queue.stop();
+        assert.ok(timers() <= before, `failed at statement ${failing}`);
+      }
     });
   });
 }
