@@ -30,6 +30,8 @@ export async function watchChanges(parts: Parts): Promise<Changes | null> {
   const changes = createChanges({
     ...parts,
     source: crm.changes,
+    // Without an age a call is answered by the CRM alone.
+    records: crm.records,
     // The order in which events of one moment are told: what others refer to comes first.
     resources: [member, quote, booking],
     pollSeconds,
@@ -45,6 +47,9 @@ export async function watchChanges(parts: Parts): Promise<Changes | null> {
     },
   });
   crm.onWrite(changes.nudge);
+  crm.onMissing(async (...missing) => {
+    await Promise.all([copy?.missing(...missing), changes.missing(...missing)]);
+  });
   opened.defer(() => changes.stop());
   await changes.start();
   return changes;

@@ -1,6 +1,12 @@
+import type { Call } from '../base/call.ts';
 import { type Polling, startPolling } from '../base/poll.ts';
 import type { ConnectionState } from '../observability/health.ts';
+import { missingIdOf } from '../resources/changes.ts';
+import type { Records } from '../resources/records.ts';
+import type { Resource } from '../resources/resource.ts';
 import type { Database } from '../store/database.ts';
+import { MissingRecords } from './missing-records.ts';
+import { MissingTable } from './missing-table.ts';
 import { ChangeReader, isRecentAbsence, type ReaderOptions } from './reader.ts';
 import { ReaderTable } from './reader-table.ts';
 
@@ -14,6 +20,8 @@ const restorableDays = 40;
 export interface Changes {
   /** Something has changed: looks soon, at most every `changes.minimumSeconds`. */
   nudge(): void;
+  /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
+  missing(resource: Resource, externalId: string, call: Call): Promise<void>;
   /** How far behind the reader is, for the health report. */
   health(): Promise<ConnectionState>;
   /** Begins to read. */
@@ -21,8 +29,10 @@ export interface Changes {
   stop(): Promise<void>;
 }
 
-export interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'wake'> {
+export interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'missing' | 'wake'> {
   database: Database;
+  /** The CRM's own. */
+  records: Pick<Records, 'find' | 'now'>;
 }
 
 export function createChanges(options: ChangesOptions): Changes {
@@ -38,9 +48,16 @@ export function createChanges(options: ChangesOptions): Changes {
     await prepare();
     await reader.check(stopping);
   };
-  const reader = new ChangeReader({ ...options, table, wake: () => polling?.wake() });
+  const missingTable = new MissingTable(database);
+  const missing = new MissingRecords({ ...options, table: missingTable });
+  const reader = new ChangeReader({ ...options, table, missing, wake: () => polling?.wake() });
   return {
     nudge: () => reader.nudge(),
+    async missing(resource, externalId, call) {
+      // If this fails, the next comparison finds the record.
+      const noted = await missingTable.note([missingIdOf(resource, externalId, call)]).catch(() => 0);
+      if (noted > 0) reader.nudge();
+    },
     async health() {
       const { state } = reader;
       if (state === undefined || state.completedAgo === null)
@@ -68,6 +85,6 @@ export function createChanges(options: ChangesOptions): Changes {
 }
 
 /** Forgets what is known of records that cannot come back. Throws what the database does. */
-export async function forgetDeletedRecords(database: Database): Promise<void> {
-  await new ReaderTable(database).forgetDeleted(restorableDays);
+export async function forgetDeletedRecords(database: Database, signal?: AbortSignal): Promise<void> {
+  await new ReaderTable(database).forgetDeleted(restorableDays, signal);
 }

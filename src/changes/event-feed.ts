@@ -168,18 +168,18 @@ export class EventFeed {
   }
 
   /** Deletes events that were recorded so many days ago, oldest first; returns how many. Throws what the database does. */
-  deleteOlderThan(days: number): Promise<number> {
-    const statement = sql`
+  deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
       with old as (
         select sequence from (
-          select sequence, recorded_at from events order by sequence limit ${deletedAtOnce}
+          select sequence, recorded_at from events order by sequence limit ${limit}
         ) as oldest where recorded_at < now() - ${interval(days * 86_400)}
       ), noted as (
         update event_counter set deleted_through = greatest(deleted_through, (select max(sequence) from old))
         where exists (select from old)
       )
       delete from events where sequence in (select sequence from old)`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 

@@ -4,43 +4,99 @@ import type { FieldValues } from '../resources/records.ts';
 import { createRepresentation, type Represent } from '../resources/representation.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { EventType, NewEvent } from './event-log.ts';
-import type { Known } from './reader-table.ts';
+import type { Known, KnownIds, KnownRecord, PendingDeletion } from './known-ids.ts';
 
 /** A resource whose changes are events. */
 export type WatchedResource = Resource & { collection: 'members' | 'quotes' | 'bookings' };
 
-/** What a changed record comes to. */
-export interface Judged {
-  /** What is known of the record now; undefined where the API has never shown it. */
-  known: Known | undefined;
-  events: NewEvent[];
+export interface ChangeContext {
+  /** An unknown record counts as created if it was created since then (milliseconds since 1970, by the CRM's clock). */
+  startedAt: number;
+  /** No event is made. */
+  isSilent: boolean;
 }
 
-export type Judge = (record: ChangedRecord, known: Known | undefined, startedAt: number) => Judged;
+/** Adds a changed record to the known ones. Returns its event; none for a deletion, which is decided at the end of the poll. */
+export type Judge = (record: ChangedRecord, ids: KnownIds, options: ChangeContext) => NewEvent | undefined;
 
 /**
- * Makes what tells the events of a resource's records from what was known of them. A record that was not known counts as
- * created where it was made after `startedAt` (milliseconds since 1970, by the CRM's clock), and as updated otherwise.
+ * Makes the function that derives events from changed records of a resource. The API identifies records by External ID: if
+ * an id moves from one record of the CRM to another, it was updated if the content differs. Which ids are deleted is known
+ * at the end of a poll, when all changes have been read: see `PendingDeletion`.
  */
 export function createJudge(resource: WatchedResource): Judge {
   const represent = createRepresentation(resource);
   const contentOf = createContentHash(resource);
-  return (record, known, startedAt) => {
-    const now = knownOf(record, known, contentOf);
-    const { gone, there } = compare(record, known, now, startedAt);
-    const event = (what: string, id: string, data: string): NewEvent => ({
-      type: `${resource.name}.${what}` as EventType,
-      resource: { type: resource.name, id },
-      occurredAt: record.stamp,
-      data,
-      permission: resource.collection,
-      consumerId: now?.consumerId ?? undefined,
-    });
-    const events: NewEvent[] = [];
-    if (gone !== undefined) events.push(event('deleted', gone, JSON.stringify({ id: gone })));
-    if (there !== undefined && now) events.push(event(there, now.externalId, represent(record.values)));
-    return { known: now, events };
+  return (record, ids, { startedAt, isSilent }) => {
+    const key = { resource: resource.name, nativeId: record.nativeId };
+    const before = ids.record(key);
+    const known = knownOf(record, before, contentOf);
+    if (known === undefined) return undefined;
+    const now = { ...key, ...known };
+    const announced = ids.announcedContent(now);
+    if (isDifferent(before, now)) ids.set(now);
+    if (isSilent) return undefined;
+    addPendingDeletion(
+      ids,
+      record,
+      before === undefined ? neverSeen(now, announced !== undefined) : lostBy(before, now),
+    );
+    if (now.isDeleted || announced === now.content) return undefined;
+    const isNew = announced === undefined && (before !== undefined || isMadeSince(startedAt, record));
+    const what = `${resource.name}.${isNew ? 'created' : 'updated'}` as EventType;
+    return eventOf(resource, now, { type: what, occurredAt: record.stamp, data: represent(record.values) });
   };
+}
+
+function eventOf(
+  { collection }: WatchedResource,
+  { resource, externalId, consumerId }: Pick<KnownRecord, 'resource' | 'externalId' | 'consumerId'>,
+  event: Pick<NewEvent, 'type' | 'occurredAt' | 'data'>,
+): NewEvent {
+  return {
+    ...event,
+    resource: { type: resource, id: externalId },
+    permission: collection,
+    consumerId: consumerId ?? undefined,
+  };
+}
+
+type Lost = Omit<PendingDeletion, 'lostAt'>;
+
+function addPendingDeletion(ids: KnownIds, { stamp }: ChangedRecord, lost: Lost | undefined): void {
+  if (lost !== undefined && !ids.isHeld(lost)) ids.addPending({ ...lost, lostAt: stamp });
+}
+
+function isMadeSince(startedAt: number, { values }: ChangedRecord): boolean {
+  return Date.parse(values['created_at'] ?? '') >= startedAt;
+}
+
+/** A record that was created and deleted between two polls has a deletion event too: its creator may wait for one. */
+function neverSeen(now: KnownRecord, isKnownId: boolean): Lost | undefined {
+  return now.isDeleted && !isKnownId ? { ...now, content: null } : undefined;
+}
+
+/** The External ID that the record had and no longer has. */
+function lostBy(before: KnownRecord, now: KnownRecord): Lost | undefined {
+  const isLost = !before.isDeleted && (now.isDeleted || now.externalId !== before.externalId);
+  return isLost ? before : undefined;
+}
+
+/** The event of an External ID that no record has any more. */
+export function deletionOf(resource: WatchedResource, pending: PendingDeletion): NewEvent {
+  const type = `${resource.name}.deleted` as EventType;
+  const data = JSON.stringify({ id: pending.externalId });
+  return eventOf(resource, pending, { type, occurredAt: pending.lostAt, data });
+}
+
+function isDifferent(before: Known | undefined, now: Known): boolean {
+  return (
+    before === undefined ||
+    before.externalId !== now.externalId ||
+    before.consumerId !== now.consumerId ||
+    before.content !== now.content ||
+    before.isDeleted !== now.isDeleted
+  );
 }
 
 /** What is known of a record now. One that has lost its External ID is deleted for the API. */
@@ -53,32 +109,6 @@ function knownOf(
   // Absent where the org could not tell; null where nobody made it through the API, or no longer counts as its maker.
   const { consumer_id: consumerId = known?.consumerId ?? null } = values;
   return { externalId, consumerId, content: contentOf(values), isDeleted };
-}
-
-interface Difference {
-  /** The External ID under which the API no longer has the record. */
-  gone?: string | undefined;
-  /** What became of it under the one that it has now. */
-  there?: 'created' | 'updated' | undefined;
-}
-
-function compare(
-  { values }: ChangedRecord,
-  known: Known | undefined,
-  now: Known | undefined,
-  startedAt: number,
-): Difference {
-  if (now === undefined) return {};
-  if (known === undefined) {
-    // One that came and went unseen is told of, too: whoever made it may wait for news of it.
-    if (now.isDeleted) return { gone: now.externalId };
-    const isNew = Date.parse(values['created_at'] ?? '') >= startedAt;
-    return { there: isNew ? 'created' : 'updated' };
-  }
-  const before = known.isDeleted ? undefined : known.externalId;
-  if (now.isDeleted) return { gone: before };
-  if (before !== now.externalId) return { gone: before, there: 'created' };
-  return { there: known.content === now.content ? undefined : 'updated' };
 }
 
 /** A change of the time of the last change alone is none. */

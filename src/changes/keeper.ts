@@ -1,4 +1,4 @@
-import type { ChangedRecord } from '../resources/changes.ts';
+import type { ChangedRecord, IdRange } from '../resources/changes.ts';
 import type { Database } from '../store/database.ts';
 
 /** Another reader has taken over, and what this one has found is for nobody. */
@@ -15,6 +15,8 @@ export interface Keeper {
   keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void>;
   /** Reads what else it needs, for some seconds; whether there is more. Throws as `begin`. */
   work(fenced: Fenced, stopping: AbortSignal): Promise<boolean>;
+  /** The CRM has exactly these ids in this range. */
+  compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void>;
   /** All that had changed when this turn began is kept. */
   complete(transaction: Database['sql'], fence: string): Promise<void>;
 }

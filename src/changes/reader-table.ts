@@ -3,26 +3,11 @@ import type { Database } from '../store/database.ts';
 import { changeInPieces, interval, leaseSeconds } from '../store/statements.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
 import { Replaced } from './keeper.ts';
+import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
 
 /** Known records that one statement deletes. */
 const deletedAtOnce = 5000;
 const lease = interval(leaseSeconds);
-
-/** What a reader knows of a record. */
-export interface Known {
-  externalId: string;
-  /** The consumer that made it. */
-  consumerId: string | null;
-  /** Hash of what the API shows, without the time of its last change. */
-  content: string;
-  isDeleted: boolean;
-}
-
-/** Names a record: the resource and the CRM's own id. */
-export interface RecordKey {
-  resource: string;
-  nativeId: string;
-}
 
 /** The right to read until another reader takes over; all times by the database's clock. */
 export interface Turn {
@@ -58,7 +43,7 @@ export interface Positions {
 
 /** What a piece of a page comes to; stored whole or not at all. */
 export interface Piece {
-  known: (RecordKey & Known)[];
+  changes?: ReturnType<KnownIds['changes']>;
   /** By resource; null leaves it as it is. */
   positions: Map<string, { readTo: number; readLateTo: number | null }>;
   events: NewEvent[];
@@ -75,7 +60,7 @@ interface PollEnd extends Pick<Piece, 'further'> {
   mayIn: number;
 }
 
-/** The tables of the reader: `change_reader`, `change_positions` and `known_records`. */
+/** The tables of the reader: `change_reader`, `change_positions`, `known_records` and `pending_deletions`. */
 export class ReaderTable {
   readonly #database: Database;
 
@@ -128,15 +113,25 @@ export class ReaderTable {
     );
   }
 
-  /** What is known of these records, by `keyOf`. */
-  async known(records: readonly RecordKey[]): Promise<Map<string, Known>> {
+  /** What is known of these records, of others with the same External IDs, and pending deletions of these ids. */
+  async known(records: readonly (RecordKey & { externalId: string | undefined })[]): Promise<KnownState> {
+    const resources = records.map(({ resource }) => resource);
+    const externalIds = records.map(({ externalId = '' }) => externalId);
+    const wanted = sql`select * from unnest(${resources}::text[], ${externalIds}::text[])`;
     const { rows } = await sql<RecordKey & Known>`
       select resource, native_id as "nativeId", external_id as "externalId", consumer_id as "consumerId", content,
         is_deleted as "isDeleted"
-      from known_records where (resource, native_id) in (
-        select * from unnest(${records.map(({ resource }) => resource)}::text[],
-          ${records.map(({ nativeId }) => nativeId)}::text[]))`.execute(this.#database.bulk);
-    return new Map(rows.map((row) => [keyOf(row), row]));
+      from (
+        select * from known_records where (resource, native_id) in (
+          select * from unnest(${resources}::text[], ${records.map(({ nativeId }) => nativeId)}::text[]))
+        union
+        select * from known_records where not is_deleted and (resource, external_id) in (${wanted})
+      ) k order by seen_at`.execute(this.#database.bulk);
+    const { rows: pending } = await sql<PendingDeletion>`
+      select ${pendingColumns} from pending_deletions where (resource, external_id) in (${wanted})`.execute(
+      this.#database.bulk,
+    );
+    return { records: rows, pending };
   }
 
   /** Does work in a transaction, and keeps the turn. Throws `Replaced`, and what the database does. */
@@ -152,13 +147,32 @@ export class ReaderTable {
   }
 
   /** Stores a piece, and keeps the turn. Throws as `fenced`. */
-  store(fence: string, { known, positions, events, further }: Piece): Promise<void> {
+  store(fence: string, { changes, positions, events, further }: Piece): Promise<void> {
     return this.fenced(fence, async (transaction) => {
-      if (known.length > 0) await rememberAll(transaction, known);
+      if (changes !== undefined) await remember(transaction, changes);
       for (const [resource, position] of positions) await movePosition(transaction, resource, position);
       await further?.(transaction);
       await addEvents(transaction, events);
     });
+  }
+
+  /** Takes External IDs that no record has, oldest first, at most `limit`. `further` runs in the same transaction. Returns how many. */
+  async takePending(
+    fence: string,
+    limit: number,
+    further: (transaction: Database['sql'], pending: readonly PendingDeletion[]) => Promise<void>,
+  ): Promise<number> {
+    let count = 0;
+    await this.fenced(fence, async (transaction) => {
+      const { rows } = await sql<PendingDeletion>`
+        select ${pendingColumns} from pending_deletions order by lost_at, resource, external_id
+        limit ${limit}`.execute(transaction);
+      count = rows.length;
+      if (count === 0) return;
+      await forgetPending(transaction, rows);
+      await further(transaction, rows);
+    });
+    return count;
   }
 
   /** Ends a poll: the next one is due after so many seconds from its beginning, and may begin after so many. */
@@ -183,10 +197,10 @@ export class ReaderTable {
       where fence = ${fence}::bigint`.execute(this.#database.sql);
   }
 
-  /** Notes that the absence up to now was longer than the CRM remembers deletions. */
+  /** Notes that the absence up to now was longer than the CRM remembers deletions: a comparison of all ids is due. */
   async noteAbsence(fence: string): Promise<void> {
     await sql`
-      update change_reader set absent_from = completed_at, absent_to = now()
+      update change_reader set absent_from = completed_at, absent_to = now(), compared_at = to_timestamp(0)
       where fence = ${fence}::bigint`.execute(this.#database.sql);
   }
 
@@ -200,21 +214,49 @@ export class ReaderTable {
   }
 
   /** Forgets records that were seen deleted so many days ago: the CRM cannot restore them any more. */
-  forgetDeleted(days: number): Promise<number> {
-    const statement = sql`
+  forgetDeleted(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
       delete from known_records where (resource, native_id) in (
         select resource, native_id from known_records
-        where is_deleted and seen_at < now() - ${interval(days * 86_400)} limit ${deletedAtOnce})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+        where is_deleted and seen_at < now() - ${interval(days * 86_400)} limit ${limit})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 
-export function keyOf({ resource, nativeId }: RecordKey): string {
-  return `${resource} ${nativeId}`;
+const pendingColumns = sql.raw(
+  `resource, external_id as "externalId", consumer_id as "consumerId", content,
+    to_char(lost_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "lostAt"`,
+);
+
+async function remember(
+  transaction: Database['sql'],
+  { known, pending, noLongerPending }: ReturnType<KnownIds['changes']>,
+): Promise<void> {
+  if (known.length > 0) await rememberAll(transaction, known);
+  if (noLongerPending.length > 0) await forgetPending(transaction, noLongerPending);
+  if (pending.length === 0) return;
+  const column = (read: (one: PendingDeletion) => unknown) => sql`${pending.map(read)}`;
+  await sql`
+    insert into pending_deletions (resource, external_id, consumer_id, content, lost_at)
+    select * from unnest(${column(({ resource }) => resource)}::text[],
+      ${column(({ externalId }) => externalId)}::text[], ${column(({ consumerId }) => consumerId)}::text[],
+      ${column(({ content }) => content)}::text[], ${column(({ lostAt }) => lostAt)}::timestamptz[])
+    on conflict (resource, external_id) do update set consumer_id = excluded.consumer_id, content = excluded.content,
+      lost_at = excluded.lost_at`.execute(transaction);
 }
 
-async function rememberAll(transaction: Database['sql'], known: Piece['known']): Promise<void> {
-  const column = (read: (record: RecordKey & Known) => unknown) => sql`${known.map(read)}`;
+async function forgetPending(
+  transaction: Database['sql'],
+  pending: readonly PendingDeletion[],
+): Promise<void> {
+  await sql`
+    delete from pending_deletions where (resource, external_id) in (
+      select * from unnest(${pending.map(({ resource }) => resource)}::text[],
+        ${pending.map(({ externalId }) => externalId)}::text[]))`.execute(transaction);
+}
+
+async function rememberAll(transaction: Database['sql'], known: readonly KnownRecord[]): Promise<void> {
+  const column = (read: (record: KnownRecord) => unknown) => sql`${known.map(read)}`;
   await sql`
     insert into known_records (resource, native_id, external_id, consumer_id, content, is_deleted)
     select * from unnest(${column(({ resource }) => resource)}::text[], ${column(({ nativeId }) => nativeId)}::text[],

@@ -4,10 +4,13 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ChangedRecord, ChangeSource } from '../resources/changes.ts';
 import type { Database } from '../store/database.ts';
-import { createJudge, type Judge, type WatchedResource } from './judge.ts';
+import { addEvents } from './event-log.ts';
+import { createJudge, deletionOf, type Judge, type WatchedResource } from './judge.ts';
 import { type Fenced, type Keeper, Replaced } from './keeper.ts';
+import { KnownIds, type PendingDeletion } from './known-ids.ts';
+import type { MissingRecords } from './missing-records.ts';
 import { ReadPlan } from './read-plan.ts';
-import { keyOf, type Piece, type ReaderState, type ReaderTable, type Turn } from './reader-table.ts';
+import type { Piece, ReaderState, ReaderTable, Turn } from './reader-table.ts';
 
 /*
  * The reader turns changes of records in the CRM, whoever made them, into events. There is one for all replicas: the row
@@ -28,7 +31,8 @@ import { keyOf, type Piece, type ReaderState, type ReaderTable, type Turn } from
  * Nothing is lost: a record's stamp is set before its transaction commits, so a record may become visible behind the
  * place that was read to. Every poll looks 120 s behind where the poll before began, and every tenth, and the first of
  * every process, 15 minutes behind where the one that did so before began. Nothing comes twice: an event is made only where
- * what the API shows differs from what was known of the record.
+ * what the API shows differs from what was known. An External ID that its record no longer has gets its deletion event at
+ * the end of the poll: until then another record may be read that has it now.
  *
  * The very first poll reads everything there is, so that all is known. What changed before the reader's start is no event.
  */
@@ -61,6 +65,8 @@ export interface ReaderOptions {
   minimumSeconds: number;
   /** Keeps a copy of all that is read. */
   keeper?: Keeper | undefined;
+  /** Finds records that were deleted without a trace in the CRM. */
+  missing?: MissingRecords | undefined;
   log: Log;
   metrics: Metrics;
   /** Checks soon. */
@@ -166,13 +172,25 @@ export class ChangeReader {
     if (isTorn) await this.#noteAbsence(turn);
     await keeper?.begin(fence, isTorn, fenced);
     const isComplete = await this.#readAll(turn, takenAt, isLong, stopping);
-    const isBusy = (await keeper?.work(fenced, stopping)) === true;
+    const areMoreMissing = isComplete && (await this.#endReading(turn, fenced, stopping));
+    const isBusy = [await keeper?.work(fenced, stopping), areMoreMissing].includes(true);
     const further = isComplete && keeper ? (tx: Database['sql']) => keeper.complete(tx, fence) : undefined;
     // The rest of what has changed is read as soon as it may be.
     const { mayIn, ...next } = this.#nextPoll();
     const dueIn = isComplete && !isBusy ? next.dueIn : mayIn;
     await table.finish(fence, { isComplete, isLong, dueIn, mayIn, further });
     return isComplete;
+  }
+
+  /** After all changes were read: finds and stores deletions. Whether there are more records to look up. */
+  async #endReading(turn: Turn, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+    const { missing } = this.#options;
+    const store = async (records: readonly ChangedRecord[]) => {
+      if (records.length > 0) await this.#storePiece(turn, records);
+    };
+    const areMoreMissing = (await missing?.work(fenced, store, stopping)) === true;
+    await this.#addDeletionEvents(turn);
+    return areMoreMissing;
   }
 
   async #noteAbsence({ fence, completedAgo }: Turn): Promise<void> {
@@ -211,9 +229,10 @@ export class ChangeReader {
         plan.begin(page.sentAt);
         startedAt = Math.floor((page.sentAt - sentAfter - turn.startedAgo * 1000) / 1000) * 1000;
       }
-      for (const records of inPieces(page.records)) await this.#storePiece(turn, plan, records, startedAt);
+      for (const records of inPieces(page.records))
+        await this.#storePiece(turn, records, startedAt, plan.advance(records));
       const positions = plan.complete(page.complete);
-      if (positions.size > 0) await table.store(turn.fence, { known: [], events: [], positions });
+      if (positions.size > 0) await table.store(turn.fence, { events: [], positions });
       if (plan.places.size === 0) return true;
       if (page.records.length === 0)
         throw new Error('the CRM gave an empty page and says that there are more');
@@ -221,40 +240,51 @@ export class ChangeReader {
     return false;
   }
 
-  #keeping(records: readonly ChangedRecord[]): Pick<Piece, 'further'> {
-    const { keeper } = this.#options;
-    return keeper === undefined ? {} : { further: (transaction) => keeper.keep(transaction, records) };
-  }
-
+  /** Stores the events of some records, what is known of them, and the positions after them. */
   async #storePiece(
     { fence, completedAgo }: Turn,
-    plan: ReadPlan,
     records: readonly ChangedRecord[],
-    startedAt: number,
+    startedAt = 0,
+    positions: Piece['positions'] = new Map(),
   ): Promise<void> {
-    const { table, memberChanged, metrics } = this.#options;
-    const piece: Piece = {
-      known: [],
-      events: [],
-      ...this.#keeping(records),
-      positions: plan.advance(records),
-    };
-    const keys = records.map(({ resource, nativeId }) => ({ resource: resource.name, nativeId }));
-    const before = await table.known(keys);
+    const { table, metrics, keeper } = this.#options;
+    const ids = new KnownIds(
+      await table.known(records.map(({ resource, ...record }) => ({ ...record, resource: resource.name }))),
+    );
     const isFirst = completedAgo === null;
-    for (const record of records) {
-      const key = { resource: record.resource.name, nativeId: record.nativeId };
-      const known = before.get(keyOf(key));
-      const judged = (this.#judges.get(key.resource) as Judge)(record, known, isFirst ? startedAt : 0);
-      const isFromBefore = isFirst && Date.parse(record.stamp) < startedAt;
-      if (!isFromBefore) piece.events.push(...judged.events);
-      if (judged.known !== undefined && (isFromBefore || judged.events.length > 0 || known === undefined))
-        piece.known.push({ ...key, ...judged.known });
+    const events = records.flatMap((record) => {
+      const judge = this.#judges.get(record.resource.name) as Judge;
+      const isSilent = isFirst && Date.parse(record.stamp) < startedAt;
+      return judge(record, ids, { startedAt: isFirst ? startedAt : 0, isSilent }) ?? [];
+    });
+    const changes = ids.changes();
+    if (!isFirst) await this.#notifyOfMembers([...changes.known, ...changes.pending]);
+    const further = keeper && ((transaction: Database['sql']) => keeper.keep(transaction, records));
+    await table.store(fence, { changes, events, positions, further });
+    for (const { type } of events) metrics.changeEvents.inc({ type });
+  }
+
+  async #notifyOfMembers(changed: readonly { resource: string; externalId: string }[]): Promise<void> {
+    const members = changed.filter(({ resource }) => resource === 'member');
+    const ids = new Set(members.map(({ externalId }) => externalId));
+    await Promise.all([...ids].map((id) => this.#options.memberChanged(id)));
+  }
+
+  /** Adds deletion events of External IDs that no record has: all changes have been read. */
+  async #addDeletionEvents({ fence }: Turn): Promise<void> {
+    const { table, resources, metrics } = this.#options;
+    const toEvents = (pending: readonly PendingDeletion[]) =>
+      pending.flatMap((one) => {
+        const resource = resources.find(({ name }) => name === one.resource);
+        return resource === undefined ? [] : [deletionOf(resource, one)];
+      });
+    for (let count = mostRecords; count === mostRecords; ) {
+      count = await table.takePending(fence, mostRecords, async (transaction, pending) => {
+        const events = toEvents(pending);
+        await addEvents(transaction, events);
+        for (const { type } of events) metrics.changeEvents.inc({ type });
+      });
     }
-    const members = piece.events.filter(({ resource }) => resource.type === 'member');
-    await Promise.all(members.map(({ resource }) => memberChanged(resource.id)));
-    await table.store(fence, piece);
-    for (const { type } of piece.events) metrics.changeEvents.inc({ type });
   }
 }
 

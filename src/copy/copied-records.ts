@@ -3,7 +3,6 @@ import { createBatcher } from '../idempotency/batcher.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { ownerField } from '../resources/created-by.ts';
-import { createLargePages, type LargePages, largeFrom } from '../resources/large-pages.ts';
 import type { ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import { isHung, isUnavailable } from '../store/failures.ts';
@@ -46,7 +45,6 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     isShared: isUnavailable,
     isHung,
   });
-  const largePages = createLargePages();
   const ask = createAsk(options);
 
   /** What the work finds, where it is fresh enough for the request; the answer then says how old it is. */
@@ -87,9 +85,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
         () => table.list(list),
         ({ rows, isInDoubt, hasOwners }) =>
           // Where no record has one, the org may lack the column: the CRM's answer says so.
-          isInDoubt || (needsOwner && !hasOwners)
-            ? undefined
-            : toPage(resource, query, rows, () => largePages.tryEnter(call)),
+          isInDoubt || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows),
       );
     },
   };
@@ -154,16 +150,8 @@ function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList 
   return { ...query, resource: resource.name, filters: { ...query.filters, ...own } };
 }
 
-/**
- * The page that the CRM's rows would make; undefined where a row is of another version, or the page is large and there is
- * no place for it: the CRM's list waits for one.
- */
-function toPage(
-  resource: Resource,
-  query: ListQuery,
-  rows: readonly FoundRow[],
-  enter: () => ReturnType<LargePages['tryEnter']>,
-): RecordPage | undefined {
+/** The page, as it would be made of the CRM's rows; undefined where a row is of another version. */
+function toPage(resource: Resource, query: ListQuery, rows: readonly FoundRow[]): RecordPage | undefined {
   const { limit, maxBytes, represent, updatedSince } = query;
   const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
   const records: RecordPage['records'] = [];
@@ -178,6 +166,5 @@ function toPage(
     bytes += json.length;
     records.push({ id: row.external_id, at: values[orderedBy] as string, json });
   }
-  const release = bytes <= largeFrom ? () => undefined : enter();
-  return release && { records, hasMore, release };
+  return { records, hasMore };
 }

@@ -13,7 +13,7 @@ export interface CopiedRow {
   /** Empty where the API does not know it. */
   externalId: string;
   values: FieldValues;
-  /** The CRM's own id of the member that it names. */
+  /** The CRM's own id of the member that it names; null leaves the last one, which may be deleted. */
   memberNativeId: string | null;
   isDeleted: boolean;
   /** What the CRM has is not known: it is to be asked. */
@@ -60,9 +60,10 @@ export function rowOf(
   known: { nativeId?: string; externalId?: string },
   { written, since }: Pick<CopiedRow, 'since'> & { written: RecordRef | StoredRecord | 'gone' | undefined },
 ): CopiedRow {
-  const isDeleted = written === 'gone';
-  const found = isDeleted ? undefined : written;
-  if (found !== undefined && 'values' in found) return knownRow(resource, found as StoredRecord, since);
+  const isDeleted = isGone(written);
+  const found = written === 'gone' ? undefined : written;
+  if (found !== undefined && 'values' in found && !isDeleted)
+    return knownRow(resource, found as StoredRecord, since);
   const { externalId = '' } = known;
   return {
     resource: resource.name,
@@ -70,6 +71,11 @@ export function rowOf(
     nativeId: found?.nativeId ?? known.nativeId ?? `?${externalId}`,
     ...{ externalId, values: {}, memberNativeId: null, isDeleted, isStale: !isDeleted, since },
   };
+}
+
+function isGone(written: RecordRef | StoredRecord | 'gone' | undefined): boolean {
+  if (written === undefined || written === 'gone') return written === 'gone';
+  return 'isDeleted' in written && written.isDeleted;
 }
 
 function knownRow(

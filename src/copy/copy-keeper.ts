@@ -2,7 +2,8 @@ import { type Call, startCall } from '../base/call.ts';
 import { type Fenced, type Keeper, Replaced } from '../changes/keeper.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../resources/changes.ts';
+import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource, IdRange } from '../resources/changes.ts';
+import { member } from '../resources/members.ts';
 import type { Records, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { Database } from '../store/database.ts';
@@ -59,10 +60,7 @@ export class CopyKeeper implements Keeper {
     // A page may have a record twice, where it changed while the page was read.
     const rows = [...new Map(records.map((record) => [record.nativeId, changedRow(record)])).values()];
     if (rows.length === 0) return;
-    await table.follow(
-      transaction,
-      rows.filter(({ resource }) => resource === 'member'),
-    );
+    await table.follow(transaction, rows.filter(isMember));
     for (let start = 0; start < rows.length; start += storedAtOnce)
       await table.keep(transaction, rows.slice(start, start + storedAtOnce));
   }
@@ -78,6 +76,10 @@ export class CopyKeeper implements Keeper {
     } finally {
       await this.#tellProgress();
     }
+  }
+
+  compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void> {
+    return this.#options.table.compare(transaction, range, ids);
   }
 
   complete(transaction: Database['sql'], fence: string): Promise<void> {
@@ -96,7 +98,10 @@ export class CopyKeeper implements Keeper {
         return settled(resource, doubt, await records.find(resource, doubt.external_id, fillCall()));
       });
       const rows = eachOnce((await Promise.all(asked)).flat());
-      await fenced((transaction) => table.write(rows, transaction));
+      await fenced(async (transaction) => {
+        await table.follow(transaction, rows.filter(isMember));
+        await table.write(rows, transaction);
+      });
     }
     return doubtful.length === askedInTurn;
   }
@@ -138,6 +143,10 @@ export class CopyKeeper implements Keeper {
     this.#loggedAt = performance.now();
     if (!isFilled) log.info({ records }, 'the copy of the CRM is being filled');
   }
+}
+
+function isMember({ resource }: CopiedRow): boolean {
+  return resource === member.name;
 }
 
 /** Tells when work has taken its time. */

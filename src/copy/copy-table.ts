@@ -1,11 +1,21 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { ChangePlace } from '../resources/changes.ts';
+import type { ChangePlace, IdRange, MissingId } from '../resources/changes.ts';
 import { member } from '../resources/members.ts';
 import { booking, quote } from '../resources/quotes-and-bookings.ts';
 import type { ListQuery } from '../resources/records.ts';
 import type { Database } from '../store/database.ts';
 import { changeInPieces, executePrepared, interval } from '../store/statements.ts';
-import { type CopiedRow, contentOf, filterColumns, folded } from './copied-row.ts';
+import {
+  added,
+  type Clock,
+  clockMs,
+  columnNames,
+  displaced,
+  isWrittenSince,
+  overlaps,
+  replaced,
+} from './copied-columns.ts';
+import { type CopiedRow, folded } from './copied-row.ts';
 
 /** Rows of deleted records that one statement clears. */
 const clearedAtOnce = 5000;
@@ -166,9 +176,9 @@ export class CopyTable {
         queries,
         'copy-write',
         sql<{ at: number }>`
+        with ${added(rows, clock)}, ${displaced}
         insert into copied_records as r (${columnNames}, written_at, seen_at)
-        select ${columnNames}, now(), since
-        from ${unnested(rows, clock)} order by resource, native_id
+        select ${columnNames}, now(), since from added order by resource, native_id
         on conflict (resource, native_id) do update set ${replaced}, written_at = excluded.written_at,
           is_stale = excluded.is_stale or (${overlaps} and (r.is_stale or r.is_deleted <> excluded.is_deleted
             or (not excluded.is_deleted and r.updated_at >= excluded.updated_at and r.content <> excluded.content)))
@@ -202,8 +212,9 @@ export class CopyTable {
    */
   async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
     await sql`
+      with ${added(rows)}, ${displaced}
       insert into copied_records as r (${columnNames}, seen_at)
-      select ${columnNames}, now() from ${unnested(rows)} order by resource, native_id
+      select ${columnNames}, now() from added order by resource, native_id
       on conflict (resource, native_id) do update set ${replaced},
         is_stale = excluded.is_stale or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)),
         seen_at = excluded.seen_at
@@ -241,6 +252,30 @@ export class CopyTable {
     await sql`
       update copied_records set is_stale = true, written_at = now()
       where resource = ${resource} and external_id = ${externalId}`.execute(this.#database.sql);
+  }
+
+  /** The CRM has no records with these External IDs: requests for them go to the CRM until they are read again. */
+  async missing(ids: readonly MissingId[]): Promise<void> {
+    await sql`
+      update copied_records r set is_stale = true, written_at = now()
+      from unnest(${ids.map(({ resource }) => resource)}::text[],
+        ${ids.map(({ externalId }) => externalId)}::text[],
+        ${ids.map(({ madeBy }) => madeBy && folded(madeBy))}::text[]) m (resource, external_id, made_by)
+      where r.resource = m.resource and r.external_id = m.external_id and not r.is_deleted and not r.is_stale
+        and (m.made_by is null or r.consumer_id = m.made_by)`.execute(this.#database.sql);
+  }
+
+  /** Marks records of a range as stale that are not among these ids. */
+  async compare(
+    transaction: Database['sql'],
+    { resource, after, to }: IdRange,
+    ids: readonly string[],
+  ): Promise<void> {
+    await sql`
+      update copied_records set is_stale = true, written_at = now()
+      where resource = ${resource.name} and not is_deleted and not is_stale
+        and native_id collate "C" > ${after} and (${to ?? null}::text is null or native_id collate "C" <= ${to ?? null})
+        and native_id not in (select unnest(${ids}::text[]))`.execute(transaction);
   }
 
   async state(): Promise<CopyState | undefined> {
@@ -298,25 +333,25 @@ export class CopyTable {
 
   /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
   eraseMember(memberId: string): Promise<number> {
-    const statement = sql`
+    const statement = (limit: number) => sql`
       update copied_records set content = '', email = null, is_stale = true, written_at = now()
       where (resource, native_id) in (
         select resource, native_id from copied_records
         where ((resource = ${member.name} and external_id = ${memberId})
             or (resource in (${quote.name}, ${booking.name}) and member_id = ${memberId} and not is_deleted))
           and content <> ''
-        limit ${erasedAtOnce})`;
+        limit ${limit})`;
     return changeInPieces(this.#database.bulk, erasedAtOnce, statement);
   }
 
-  /** Forgets deleted records: no read that began before the deletion is still under way. */
-  clearDeleted(): Promise<number> {
-    const statement = sql`
+  /** Forgets deleted records once no read that began before the deletion can be in progress. */
+  clearDeleted(signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
       delete from copied_records where (resource, native_id) in (
         select resource, native_id from copied_records
         where is_deleted and not is_stale and greatest(written_at, seen_at) < now() - ${interval(86_400)}
-        limit ${clearedAtOnce})`;
-    return changeInPieces(this.#database.bulk, clearedAtOnce, statement);
+        limit ${limit})`;
+    return changeInPieces(this.#database.bulk, clearedAtOnce, statement, signal);
   }
 }
 
@@ -329,70 +364,4 @@ function conditions({ resource, filters, updatedSince, after }: CopyList): RawBu
   if (place && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${place}`);
   if (place && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${place}`);
   return sql.join(all, sql` and `);
-}
-
-const columns = [
-  ...['resource', 'native_id', 'external_id', 'created_at', 'updated_at', ...filterColumns],
-  ...['member_native_id', 'content', 'is_deleted', 'is_stale'],
-];
-const columnNames = sql.raw(columns.join(', '));
-/** The row was stored since the record was asked for. */
-const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
-/** The row was noted since the reader's turn began. */
-const isWrittenSince = sql.raw('(r.written_at >= (select polled_at from change_reader))');
-/** The database's clock was at `at`, or further, when `performance.now()` was `by`; both in milliseconds. */
-interface Clock {
-  at: number;
-  by: number;
-}
-
-/** For so long, in milliseconds, the two clocks go alike, and the database is the same one. */
-const clockMs = 60_000;
-
-/** The database's time at a moment, at the earliest. */
-function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
-  return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
-}
-
-/** Of a record that named it: if it is restored, the CRM names it there again, and does not say that the record changed. */
-const nameOfDeletedMember = `(select m.native_id from copied_records m
-  where m.resource = 'member' and m.native_id = r.member_native_id and m.is_deleted)`;
-/** A content that did not change is left where it is: it may be large. An External ID that is not known stays. */
-const replaced = sql.raw(
-  columns
-    .filter((name) => !['resource', 'native_id', 'is_stale'].includes(name))
-    .map((name) => `${name} = ${replacement(name)}`)
-    .join(', '),
-);
-
-function replacement(name: string): string {
-  if (name === 'content')
-    return 'case when r.content = excluded.content then r.content else excluded.content end';
-  if (name === 'member_native_id') return `coalesce(excluded.${name}, ${nameOfDeletedMember})`;
-  return name === 'external_id' ? `coalesce(nullif(excluded.${name}, ''), r.${name})` : `excluded.${name}`;
-}
-
-function unnested(rows: readonly CopiedRow[], clock?: Clock): RawBuilder<unknown> {
-  const column = (read: (row: CopiedRow) => unknown, type: string) =>
-    sql`${rows.map(read)}::${sql.raw(type)}[]`;
-  const moment = (name: string) => (row: CopiedRow) => row.values[name] ?? '1970-01-01T00:00:00.000Z';
-  const all = [
-    column(({ resource }) => resource, 'text'),
-    column(({ nativeId }) => nativeId, 'text'),
-    column(({ externalId }) => externalId, 'text'),
-    column(moment('created_at'), 'timestamptz'),
-    column(moment('updated_at'), 'timestamptz'),
-    ...filterColumns.map((name) =>
-      column(({ values, isDeleted }) => {
-        const value = isDeleted ? null : (values[name] ?? null);
-        return value === null ? null : folded(value);
-      }, 'text'),
-    ),
-    column(({ memberNativeId }) => memberNativeId, 'text'),
-    column(contentOf, 'text'),
-    column(({ isDeleted }) => isDeleted, 'boolean'),
-    column(({ isStale }) => isStale, 'boolean'),
-    column(({ since }) => (clock === undefined ? null : databaseTime(clock, since)), 'timestamptz'),
-  ];
-  return sql`unnest(${sql.join(all)}) as added (${columnNames}, since)`;
 }

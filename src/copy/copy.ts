@@ -1,9 +1,10 @@
+import type { Call } from '../base/call.ts';
 import type { Keeper } from '../changes/keeper.ts';
 import { createBatcher } from '../idempotency/batcher.ts';
 import type { ConnectionState } from '../observability/health.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ChangeSource } from '../resources/changes.ts';
+import { type ChangeSource, missingIdOf } from '../resources/changes.ts';
 import type { Records } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { Database } from '../store/database.ts';
@@ -62,6 +63,8 @@ export interface Copy {
   keeper: Keeper;
   /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
   doubt(resource: Resource, externalId: string): Promise<void>;
+  /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
+  missing(resource: Resource, externalId: string, call: Call): Promise<void>;
   health(): Promise<ConnectionState>;
   stop(): void;
 }
@@ -79,6 +82,10 @@ export function createCopy(options: CopyOptions): Copy {
     records: withCopy(records, reads, (row) => notes.add(row)),
     keeper: new CopyKeeper({ ...options, table }),
     doubt: (resource, externalId) => table.doubt({ resource: resource.name, externalId }),
+    async missing(resource, externalId, call) {
+      const ids = [missingIdOf(resource, externalId, call)];
+      await table.missing(ids).catch(() => table.missing(ids).catch(() => undefined));
+    },
     async health() {
       const { age, isFilled, records: count } = await table.facts();
       const isOld = age === null || age > Math.max(mostSeconds, mostPolls * pollSeconds);
@@ -99,8 +106,8 @@ export async function dropCopy(database: Database): Promise<void> {
 }
 
 /** Clears what the copy needs no more. Throws what the database does. */
-export async function clearCopy(database: Database): Promise<void> {
-  await new CopyTable(database, '').clearDeleted();
+export async function clearCopy(database: Database, signal?: AbortSignal): Promise<void> {
+  await new CopyTable(database, '').clearDeleted(signal);
 }
 
 /** Takes a member's data out of the copy, and what names it; returns how many records. Throws what the database does. */

@@ -1,6 +1,6 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
-import type { FieldValues, RecordRef, Records, StoredRecord } from '../resources/records.ts';
+import type { FieldValues, MayExist, RecordRef, Records, StoredRecord } from '../resources/records.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
@@ -24,12 +24,12 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
     externalId: string,
     values: FieldValues,
     call: Call,
-    options?: { readBack: true },
+    { readBack, mayExist }: { readBack?: true } & MayExist = {},
   ) =>
     noting(resource, { externalId: externalId.toLowerCase() }, () =>
-      options
-        ? records.create(resource, externalId, values, call, options)
-        : records.create(resource, externalId, values, call, { readBack: 'if possible' }),
+      readBack
+        ? records.create(resource, externalId, values, call, { readBack, mayExist })
+        : records.create(resource, externalId, values, call, { readBack: 'if possible', mayExist }),
     );
 
   async function update(
@@ -56,6 +56,7 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
       const found = await reads.find(resource, externalId, call);
       return found ? found.record : records.find(resource, externalId, call);
     },
+    findWithDeleted: (resource, externalId, call) => records.findWithDeleted(resource, externalId, call),
     async list(resource, query, call) {
       return (await reads.list(resource, query, call)) ?? records.list(resource, query, call);
     },

@@ -15,6 +15,11 @@ const passingCodes = new Set([
 ]);
 const passingStates = /^(57P0[1-3]|53300|08...)$/;
 
+/** Whether the database ended the statement at its time limit: one with fewer rows may succeed. */
+export function isStatementTimeout(error: unknown): boolean {
+  return error instanceof Error && (error as { code?: string }).code === tooSlow;
+}
+
 /** Whether an error says that the database took too long: requests that wait beside this one would wait in vain too. */
 export function isHung(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

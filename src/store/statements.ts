@@ -1,5 +1,6 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely';
 import type { Database } from './database.ts';
+import { isStatementTimeout } from './failures.ts';
 
 /*
  * What the table modules share. Each is a class named after its table (`ClaimsTable`, `claims-table.ts`) with the SQL
@@ -44,18 +45,28 @@ export function preparedName(text: string): string | undefined {
 
 /**
  * Changes or deletes many rows, at most `limit` in one statement: a longer one would hold locks and fill the log of the
- * database. Ends when a statement finds fewer; returns how many rows there were.
+ * database. A statement that takes too long is repeated with half as many rows, so that a table is cleared even if rows are
+ * large or the disk is slow. Ends when a statement finds fewer rows, or between two statements when `signal` is aborted: the
+ * next run does what is left. Returns how many rows there were. Throws what the database does.
  */
 export async function changeInPieces(
   queries: Database['bulk'],
   limit: number,
-  statement: RawBuilder<unknown>,
+  statement: (limit: number) => RawBuilder<unknown>,
+  signal?: AbortSignal,
 ): Promise<number> {
-  for (let changed = 0; ; ) {
-    const { numAffectedRows = 0n } = await statement.execute(queries);
-    changed += Number(numAffectedRows);
-    if (numAffectedRows < limit) return changed;
+  let changed = 0;
+  for (let size = limit; !signal?.aborted; ) {
+    try {
+      const { numAffectedRows = 0n } = await statement(size).execute(queries);
+      changed += Number(numAffectedRows);
+      if (numAffectedRows < size) break;
+    } catch (error) {
+      if (size === 1 || !isStatementTimeout(error)) throw error;
+      size = Math.ceil(size / 2);
+    }
   }
+  return changed;
 }
 
 /** Rows that one statement searches at most: each may hold over 128 KiB of text. */

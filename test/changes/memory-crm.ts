@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../../src/resources/changes.ts';
+import type {
+  ChangedPage,
+  ChangedRecord,
+  ChangePlace,
+  ChangeSource,
+  IdRange,
+  ReadIds,
+} from '../../src/resources/changes.ts';
+import type { StoredRecord } from '../../src/resources/records.ts';
 import type { Resource } from '../../src/resources/resource.ts';
 
 /** Rows of one resource in a page. */
@@ -13,7 +21,11 @@ export class MemoryCrm implements ChangeSource {
   /** Awaited before each answer; may throw. */
   beforeAnswer: () => Promise<void> = async () => {};
   readonly #rows = new Map<string, ChangedRecord>();
+  /** External IDs that no record had at some time, after one had had it. */
+  readonly absent = new Set<string>();
   #late: { at: number; row: ChangedRecord }[] = [];
+  /** Native ids of records that whoever reads may not see. */
+  readonly hidden = new Set<string>();
 
   /** Changes a record; `lateMs` later it can be seen. False while an earlier change of it cannot be seen yet. */
   write(resource: Resource, nativeId: string, change: Partial<ChangedRecord>, lateMs = 0): boolean {
@@ -25,14 +37,72 @@ export class MemoryCrm implements ChangeSource {
     return true;
   }
 
+  /** Two records swap their External IDs in one transaction; where one is to be deleted, the other has its id then. */
+  move(from: ChangedRecord, to: ChangedRecord, how: 'swap' | 'merge', lateMs: number): void {
+    const stamp = new Date(Math.floor(this.now / 1000) * 1000).toISOString();
+    const as = (row: ChangedRecord, { externalId }: ChangedRecord): ChangedRecord => ({
+      ...{ ...row, stamp, externalId },
+      values: { ...row.values, id: externalId ?? null },
+    });
+    const loser = how === 'swap' ? as(from, to) : { ...from, stamp, isDeleted: true };
+    const at = this.now + lateMs;
+    this.#late.push({ at, row: loser }, { at, row: as(to, from) });
+    this.pass(0);
+  }
+
+  /** Whether all changes of these records can be seen. */
+  isSettled(...nativeIds: string[]): boolean {
+    return !this.#late.some(({ row }) => nativeIds.includes(row.nativeId));
+  }
+
+  /** Whether another record has this External ID, or is about to: the CRM then refuses to restore the record. */
+  isTaken({ nativeId, externalId }: ChangedRecord): boolean {
+    return [...this.#rows.values(), ...this.#late.map(({ row }) => row)].some(
+      (row) => row.nativeId !== nativeId && row.externalId === externalId && !row.isDeleted,
+    );
+  }
+
+  /** External IDs that the API shows. */
+  get alive(): Set<string> {
+    return new Set(this.rows.flatMap(({ isDeleted, externalId }) => (isDeleted ? [] : (externalId ?? []))));
+  }
+
   pass(ms: number): void {
+    const before = this.alive;
     this.now += ms;
     for (const { row } of this.#late.filter(({ at }) => at <= this.now)) this.#rows.set(row.nativeId, row);
     this.#late = this.#late.filter(({ at }) => at > this.now);
+    for (const id of before) if (!this.alive.has(id)) this.absent.add(id);
   }
 
   get rows(): ChangedRecord[] {
-    return [...this.#rows.values()];
+    return [...this.#rows.values()].filter(({ nativeId }) => !this.hidden.has(nativeId));
+  }
+
+  /** Takes a record out of sight, as sharing does: it does not count as changed, neither then nor when it is seen again. */
+  hide(nativeId: string): void {
+    const before = this.alive;
+    this.hidden.add(nativeId);
+    for (const id of before) if (!this.alive.has(id)) this.absent.add(id);
+  }
+
+  async readIds(ranges: readonly IdRange[], limit: number): Promise<ReadIds[]> {
+    return ranges.map((range) => idsIn(this.rows, range, limit));
+  }
+
+  /** As the CRM looks a record up. */
+  async find(resource: Resource, externalId: string): Promise<StoredRecord | undefined> {
+    const row = this.rows.find(
+      (one) => one.resource === resource && one.externalId === externalId && !one.isDeleted,
+    );
+    return row && { nativeId: row.nativeId, values: row.values };
+  }
+
+  /** Removes a record without a trace. */
+  erase(nativeId: string): void {
+    const { isDeleted = true, externalId = '' } = this.#rows.get(nativeId) ?? {};
+    if (!isDeleted) this.absent.add(externalId);
+    this.#rows.delete(nativeId);
   }
 
   async readChanges(places: ReadonlyMap<Resource, ChangePlace>): Promise<ChangedPage> {
@@ -50,6 +120,20 @@ export class MemoryCrm implements ChangeSource {
     await this.beforeAnswer();
     return { records, complete, sentAt };
   }
+}
+
+/** What a CRM with these records answers. */
+export function idsIn(
+  rows: readonly ChangedRecord[],
+  { resource, after, to }: IdRange,
+  limit: number,
+): ReadIds {
+  const all = rows
+    .filter((row) => row.resource === resource && !row.isDeleted && row.externalId !== undefined)
+    .map(({ nativeId }) => nativeId)
+    .filter((id) => id > after && (to === undefined || id <= to))
+    .sort((a, b) => (a < b ? -1 : 1));
+  return { ids: all.slice(0, limit), isWhole: all.length < limit };
 }
 
 function newRow(resource: Resource, nativeId: string, stamp: string): ChangedRecord {

@@ -24,6 +24,7 @@ function manyAtOnce(count: number): ChangeSource & { pages: number } {
   return {
     usage: undefined,
     pages: 0,
+    readIds: async () => [],
     async readChanges(places) {
       this.pages += 1;
       const place = places.get(quote) ?? { stamp: '' };

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { KnownIds } from '../../src/changes/known-ids.ts';
 import { ReaderTable } from '../../src/changes/reader-table.ts';
 import type { Database } from '../../src/store/database.ts';
 import { databaseKinds } from '../support/databases.ts';
@@ -31,4 +32,27 @@ test('a reader that stands still while it stores what it has read is replaced al
   while (!(await other.take(true, false).catch(() => undefined))?.fence) await sleep(50);
   goOn.resolve();
   assert.equal(await stored, 'not stored');
+});
+
+test('of an id that is lost again before the poll has ended, what was told last counts', async (t) => {
+  const database = await databaseKinds['PostgreSQL']?.();
+  if (!database) return t.skip('there is no PostgreSQL');
+  t.after(database.stop);
+  const table = new ReaderTable(database.replicas[0]);
+  await table.prepare();
+  const { fence } = await table.take(true, false);
+  const lost = { resource: 'quote', externalId: 'id', consumerId: null, lostAt: '2027-01-01T00:00:00.000Z' };
+  const another = { ...lost, nativeId: 'another', content: 'newer', isDeleted: false };
+  const store = (ids: KnownIds) =>
+    table.store(fence ?? assert.fail(), { changes: ids.changes(), events: [], positions: new Map() });
+  const first = new KnownIds({ records: [], pending: [] });
+  first.addPending({ ...lost, content: 'older' });
+  await store(first);
+  const next = new KnownIds(await table.known([another]));
+  assert.equal(next.announcedContent(another), 'older');
+  next.set(another);
+  next.set({ ...another, isDeleted: true });
+  next.addPending({ ...lost, content: 'newer' });
+  await store(next);
+  assert.equal(new KnownIds(await table.known([another])).announcedContent(another), 'newer');
 });

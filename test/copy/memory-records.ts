@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../../src/base/problem.ts';
-import type { ChangedPage, ChangedRecord, ChangePlace, ChangeSource } from '../../src/resources/changes.ts';
+import type {
+  ChangedPage,
+  ChangedRecord,
+  ChangePlace,
+  ChangeSource,
+  IdRange,
+  ReadIds,
+} from '../../src/resources/changes.ts';
 import type {
   FieldValues,
   ListQuery,
@@ -11,6 +18,8 @@ import type {
   StoredRecord,
 } from '../../src/resources/records.ts';
 import type { Resource } from '../../src/resources/resource.ts';
+
+import { idsIn } from '../changes/memory-crm.ts';
 
 /** Rows of one resource in a page. */
 const pageSize = 4;
@@ -61,6 +70,10 @@ export class MemoryRecords implements ChangeSource, Records {
     });
   }
 
+  async readIds(ranges: readonly IdRange[], limit: number): Promise<ReadIds[]> {
+    return ranges.map((range) => idsIn([...this.rows.values()], range, limit));
+  }
+
   async readChanges(places: ReadonlyMap<Resource, ChangePlace>): Promise<ChangedPage> {
     const sentAt = Date.now();
     await this.#pass();
@@ -75,6 +88,11 @@ export class MemoryRecords implements ChangeSource, Records {
     }
     for (let waits = 0; waits < 4; waits++) await this.#pass();
     return { records, complete, sentAt };
+  }
+
+  async findWithDeleted(_resource: Resource, externalId: string): Promise<StoredRecord | undefined> {
+    await this.#pass();
+    return this.rows.get(externalId);
   }
 
   async find(_resource: Resource, externalId: string): Promise<StoredRecord | undefined> {
@@ -95,7 +113,7 @@ export class MemoryRecords implements ChangeSource, Records {
       }))
       .sort((a, b) => (`${a.at} ${a.id}` < `${b.at} ${b.id}` ? 1 : -1))
       .map((row) => ({ ...row, json: Buffer.from(row.json) }));
-    return { records: records.slice(0, limit), hasMore: records.length > limit, release: () => {} };
+    return { records: records.slice(0, limit), hasMore: records.length > limit };
   }
 
   async create(resource: Resource, externalId: string, values: FieldValues): Promise<never> {

@@ -31,7 +31,7 @@ test('a write that waits to be noted is kept by its name, not with its values', 
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   // What is under way is over after some turns.
-  for (let turns = 0; turns < 20 && values.deref() !== undefined; turns++) {
+  for (let turns = 0; turns < 500 && values.deref() !== undefined; turns++) {
     await setTimeout(10);
     collect();
   }

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { sql } from 'kysely';
 import { ReaderTable } from '../../src/changes/reader-table.ts';
 import { changedRow, rowOf } from '../../src/copy/copied-row.ts';
 import { CopyTable } from '../../src/copy/copy-table.ts';
 import { member } from '../../src/resources/members.ts';
 import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { Database } from '../../src/store/database.ts';
 import { databaseKinds, type TestDatabase } from '../support/databases.ts';
+import { rowsReadIn } from '../support/rows-read.ts';
 
 const opened = await databaseKinds['PostgreSQL']?.();
 /** Enough that reading all of them is the worse way. */
@@ -84,19 +83,9 @@ describe('of many records no statement on the copy reads more than it needs', { 
   };
   for (const [name, run] of Object.entries(statements))
     test(name, async () => {
-      const before = await rowsReadIn(database);
+      const before = await rowsReadIn(database, 'copied_records');
       await run();
-      const read = (await rowsReadIn(database)) - before;
+      const read = (await rowsReadIn(database, 'copied_records')) - before;
       assert.ok(read < 500, `${read} rows`);
     });
 });
-
-/** Rows of the table and of its indexes that were read so far. Both kinds of connections tell what they did. */
-async function rowsReadIn(database: Database): Promise<number> {
-  for (const connection of [database.sql, database.bulk])
-    await sql`select pg_stat_force_next_flush()`.execute(connection);
-  const { rows } = await sql<{ read: number }>`
-    select (seq_tup_read + (select sum(idx_tup_read) from pg_stat_user_indexes i where i.relid = t.relid))::float8 as read
-    from pg_stat_user_tables t where relname = 'copied_records'`.execute(database.sql);
-  return rows[0]?.read ?? 0;
-}

@@ -1,0 +1,112 @@
+/** What a reader knows of a record. */
+export interface Known {
+  externalId: string;
+  /** The consumer that made it. */
+  consumerId: string | null;
+  /** Hash of what the API shows, without the time of its last change. */
+  content: string;
+  isDeleted: boolean;
+}
+
+/** Names a record: the resource and the CRM's own id. */
+export interface RecordKey {
+  resource: string;
+  nativeId: string;
+}
+
+/** A known record of the CRM. Unless `isDeleted`, it is the one that the API shows under its External ID. */
+export type KnownRecord = RecordKey & Known;
+
+/** An External ID whose record no longer has it: deleted at the end of the poll, unless another record has it by then. */
+export interface PendingDeletion {
+  resource: string;
+  externalId: string;
+  consumerId: string | null;
+  /** As in `Known`; null where the record had no event. */
+  content: string | null;
+  /** RFC 3339. */
+  lostAt: string;
+}
+
+/** What is stored about some changed records and their External IDs. */
+export interface KnownState {
+  records: readonly KnownRecord[];
+  pending: readonly PendingDeletion[];
+}
+
+/**
+ * Known records and pending deletions, updated change by change. An External ID belongs to one record at a time: a record
+ * that is read with it takes it from the record that had it before, whose own change may be read later or never.
+ */
+export class KnownIds {
+  readonly #records = new Map<string, KnownRecord>();
+  readonly #holders = new Map<string, KnownRecord>();
+  readonly #pending = new Map<string, PendingDeletion>();
+  readonly #changed = new Set<string>();
+  readonly #noLongerPending = new Map<string, PendingDeletion>();
+
+  constructor({ records, pending }: KnownState) {
+    for (const record of records) {
+      this.#records.set(keyOf(record), record);
+      if (!record.isDeleted) this.#holders.set(idOf(record), record);
+    }
+    for (const one of pending) this.#pending.set(idOf(one), one);
+  }
+
+  record(key: RecordKey): KnownRecord | undefined {
+    return this.#records.get(keyOf(key));
+  }
+
+  /** Hash of the content in the last event of an External ID; undefined where it is deleted, or had no event. */
+  announcedContent(id: { resource: string; externalId: string }): string | undefined {
+    const { content } = this.#holders.get(idOf(id)) ?? this.#pending.get(idOf(id)) ?? {};
+    return content ?? undefined;
+  }
+
+  /** Whether a record has this External ID. */
+  isHeld(id: { resource: string; externalId: string }): boolean {
+    return this.#holders.has(idOf(id));
+  }
+
+  set(record: KnownRecord): void {
+    const before = this.#records.get(keyOf(record));
+    if (before !== undefined && this.#holders.get(idOf(before)) === before)
+      this.#holders.delete(idOf(before));
+    this.#put(record);
+    if (record.isDeleted) return;
+    const holder = this.#holders.get(idOf(record));
+    if (holder !== undefined) this.#put({ ...holder, isDeleted: true });
+    this.#holders.set(idOf(record), record);
+    const pending = this.#pending.get(idOf(record));
+    if (pending === undefined) return;
+    this.#pending.delete(idOf(record));
+    this.#noLongerPending.set(idOf(record), pending);
+  }
+
+  addPending(pending: PendingDeletion): void {
+    this.#noLongerPending.delete(idOf(pending));
+    this.#pending.set(idOf(pending), pending);
+  }
+
+  /** What has to be stored. */
+  changes(): { known: KnownRecord[]; pending: PendingDeletion[]; noLongerPending: PendingDeletion[] } {
+    return {
+      known: [...this.#changed].flatMap((key) => this.#records.get(key) ?? []),
+      pending: [...this.#pending.values()],
+      noLongerPending: [...this.#noLongerPending.values()],
+    };
+  }
+
+  #put(record: KnownRecord): void {
+    this.#records.set(keyOf(record), record);
+    this.#changed.add(keyOf(record));
+  }
+}
+
+function keyOf({ resource, nativeId }: RecordKey): string {
+  return `${resource} ${nativeId}`;
+}
+
+function idOf({ resource, externalId }: { resource: string; externalId: string }): string {
+  return `${resource} ${externalId}`;
+}
