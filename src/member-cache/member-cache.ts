@@ -65,7 +65,7 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   /** The cached member; where there is none and no other read is under way, the marker of this one. */
   async function begin(key: string): Promise<{ record?: StoredRecord; marker?: string }> {
     const held = await cache.get(key);
-    const record = parseRecord(held);
+    const record = parseRecord(held, clock());
     if (record !== undefined) return { record };
     // Another read is under way: that one stores what it finds.
     if (held !== undefined && isMarker(held)) return {};
@@ -112,7 +112,7 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   ): Promise<void> {
     await orNothing(async () => {
       if (fetched === undefined) await cache.deleteIfEqual(key, marker);
-      else await cache.setIfEqual(key, marker, JSON.stringify(fetched), ttlMs);
+      else await cache.setIfEqual(key, marker, formatRecord(fetched, clock() + ttlMs), ttlMs);
     }, undefined);
   }
 }
@@ -145,13 +145,21 @@ function isMarker(held: string): boolean {
   return held.startsWith('reading ');
 }
 
-/** A cached member; undefined for anything else, and for one that a version with other fields has stored. */
-function parseRecord(held: string | undefined): StoredRecord | undefined {
+/** `until`, in milliseconds since 1970: an old value that somebody stores in the cache again is not valid. */
+function formatRecord(record: StoredRecord, until: number): string {
+  return JSON.stringify({ ...record, until });
+}
+
+/**
+ * A cached member; undefined for anything else, for one whose time is over, and for one that a version with other fields
+ * has stored.
+ */
+function parseRecord(held: string | undefined, time: number): StoredRecord | undefined {
   if (held === undefined || !held.startsWith('{')) return undefined;
   try {
-    const record = JSON.parse(held) as StoredRecord;
+    const { until, ...record } = JSON.parse(held) as StoredRecord & { until: number };
     const isWhole = Object.keys(member.fields).every((name) => name in record.values);
-    return isWhole ? record : undefined;
+    return isWhole && until > time ? record : undefined;
   } catch {
     return undefined;
   }

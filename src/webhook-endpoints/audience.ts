@@ -1,4 +1,4 @@
-import { allows, type Consumer, permissionResources } from '../consumers/consumer.ts';
+import { allows, type Consumer, isActive, permissionResources } from '../consumers/consumer.ts';
 import { visibleRecords } from '../consumers/visible-records.ts';
 import type { Audience, Grant } from './delivery-queue.ts';
 
@@ -17,11 +17,6 @@ export function grantsOf(consumer: Consumer): Grant[] {
     const own = visibleRecords(consumer, resource) !== 'all';
     return { consumer_id: consumer.id, resource, own };
   });
-}
-
-/** Whether endpoints of the consumer are sent to; those of one that is disabled, or whose time is over, wait. */
-function isActive({ enabled = true, validUntil = null }: Consumer, now: number): boolean {
-  return enabled && (validUntil === null || now < Date.parse(validUntil));
 }
 
 export interface AudienceOptions {
@@ -57,6 +52,7 @@ export function createAudiences({ owners, removeAllOf, failed }: AudienceOptions
     for (const id of searchedAt.keys()) if (!consumerIds.includes(id)) searchedAt.delete(id);
     for (const id of consumerIds) if (!owners.find(id)) await search(id);
     const consumers = consumerIds.map((id) => owners.find(id)).filter((found) => found !== undefined);
+    // Deliveries of a consumer that is disabled or has expired wait.
     const active = consumers.filter((consumer) => isActive(consumer, Date.now()));
     return {
       grants: consumers.flatMap(grantsOf),

@@ -2,7 +2,13 @@ import { startPolling } from '../base/poll.ts';
 import { OutboundFailure, type OutboundHttp } from '../http/outbound.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { Audience, Claimed, DeliveryQueue, Result } from './delivery-queue.ts';
+import {
+  type Audience,
+  type Claimed,
+  type DeliveryQueue,
+  type Result,
+  slotsInAll,
+} from './delivery-queue.ts';
 import type { Attempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { bodyOf, signatureHeaders } from './message.ts';
@@ -31,8 +37,6 @@ export interface Deliverer {
   stop(): Promise<void>;
 }
 
-/** Deliveries that a process sends at once: 40 endpoints that answer slowly leave room for others. */
-const sentAtOnce = 400;
 /** Deliveries that one statement claims; their data may be 256 KiB each. */
 const claimedAtOnce = 50;
 /** How often each replica looks for events and deliveries, in milliseconds. */
@@ -67,6 +71,10 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
 class RunningDeliverer {
   readonly #options: DelivererOptions;
   readonly #underWay = new Set<Promise<void>>();
+  /** Deliveries in progress, by consumer. */
+  readonly #taken = new Map<string, number>();
+  /** Endpoints that are being disabled: ending what waits for one may take long. */
+  readonly #disabling = new Map<string, Promise<void>>();
   readonly #givingUp = new AbortController();
   readonly #results: ResultWriter;
   #wake: () => void = () => {};
@@ -79,7 +87,7 @@ class RunningDeliverer {
     this.#results = new ResultWriter({
       ...options,
       givingUp: this.#givingUp.signal,
-      onFailing: (id) => this.#disable(id, 'failing'),
+      onFailing: (id) => this.#startDisabling(id, 'failing'),
     });
   }
 
@@ -97,9 +105,9 @@ class RunningDeliverer {
       this.#wakeIn(nextInSeconds);
       const audience = await audienceOf(consumers);
       await this.#showAges(audience);
-      const room = Math.min(sentAtOnce - this.#underWay.size, claimedAtOnce);
-      if (consumers.length === 0 || !(hasEvents || (hasDue && room > 0))) return;
-      const { claimed, hasMore } = await queue.take(audience, room);
+      const limit = Math.min(slotsInAll - this.#underWay.size, claimedAtOnce);
+      if (consumers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
+      const { claimed, hasMore } = await queue.take(audience, { taken: this.#taken, limit });
       for (const delivery of claimed) this.#start(delivery);
       isDone = !hasMore && claimed.length < claimedAtOnce;
     }
@@ -111,6 +119,7 @@ class RunningDeliverer {
     clearTimeout(this.#ended);
     const timer = setTimeout(() => this.#givingUp.abort(), patienceMs);
     await Promise.all(this.#underWay);
+    await Promise.all(this.#disabling.values());
     clearTimeout(timer);
   }
 
@@ -131,9 +140,12 @@ class RunningDeliverer {
     metrics.deliveriesOverdue.set(overdue);
   }
 
-  #start(delivery: Claimed): void {
-    const work = this.#deliver(delivery).finally(() => {
+  #start(claimed: Claimed): void {
+    const { owner } = claimed;
+    this.#count(owner, 1);
+    const work = this.#deliver(messageOf(claimed)).finally(() => {
       this.#underWay.delete(work);
+      this.#count(owner, -1);
       // Those that end together make room together.
       this.#ended ??= setTimeout(() => {
         this.#ended = undefined;
@@ -143,25 +155,30 @@ class RunningDeliverer {
     this.#underWay.add(work);
   }
 
+  #count(consumerId: string, change: number): void {
+    const count = (this.#taken.get(consumerId) ?? 0) + change;
+    if (count > 0) this.#taken.set(consumerId, count);
+    else this.#taken.delete(consumerId);
+  }
+
   /** Never fails. */
-  async #deliver(delivery: Claimed): Promise<void> {
+  async #deliver(delivery: Message): Promise<void> {
     const { metrics } = this.#options;
     const done = delivery.allowed ? await this.#attempt(delivery) : droppedResult();
     const isLast = done.outcome === 'failed' && done.next_in === null;
     metrics.deliveries.inc({ result: isLast ? 'given_up' : done.outcome });
     await this.#results.store({ id: delivery.id, claim: delivery.claim, ...done });
-    if (done.attempt?.status === goneStatus) await this.#disable(delivery.endpoint_id, 'gone');
+    if (done.attempt?.status === goneStatus) this.#startDisabling(delivery.endpoint_id, 'gone');
   }
 
-  async #attempt(delivery: Claimed): Promise<Done> {
+  async #attempt(delivery: Message): Promise<Done> {
     const { http, secrets, userAgent, log } = this.#options;
-    const { id, event_id, endpoint_id, secret_version, url } = delivery;
+    const { id, event_id, endpoint_id, secret_version, url, body } = delivery;
     const started = Date.now();
     try {
       const signing = await secrets.of(endpoint_id, secret_version);
       // Its owner has never got one, and rotates.
       if (signing.length === 0) return doneBy(delivery, started, { status: null, error: 'no_secret' });
-      const body = bodyOf(delivery);
       const headers = {
         ...signatureHeaders(event_id, body, signing, Date.now()),
         'content-type': 'application/json',
@@ -175,6 +192,12 @@ class RunningDeliverer {
       if (!isStopping) log.warn({ err, delivery_id: id }, 'a delivery could not be tried and is tried again');
       return { outcome: 'postponed', attempt: null, next_in: isStopping ? 0 : postponedSeconds };
     }
+  }
+
+  #startDisabling(id: string, reason: DisabledReason): void {
+    if (this.#disabling.has(id)) return;
+    const work = this.#disable(id, reason).finally(() => this.#disabling.delete(id));
+    this.#disabling.set(id, work);
   }
 
   async #disable(id: string, reason: DisabledReason): Promise<void> {
@@ -192,6 +215,21 @@ class RunningDeliverer {
   }
 }
 
+/** A delivery to send. Only the bytes of its body are kept while the endpoint does not answer, not the text too. */
+interface Message
+  extends Pick<
+    Claimed,
+    'id' | 'claim' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
+  > {
+  body: Buffer;
+}
+
+function messageOf(claimed: Claimed): Message {
+  const { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed } = claimed;
+  const body = bodyOf(claimed);
+  return { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed, body };
+}
+
 type Done = Pick<Result, 'outcome' | 'attempt' | 'next_in'>;
 
 /** The event is no longer to be seen by the consumer, or no longer there. */
@@ -205,7 +243,7 @@ function droppedResult(): Done {
 }
 
 function doneBy(
-  { tries }: Claimed,
+  { tries }: Message,
   started: number,
   { status, error, retryAfter }: { status: number | null; error?: string; retryAfter?: string | undefined },
 ): Done {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../store/database.ts';
-import { changeInPieces, interval } from '../store/statements.ts';
+import { changeInPieces, changeInSearch, interval, type SearchedPiece } from '../store/statements.ts';
 import { eventColumns, type Grant, grantRows, isWanted } from './delivery-queue.ts';
 import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
 
@@ -12,6 +12,13 @@ const deletedAtOnce = 5000;
 const columns = sql.raw('id, event_id, event_type, status, attempts, next_attempt_at');
 /** Sent at once, with the whole schedule before it. */
 const again = sql.raw("status = 'pending', next_attempt_at = now(), tries = 0");
+
+/** How far a recovery has come. */
+interface EventPosition {
+  /** RFC 3339, to the microsecond. */
+  recorded_at: string;
+  sequence: string;
+}
 
 /** The order of lists. */
 interface Numbered {
@@ -91,40 +98,54 @@ export class DeliveriesTable {
    * Has all events that were recorded since then, are for the endpoint, and were not delivered to it sent to it; also
    * those that came while it was disabled. Returns how many.
    */
-  async recover(endpointId: string, since: Date, grants: readonly Grant[]): Promise<number> {
-    let recovered = 0;
-    for (let after: string | null = '0'; after !== null; ) {
-      const piece = recoverPiece(endpointId, since, grants, after);
-      const { rows } = await piece.execute(this.#database.bulk);
-      recovered += rows[0]?.recovered ?? 0;
-      after = rows[0]?.last ?? null;
-    }
-    return recovered;
+  recover(endpointId: string, since: Date, grants: readonly Grant[]): Promise<number> {
+    const first = { recorded_at: since.toISOString(), sequence: '0' };
+    return changeInSearch<EventPosition>(this.#database.bulk, first, (after) =>
+      recoverPiece(endpointId, grants, after),
+    );
   }
 
-  /** Deletes deliveries that were made so many days ago, and those of endpoints that are gone. */
-  async deleteOld(days: number): Promise<void> {
-    const statement = sql`
+  /** Deletes deliveries that were made so many days ago. */
+  async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
       delete from deliveries where id in (
-        select id from deliveries
-        where created_at < now() - ${interval(days * 86_400)}
-          or not exists (select from webhook_endpoints w where w.id = endpoint_id)
-        limit ${deletedAtOnce})`;
-    await changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+        select id from deliveries where created_at < now() - ${interval(days * 86_400)}
+        order by created_at limit ${limit})`;
+    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+
+  /** Deletes the deliveries of endpoints that no longer exist. Reads one delivery of each other endpoint, not all of them. */
+  async deleteOrphans(signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      with recursive found (endpoint_id) as (
+        (select endpoint_id from deliveries order by endpoint_id limit 1)
+        union all
+        select (select d.endpoint_id from deliveries d where d.endpoint_id > found.endpoint_id
+          order by d.endpoint_id limit 1)
+        from found where found.endpoint_id is not null
+      )
+      delete from deliveries where id in (
+        select d.id from found join deliveries d using (endpoint_id)
+        where not exists (select from webhook_endpoints w where w.id = found.endpoint_id)
+        limit ${limit})`;
+    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 
-/** One statement: of the events after a sequence. `last`: of the last one that it saw. */
+/**
+ * One statement: for the events after a position, by the time they were recorded, so that the many before the start of the
+ * recovery are not read. The order of the sequence may differ, since the time is that of the start of the transaction.
+ */
 function recoverPiece(
   endpointId: string,
-  since: Date,
   grants: readonly Grant[],
-  after: string,
-): RawBuilder<{ last: string | null; recovered: number }> {
+  { recorded_at, sequence }: EventPosition,
+): RawBuilder<SearchedPiece<EventPosition>> {
   return sql`
     with ${grantRows(grants)}, piece as (
-      select ${eventColumns} from events e where sequence > ${after}::bigint and recorded_at >= ${since} order by sequence
-      limit ${walkedAtOnce}
+      select ${eventColumns}, e.recorded_at from events e
+      where (recorded_at, sequence) > (${recorded_at}::timestamptz, ${sequence}::bigint)
+      order by recorded_at, sequence limit ${walkedAtOnce}
     ), wanted as (
       select e.* from piece e join webhook_endpoints w on w.id = ${endpointId} and w.enabled and ${isWanted}
     ), made as (
@@ -133,5 +154,7 @@ function recoverPiece(
       on conflict (endpoint_id, event_id) do update set ${again} where deliveries.status <> 'delivered'
       returning 1
     )
-    select (select max(sequence)::text from piece) as last, (select count(*)::integer from made) as recovered`;
+    select (select count(*)::integer from made) as changed, (
+      select json_build_object('recorded_at', recorded_at, 'sequence', sequence::text) from piece
+      order by piece.recorded_at desc, piece.sequence desc limit 1) as last`;
 }

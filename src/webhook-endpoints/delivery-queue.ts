@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../store/database.ts';
 import { interval, leaseSeconds } from '../store/statements.ts';
-import { type Attempt, pingType } from './endpoint.ts';
+import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
 
 /*
  * What becomes of a delivery, of one event to one endpoint:
@@ -21,7 +21,7 @@ import { type Attempt, pingType } from './endpoint.ts';
  *
  * One at a time for each record of an endpoint, and a bounded number for each endpoint: who makes and claims deliveries
  * holds the row of `delivery_position` meanwhile, a few milliseconds, so that each counts what all others have claimed.
- * Endpoints that have no room are left out before their deliveries are looked at. So what waits for one of them, however
+ * Endpoints that have enough in progress are left out before their deliveries are looked at. So what waits for one of them, however
  * much that is, costs others nothing.
  */
 
@@ -31,6 +31,19 @@ const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSe
 const roomOfEndpoint = 10;
 /** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
 const roomOfFailing = 2;
+/**
+ * Due deliveries of an endpoint that one claim reads, oldest first. A limit, since one delivery for each record is sent at a
+ * time: where most are for a few records, it would otherwise read all of them.
+ */
+const lookedAt = 200;
+
+/** Deliveries of one consumer in progress: as many as all its endpoints may have. */
+const slotsOfConsumer = maxEndpoints * roomOfEndpoint;
+/**
+ * Deliveries that a process sends at once: four times the most of one consumer, so that none holds more than a quarter. An
+ * endpoint may take 15 s to answer, and its slot cannot be freed earlier for another consumer.
+ */
+export const slotsInAll = 4 * slotsOfConsumer;
 /** Events that one statement walks, and deliveries that it makes, unless one event alone has more. */
 const walkedAtOnce = 500;
 const madeAtOnce = 2000;
@@ -56,12 +69,20 @@ export interface Audience {
   active: readonly string[];
 }
 
+/** The slots of this process; a delivery in progress holds one. */
+export interface Slots {
+  /** How many each consumer holds. */
+  taken: ReadonlyMap<string, number>;
+  /** Deliveries to claim at most. */
+  limit: number;
+}
+
 export interface Outlook {
   /** The consumers that have endpoints. */
   consumers: string[];
   /** There are events whose deliveries have not been made. */
   hasEvents: boolean;
-  /** There are deliveries that could be sent now, though perhaps to an endpoint that has no room. */
+  /** There are deliveries that could be sent now, though perhaps to an endpoint that has enough in progress. */
   hasDue: boolean;
   /** Seconds until the next one could be; null where none waits for its time. */
   nextInSeconds: number | null;
@@ -75,6 +96,8 @@ export interface Claimed {
   event_id: string;
   event_type: string;
   endpoint_id: string;
+  /** The consumer whose endpoint it is. */
+  owner: string;
   url: string;
   secret_version: string;
   /** The consumer may see the event, and it has not been deleted. */
@@ -122,13 +145,13 @@ export class DeliveryQueue {
     return rows[0] as Outlook;
   }
 
-  /** Makes the deliveries of new events, and claims up to `limit` that are due. `hasMore`: there are further events. */
-  async take(audience: Audience, limit: number): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
+  /** Makes the deliveries of new events, and claims some that are due. `hasMore`: there are further events. */
+  async take(audience: Audience, slots: Slots): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       // Compiling these statements would take a hundred times as long as running them.
       await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
       const { rows } = await fanOut(audience).execute(transaction);
-      const claimed = limit > 0 ? (await claim(audience, limit).execute(transaction)).rows : [];
+      const claimed = slots.limit > 0 ? (await claim(audience, slots).execute(transaction)).rows : [];
       return { claimed, hasMore: rows[0]?.hasMore === true };
     });
   }
@@ -140,11 +163,17 @@ export class DeliveryQueue {
   async ages({ active }: Pick<Audience, 'active'>): Promise<{ pending: number; overdue: number }> {
     const { rows } = await sql<{ pending: number; overdue: number }>`
       select
-        coalesce(extract(epoch from now() - min(d.created_at)), 0)::double precision as pending,
-        greatest(coalesce(extract(epoch from now() - min(d.next_attempt_at)
-          filter (where d.claimed_until is null and w.consumer_id in (${listed(active)}))), 0), 0)::double precision as overdue
-      from deliveries d join webhook_endpoints w on w.id = d.endpoint_id
-      where d.status = 'pending'`.execute(this.#database.bulk);
+        coalesce(extract(epoch from now() - min(oldest.created_at)), 0)::double precision as pending,
+        greatest(coalesce(extract(epoch from now() - min(next.next_attempt_at)
+          filter (where w.consumer_id in (${listed(active)}))), 0), 0)::double precision as overdue
+      from webhook_endpoints w left join lateral (
+        select d.created_at from deliveries d where d.endpoint_id = w.id and d.status = 'pending'
+        order by d.number limit 1
+      ) as oldest on true left join lateral (
+        select d.next_attempt_at from deliveries d
+        where d.endpoint_id = w.id and d.status = 'pending' and d.claimed_until is null
+        order by d.next_attempt_at, d.number limit 1
+      ) as next on true`.execute(this.#database.bulk);
     return rows[0] as { pending: number; overdue: number };
   }
 
@@ -242,7 +271,8 @@ function fanOut({ grants, known }: Audience): RawBuilder<{ hasMore: boolean }> {
       select greatest(1, least(${walkedAtOnce}::bigint, ${madeAtOnce}::bigint / greatest(1, count(*)))) as events
       from webhook_endpoints where enabled
     ), piece as (
-      select ${eventColumns} from events e, start where e.sequence > start.sequence
+      -- A subquery, not a join: a join would read all events from the first one on.
+      select ${eventColumns} from events e where e.sequence > (select sequence from start)
       order by e.sequence limit (select events from most)
     ), moved as (
       update delivery_position set sequence = case (select count(*) from piece)
@@ -259,35 +289,55 @@ function fanOut({ grants, known }: Audience): RawBuilder<{ hasMore: boolean }> {
     select (select count(*) from piece) = (select events from most) as "hasMore"`;
 }
 
-/** A ping is about the endpoint itself. */
-function claim({ grants, active }: Audience, limit: number): RawBuilder<Claimed> {
+/**
+ * Claims deliveries; consumers take turns. The consumer that holds the fewest slots comes first, counting what this claim
+ * gives it. It gets a slot only while it holds fewer than are free. So one consumer alone gets its full share, several
+ * share, and some slots stay free for a consumer that holds none. A ping is about the endpoint itself.
+ */
+function claim({ grants, active }: Audience, { taken, limit }: Slots): RawBuilder<Claimed> {
+  const all = [...taken].map(([consumer_id, count]) => ({ consumer_id, count }));
+  const free = slotsInAll - all.reduce((sum, { count }) => sum + count, 0);
   return sql`
-    with ${grantRows(grants)}, rooms as (
-      select w.id, case when w.failing_since is null then ${roomOfEndpoint}::integer else ${roomOfFailing}::integer end
+    with ${grantRows(grants)}, taken as (
+      select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb) as one (consumer_id text, "count" integer)
+    ), endpoints as (
+      select w.id, w.consumer_id, case when w.failing_since is null then ${roomOfEndpoint}::integer else ${roomOfFailing}::integer end
         - (select count(*)::integer from deliveries o where o.endpoint_id = w.id and o.claimed_until > now()) as free
       from webhook_endpoints w
       where w.enabled and w.consumer_id in (${listed(active)})
-    ), mine as (
-      select due.id from rooms cross join lateral (
-        select d.id, d.next_attempt_at, d.number from deliveries d
-        where d.endpoint_id = rooms.id and ${isDue('d')}
-          and not exists (
+    ), ready as (
+      select due.*, endpoints.consumer_id from endpoints cross join lateral (
+        select d.id, d.next_attempt_at, d.number from (
+          select * from deliveries d where d.endpoint_id = endpoints.id and ${isDue('d')}
+          order by d.next_attempt_at, d.number limit ${lookedAt}
+        ) as d
+        where not exists (
             select from deliveries o
             where o.endpoint_id = d.endpoint_id and o.record = d.record and o.claimed_until > now())
           and not exists (
             select from deliveries o
             where o.endpoint_id = d.endpoint_id and o.record = d.record and o.number < d.number and ${isDue('o')})
-        order by d.next_attempt_at, d.number limit rooms.free
+        order by d.next_attempt_at, d.number limit endpoints.free
       ) as due
-      where rooms.free > 0
-      order by due.next_attempt_at, due.number limit ${limit}
+      where endpoints.free > 0
+    ), numbered as (
+      select ready.*, coalesce(taken."count", 0)
+        + row_number() over (partition by consumer_id order by next_attempt_at, number) as nth
+      from ready left join taken using (consumer_id)
+    ), in_turn as (
+      select id, nth, row_number() over (order by nth, next_attempt_at, number) - 1 as before from numbered
+    ), mine as (
+      select id from in_turn
+      where nth <= ${slotsOfConsumer}::integer and nth + before <= ${free}::integer
+      order by before limit ${limit}
     )
     update deliveries as d set claim = d.claim + 1, claimed_until = now() + ${interval(leaseSeconds)}
     from mine join deliveries as found on found.id = mine.id
       join webhook_endpoints w on w.id = found.endpoint_id
       left join events e on e.id = found.event_id
     where d.id = mine.id and d.status = 'pending'
-    returning d.id, d.claim, d.tries, d.event_id, d.event_type, d.endpoint_id, w.url,
+    returning d.id, d.claim, d.tries, d.event_id, d.event_type, d.endpoint_id,
+      w.consumer_id as owner, w.url,
       w.secret_version::text as secret_version,
       d.event_type = ${pingType} or coalesce(${mayBeSeen()}, false) as allowed,
       coalesce(e.occurred_at, d.created_at) as occurred_at,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Problem } from '../base/problem.ts';
 import { type Secret, type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
 
 /** Folder of the signing secrets in the secrets manager, one for each endpoint. */
@@ -89,7 +90,12 @@ async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof VersionConflict) || tries === maxTries) throw error;
+      if (!(error instanceof VersionConflict)) throw error;
+      if (tries === maxTries)
+        throw new Problem(
+          'conflict',
+          'The secret of this endpoint was changed by other requests at the same time.',
+        );
       await sleep(Math.random() * longestPauseMs);
     }
   }

@@ -132,11 +132,11 @@ export class EndpointsTable {
 
   /** Deliveries to an endpoint that is not enabled are no longer sent: they have failed. */
   async stopPending(id: string): Promise<void> {
-    const statement = sql`
+    const statement = (limit: number) => sql`
       update deliveries set status = 'failed', next_attempt_at = null where id in (
         select id from deliveries where endpoint_id = ${id} and status = 'pending'
           and not exists (select from webhook_endpoints where id = ${id} and enabled)
-        limit ${changedAtOnce})`;
+        limit ${limit})`;
     await changeInPieces(this.#database.bulk, changedAtOnce, statement);
   }
 

@@ -2,9 +2,9 @@ import { createHmac } from 'node:crypto';
 import { writeEvent } from '../changes/event-feed.ts';
 import type { Claimed } from './delivery-queue.ts';
 
-/** The event as the body of a delivery; its data digit for digit. */
-export function bodyOf({ event_id: id, event_type: type, ...event }: Claimed): string {
-  return writeEvent({ ...event, id, type }, `,"timestamp":"${event.occurred_at.toISOString()}"`);
+/** The event as the body of a delivery, in UTF-8; its data digit for digit. */
+export function bodyOf({ event_id: id, event_type: type, ...event }: Claimed): Buffer {
+  return Buffer.from(writeEvent({ ...event, id, type }, `,"timestamp":"${event.occurred_at.toISOString()}"`));
 }
 
 /**
@@ -13,13 +13,13 @@ export function bodyOf({ event_id: id, event_type: type, ...event }: Claimed): s
  */
 export function signatureHeaders(
   id: string,
-  body: string,
+  body: Buffer | string,
   secrets: readonly Buffer[],
   now: number,
 ): Record<string, string> {
   const timestamp = String(Math.floor(now / 1000));
   const sign = (secret: Buffer) =>
-    `v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+    `v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
   return {
     'webhook-id': id,
     'webhook-timestamp': timestamp,

@@ -10,8 +10,8 @@ const gatherMs = 10;
 
 export interface ResultWriterOptions {
   queue: Pick<DeliveryQueue, 'finish'>;
-  /** Called for each endpoint that has had nothing but failures for too long. Never fails. */
-  onFailing(endpointId: string): Promise<void>;
+  /** Called for each endpoint that has had nothing but failures for too long. */
+  onFailing(endpointId: string): void;
   /** Aborted when results that cannot be stored are to be given up: their deliveries are sent again. */
   givingUp: AbortSignal;
   log: Log;
@@ -43,7 +43,7 @@ export class ResultWriter {
       const batch = this.#waiting.splice(0, storedAtOnce);
       const failing = await this.#write(batch.map(({ result }) => result));
       for (const { stored } of batch) stored();
-      for (const id of failing) await this.#options.onFailing(id);
+      for (const id of failing) this.#options.onFailing(id);
     }
     this.#isWriting = false;
   }

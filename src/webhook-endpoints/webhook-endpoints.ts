@@ -30,7 +30,9 @@ export interface WebhookEndpointsOptions {
 export interface WebhookEndpoints {
   administration: EndpointAdministration;
   /** Deletes deliveries that are older than their retention. Throws what the database does. */
-  deleteOld(): Promise<void>;
+  deleteOld(signal?: AbortSignal): Promise<void>;
+  /** Deletes deliveries of endpoints that no longer exist. Throws what the database does. */
+  deleteOrphans(signal?: AbortSignal): Promise<void>;
   /** Begins to send, also what other processes have left. */
   start(): void;
   stop(): Promise<void>;
@@ -69,7 +71,8 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions): Webhoo
       ...{ endpoints, deliveries, secrets, addresses },
       wake: () => deliverer?.wake(),
     }),
-    deleteOld: () => deliveries.deleteOld(options.retentionDays),
+    deleteOld: (signal) => deliveries.deleteOld(options.retentionDays, signal),
+    deleteOrphans: (signal) => deliveries.deleteOrphans(signal),
     start: () => {
       const disable = endpoints.disable.bind(endpoints);
       const queue = new DeliveryQueue(database);

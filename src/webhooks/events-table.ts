@@ -155,12 +155,12 @@ export class EventsTable {
   }
 
   /** Deletes finished events that were received so many days ago; returns how many. */
-  deleteOlderThan(days: number): Promise<number> {
-    const statement = sql`
+  deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
       delete from webhook_events where webhook_id in (
         select webhook_id from webhook_events
         where state <> 'received' and received_at < now() - ${interval(days * 86_400)}
-        limit ${deletedAtOnce})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement);
+        limit ${limit})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }

@@ -33,7 +33,7 @@ export interface Webhooks {
   /** Stores a webhook, and has it processed soon if its id is new. Throws `store_unavailable`. */
   receive(event: WebhookEvent): Promise<'accepted' | 'duplicate'>;
   /** Deletes what is older than its retention. Throws what the database does. */
-  deleteOld(): Promise<void>;
+  deleteOld(signal?: AbortSignal): Promise<void>;
   /** Loads the secrets, and begins to process, also what other processes have left. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -67,7 +67,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       else if (isNew) count('ignored');
       return isNew ? 'accepted' : 'duplicate';
     },
-    deleteOld: async () => void (await table.deleteOlderThan(retentionDays)),
+    deleteOld: async (signal) => void (await table.deleteOlderThan(retentionDays, signal)),
     async start() {
       await secrets.start();
       processing = startPolling({ what: 'webhooks', check: (stopping) => processor.run(stopping), log });

@@ -340,7 +340,7 @@ for (const kind of Object.keys(databaseKinds)) {
       await harness.replicas[0]?.deleteOld();
       assert.equal((await harness.execute('select 1 from deliveries')).length, 60);
       await harness.execute('delete from webhook_endpoints');
-      await harness.replicas[0]?.deleteOld();
+      await harness.replicas[0]?.deleteOrphans();
       assert.equal((await harness.execute('select 1 from deliveries')).length, 0);
     });
   });
