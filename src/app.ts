@@ -8,6 +8,7 @@ import { openTlsServer, type TlsServer } from './api/tls/tls-server.ts';
 import { type Audit, createAudit } from './audit/audit.ts';
 import { lockDataDir } from './base/file-lock.ts';
 import { waitUntilAvailable } from './base/wait-until-available.ts';
+import { createAuthenticatedCache, loadCacheKeys } from './cache/authenticated.ts';
 import type { SharedCache } from './cache/shared-cache.ts';
 import type { Changes } from './changes/changes.ts';
 import { EventFeed } from './changes/event-feed.ts';
@@ -23,7 +24,7 @@ import { startDeliveries } from './deliveries.ts';
 import type { SimulatedOrg, SimulatedPartner } from './embedded/simulators.ts';
 import type { Handoffs } from './handoff/handoffs.ts';
 import { startHandoffs } from './handoffs.ts';
-import { unreadAnswerMs } from './http/connections.ts';
+import { answerLimits } from './http/connections.ts';
 import { createLedger } from './idempotency/ledger.ts';
 import { cachedMembers, type MemberCache } from './member-cache/member-cache.ts';
 import { createHealth, shareProbe } from './observability/health.ts';
@@ -113,7 +114,7 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
       ? undefined
       : await openOperationsPort(context, () => ready && !stop.signal.aborted);
     const secrets = await openSecrets(context);
-    const cache = await openCache(context);
+    const cache = await openCache(context, secrets);
     const database = await openDatabase(context);
     const audit = openAudit(context, database);
     const consumers = await loadConsumers(context, { secrets, cache, audit });
@@ -201,12 +202,24 @@ async function openSecrets({ settings, log, opened }: Context): Promise<SecretsM
 }
 
 /** Of the adapters only the chosen one is loaded, here and below: the others would cost memory and time to start. */
-async function openCache({ settings, log, opened }: Context): Promise<SharedCache> {
-  const cache = settings.redisUrl
-    ? (await import('./cache/redis.ts')).createRedisCache({ url: settings.redisUrl, log })
-    : (await import('./cache/memory.ts')).createMemoryCache();
-  opened.defer(() => cache.close());
-  return cache;
+async function openCache(context: Context, secrets: SecretsManager): Promise<SharedCache> {
+  const { settings, log, metrics, opened, stopping } = context;
+  const { redisUrl, environment } = settings;
+  if (redisUrl === undefined) {
+    const memory = (await import('./cache/memory.ts')).createMemoryCache();
+    opened.defer(() => memory.close());
+    return memory;
+  }
+  const { createRedisCache } = await import('./cache/redis.ts');
+  const redis = createRedisCache({ url: redisUrl, log });
+  opened.defer(() => redis.close());
+  const keys = await waitUntilAvailable(() => loadCacheKeys(secrets, environment), {
+    what: 'the secrets manager',
+    isPassing: (error) => error instanceof SecretsUnavailable,
+    signal: stopping,
+    log,
+  });
+  return createAuthenticatedCache({ cache: redis, keys, log, metrics });
 }
 
 async function openDatabase({ settings, log, opened, stopping }: Context): Promise<Database> {
@@ -233,13 +246,15 @@ async function loadConsumers(
   { settings, log, metrics, opened, stopping }: Context,
   { secrets, cache, audit }: Pick<Parts, 'secrets' | 'cache' | 'audit'>,
 ): Promise<Consumers> {
-  const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds, graceWindowHours } = settings;
+  const { environment, secretsDir, dataDir } = settings;
+  const { secretsRefreshSeconds: refreshSeconds, graceWindowHours } = settings;
   const consumers = createConsumers({
     secrets,
     log,
     metrics,
     refreshSeconds,
     cache,
+    environment,
     audit,
     auditEvents: audit,
     graceWindowHours,
@@ -352,7 +367,7 @@ function buildServer(context: Context, { database, cache, consumers, routes, tls
     metrics,
     tracing,
     trustProxies: settings.trustProxies,
-    connections: { max: settings.maxConnections, unreadMs: unreadAnswerMs },
+    connections: { max: settings.maxConnections, ...answerLimits },
     tls,
     isStopping: () => stopping.aborted,
   });

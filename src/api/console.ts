@@ -104,7 +104,10 @@ function fileRoute(files: () => Promise<ConsoleFiles>): Route {
     operationId: 'getConsoleFile',
     summary: 'A file of the console',
     request: {
-      params: Type.Object({ version: Type.String({ maxLength: 64 }), '*': Type.String({ maxLength: 100 }) }),
+      params: Type.Object({
+        version: Type.String({ maxLength: 64, format: 'text' }),
+        '*': Type.String({ maxLength: 100, format: 'text' }),
+      }),
     },
     answers,
     async handle({ params: { version, '*': name }, headers }) {

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
+import type { RequiredPermission } from '../consumers/permissions.ts';
 import { confirm, type HandoffConfirmation, targets } from '../handoff/handoff.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
 import { readDetails } from '../resources/field-values.ts';
 import { quote } from '../resources/quotes-and-bookings.ts';
 import type { Records } from '../resources/records.ts';
 import { readPreferences } from './pipeline/prefer.ts';
-import { defineRoute, json, type RequiredPermission, type Route, type RouteAnswer } from './route.ts';
+import { defineRoute, json, type Route, type RouteAnswer } from './route.ts';
 import { acceptedAnswer } from './v1/handoffs/handoffs.ts';
 import { acceptance } from './v1/handoffs/schemas.ts';
 import { crmProblems } from './v1/records/context.ts';
@@ -94,7 +95,7 @@ export function handoffRoute({ records, handoffs, repeatWindowSeconds = 0 }: Han
     prepare: (_body, bodyText) => readDetails(bodyText, ['result', 'details'], fields.details),
     admit: (call, { prefer }) => {
       // A hand-off that can be stored needs no CRM.
-      const mustBeNow = handoffs.whenCrmIsAway === 'refuse' && !readPreferences(prefer).respondAsync;
+      const mustBeNow = handoffs.whenCrmIsUnavailable === 'refuse' && !readPreferences(prefer).respondAsync;
       if (mustBeNow) records.admit(call);
     },
     async handle({ body, prepared: details, headers, call, claim }) {
@@ -134,7 +135,7 @@ async function reconcile(
   const accepted = await handoffs.find(externalId);
   if (accepted) return acceptedAnswer(accepted.type, externalId);
   for (const resource of Object.values(targets)) {
-    const record = await records.find(resource, externalId, call);
+    const record = await records.findWithDeleted(resource, externalId, call);
     if (record) return confirmationOf(confirm(resource.name, record, externalId));
   }
   return undefined;

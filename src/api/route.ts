@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Static, TSchema } from 'typebox';
 import type { Call } from '../base/call.ts';
 import type { ProblemCode } from '../base/problems.ts';
-import type { Consumer, PermissionAction, PermissionResource } from '../consumers/consumer.ts';
+import type { Consumer } from '../consumers/consumer.ts';
+import type { RequiredPermission } from '../consumers/permissions.ts';
 import type { Claim } from '../idempotency/ledger.ts';
 
 /** The groups of operations, in the order of the documentation. */
@@ -21,21 +22,21 @@ export const tags = {
 
 export type Tag = keyof typeof tags;
 
-export interface RequiredPermission {
-  resource: PermissionResource;
-  action: PermissionAction;
-}
-
 /**
  * Who may call a route. Every route states it: without it nothing compiles, so that no route is open by accident.
  * `byBody`: which permission is needed stands in the body; without any of `anyOf` the body is not even read. Without it
- * the handler decides, by what the request is about.
+ * the handler decides, by what the request is about, and `byPath` finds the permission that an earlier refusal names: undefined
+ * where the path names nothing that the caller can see. `showsMore`: what callers with valid credentials get in addition.
  */
 export type Permission =
   | RequiredPermission
   | { anyCredentials: true }
-  | { anyOf: RequiredPermission[]; byBody?: (body: unknown) => RequiredPermission }
-  | { none: string };
+  | {
+      anyOf: RequiredPermission[];
+      byBody?: (body: unknown) => RequiredPermission;
+      byPath?: (params: unknown, consumer: Consumer) => Promise<RequiredPermission | undefined>;
+    }
+  | { none: string; showsMore?: string };
 
 export interface RequestSchemas {
   params?: TSchema;
@@ -74,8 +75,6 @@ export interface RouteAnswer {
   headers?: Record<string, string>;
   /** JSON, unless `headers` names another content type. */
   body?: string | Buffer;
-  /** Called when the answer has left, or the caller has hung up. */
-  whenSent?: () => void;
   /** The claim of the key was completed with it already. */
   isStored?: true;
 }
@@ -176,7 +175,7 @@ export function json(status: number, value: unknown, headers: Record<string, str
   return { status, body: JSON.stringify(value), headers };
 }
 
-export function isPublic(permission: Permission): permission is { none: string } {
+export function isPublic(permission: Permission): permission is { none: string; showsMore?: string } {
   return 'none' in permission;
 }
 

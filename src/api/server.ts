@@ -4,12 +4,14 @@ import { parse } from 'node:querystring';
 import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../audit/attempt.ts';
+import { compileNetworks, isAddressOrNetwork } from '../base/networks.ts';
 import { Problem } from '../base/problem.ts';
 import type { Authenticate } from '../consumers/authentication.ts';
 import {
   type ConnectionEnd,
   type ConnectionLimits,
   limitConnections,
+  type OriginOf,
   pacedAnswers,
 } from '../http/connections.ts';
 import type { Ledger } from '../idempotency/ledger.ts';
@@ -19,12 +21,17 @@ import type { Tracing } from '../observability/tracing.ts';
 import { followConnections } from './connections/lingering-close.ts';
 import { readActor } from './pipeline/actor.ts';
 import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
-import { authenticationSteps, countUnauthenticated } from './pipeline/authentication.ts';
+import {
+  authenticationSteps,
+  countUnauthenticated,
+  type Gatekeepers,
+  recogniseConsumer,
+} from './pipeline/authentication.ts';
 import { bodySteps, leavesMuchUnread, readJsonBodies } from './pipeline/body.ts';
 import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
-import type { Limits } from './pipeline/rate-limit.ts';
+import { type Limits, networkOf } from './pipeline/rate-limit.ts';
 import { readOnlyFields } from './pipeline/read-only-fields.ts';
 import { gatherRepeatable } from './pipeline/repeatable.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
@@ -98,7 +105,10 @@ export function createServer(options: ServerOptions): Server {
         coerceTypes: false,
         removeAdditional: false,
         useDefaults: false,
-        formats,
+      },
+      // After creation: the framework adds its own formats then, and would replace ours of the same name.
+      onCreate: (ajv) => {
+        for (const [name, isRight] of Object.entries(formats)) ajv.addFormat(name, isRight);
       },
     },
     clientErrorHandler: (error, socket) => answerSocketError(error, socket),
@@ -150,7 +160,8 @@ function openServer(options: ServerOptions, handler: RequestListener): RawServer
   const { tls, connections, arrivalTimes = usualArrivalTimes } = options;
   const settings = { ...settingsOf(arrivalTimes), ...pacedAnswers };
   const server = tls ? tls.createServer(settings, handler) : createPlainServer(settings, handler);
-  limitConnections(server, connectionEvent(options), connections, reportConnections(options, connections));
+  const limits = { ...connections, originOf: originsOf(options.trustProxies) };
+  limitConnections(server, connectionEvent(options), limits, reportConnections(options, connections));
   return server;
 }
 
@@ -172,11 +183,8 @@ function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): 
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
   const { authenticate, limits, ledger, tls, log } = options;
   const { params, query, body } = route.request;
-  const { onRequest, preValidation } = authenticationSteps(route, {
-    authenticate,
-    certificates: tls?.certificates ?? checkWithoutTls,
-    limits,
-  });
+  const gatekeepers = { authenticate, certificates: tls?.certificates ?? checkWithoutTls, limits };
+  const { onRequest, preValidation } = authenticationSteps(route, gatekeepers);
   const ofBody = bodySteps(route);
   const ofSignature = signatureSteps(route, limits, log);
   const announcement = route.deprecation && deprecationHeaders(route.deprecation);
@@ -193,7 +201,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     },
     onRequest: inOrder([
       ...(announcement ? [announce(announcement)] : []),
-      ...openSteps(route, options),
+      ...openSteps(route, gatekeepers),
       ...ofSignature.onRequest,
       ...ofBody.onRequest,
       ...(onRequest ? [onRequest] : []),
@@ -212,8 +220,10 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
 }
 
 /** A public route also answers unauthenticated callers; elsewhere they get problems only, which are counted there. */
-function openSteps({ permission, signature }: Route, options: ServerOptions): Step[] {
-  return isPublic(permission) && signature === undefined ? [countUnauthenticated(options)] : [];
+function openSteps({ permission, signature }: Route, gatekeepers: Gatekeepers): Step[] {
+  if (!isPublic(permission) || signature !== undefined) return [];
+  const first = permission.showsMore === undefined ? [] : [recogniseConsumer(gatekeepers)];
+  return [...first, countUnauthenticated(gatekeepers)];
 }
 
 /** First, so that errors have the headers too. */
@@ -276,21 +286,28 @@ function requireHost({ raw }: FastifyRequest): void {
   });
 }
 
-/** Counts refused connections, and logs at most once a minute that there are some: unauthenticated callers could fill the log. */
+/** Connections of a trusted proxy are those of many clients. */
+function originsOf(trustProxies: readonly string[]): OriginOf {
+  const isProxy = compileNetworks(trustProxies.filter(isAddressOrNetwork));
+  return (address) => (isProxy(address) ? undefined : networkOf(address));
+}
+
+/** Counts refused and closed connections. Logs at most once a minute that the limit is reached: anybody could fill the log. */
 function reportConnections(
   { log, metrics }: { log: Log; metrics: Pick<Metrics, 'connectionsEnded'> },
   { max }: ConnectionLimits,
 ): (why: ConnectionEnd) => void {
-  let refused = 0;
+  let ended = { limit: 0, idle: 0 };
   let quietUntil = 0;
   return (why) => {
     metrics.connectionsEnded.inc({ reason: why });
-    if (why !== 'limit') return;
-    refused += 1;
+    if (why === 'unread') return;
+    ended[why] += 1;
     const now = performance.now();
     if (now < quietUntil) return;
-    log.warn({ refused, max_connections: max }, 'connections are refused: as many as allowed are open');
-    refused = 0;
+    const { limit: refused, idle: closed_idle } = ended;
+    log.warn({ refused, closed_idle, max_connections: max }, 'the limit of connections is reached');
+    ended = { limit: 0, idle: 0 };
     quietUntil = now + 60_000;
   };
 }

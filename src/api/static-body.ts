@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { markShared } from '../http/connections.ts';
 import { isNotModified } from './pipeline/conditional.ts';
 import type { RouteAnswer } from './route.ts';
 
@@ -25,6 +26,7 @@ export async function createStaticBody(contentType: string, bytes: Buffer): Prom
 }
 
 function formOf(bytes: Buffer): Form {
+  markShared(bytes);
   const digest = createHash('sha256').update(bytes).digest().subarray(0, 16);
   return { bytes, etag: `"${digest.toString('base64url')}"` };
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { escapeLines } from '../base/visible-text.ts';
 import { loadSettings } from '../settings/settings.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Database } from '../store/database.ts';
@@ -76,7 +77,7 @@ export function addList<Row>(
 
 /** Prints a result for machines or for people. */
 export function print<T>(asJson: true | undefined, value: T, show: (value: T) => string): void {
-  process.stdout.write(`${asJson ? JSON.stringify(value) : show(value)}\n`);
+  process.stdout.write(`${escapeLines(asJson ? JSON.stringify(value) : show(value))}\n`);
 }
 
 /** Rows as aligned columns. */

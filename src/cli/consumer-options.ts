@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { readMoment } from '../base/moment.ts';
 import {
   type Consumer,
   fingerprintPattern,
@@ -76,7 +77,7 @@ export function readChange(options: ConsumerOptions): RequestedChange {
   const fields = {
     ...(name !== undefined && { name }),
     ...(isSwitched && { enabled: options.enable === true }),
-    ...(validUntil !== undefined && { validUntil: readMoment(validUntil) }),
+    ...(validUntil !== undefined && { validUntil: readValidUntil(validUntil) }),
     ...(rateLimit !== undefined && { rateLimitPerMinute: readRateLimit(rateLimit) }),
     ...(allowAddress && { allowedAddresses: readList('--allow-address', allowAddress) }),
     ...(certificate && { certificateFingerprints: readFingerprints(certificate) }),
@@ -136,9 +137,9 @@ function parsePermission(option: string, text: string): RequestedPermission {
   throw badInput(`${option} ${JSON.stringify(text)} is not understood; ${allowHint}`);
 }
 
-function readMoment(text: string): string | null {
+function readValidUntil(text: string): string | null {
   if (text === none) return null;
-  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(text)) return text;
+  if (readMoment(text) !== undefined) return text;
   throw badInput(
     `--valid-until ${JSON.stringify(text)} is not a moment such as 2027-12-31T23:59:59Z, nor none.`,
   );

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { type LastUses, readLastUses } from '../audit/last-uses.ts';
 import { Problem } from '../base/problem.ts';
+import { createAuthenticatedCache, loadCacheKeys } from '../cache/authenticated.ts';
+import type { SharedCache } from '../cache/shared-cache.ts';
 import type { Consumer } from '../consumers/consumer.ts';
 import { viewOfConsumer } from '../consumers/consumer-view.ts';
 import { type Consumers, createConsumers } from '../consumers/consumers.ts';
@@ -12,6 +14,7 @@ import { BrokenConsumer } from '../consumers/stored-consumer.ts';
 import { createLog } from '../observability/log.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { openSecretsManager } from '../secrets/secrets.ts';
+import type { SecretsManager } from '../secrets/secrets-manager.ts';
 import { loadSettings } from '../settings/settings.ts';
 import type { Settings } from '../settings/table.ts';
 import { CommandFailed, exitBadInput, exitNotFound, print, runCommand } from './command.ts';
@@ -227,10 +230,23 @@ export async function openConsumers(
     metrics: createMetrics(),
     refreshSeconds: settings.secretsRefreshSeconds,
     // Running services are notified of a change through Redis at once. They also find it by themselves.
-    cache: settings.redisUrl === undefined ? undefined : await connectRedis(settings.redisUrl, opened),
+    cache: await openAnnouncements(settings, secrets, opened),
+    environment: settings.environment,
     graceWindowHours: settings.graceWindowHours,
   });
   return { ...consumers, lastUses: (ids) => readLastUsesNow(settings, ids) };
+}
+
+/** The cache through which running services are notified; undefined without Redis. */
+async function openAnnouncements(
+  { redisUrl, environment }: Settings,
+  secrets: SecretsManager,
+  opened: AsyncDisposableStack,
+): Promise<SharedCache | undefined> {
+  if (redisUrl === undefined) return undefined;
+  const cache = await connectRedis(redisUrl, opened);
+  const keys = await loadCacheKeys(secrets, environment);
+  return createAuthenticatedCache({ cache, keys, log: createLog('silent'), metrics: createMetrics() });
 }
 
 /** The embedded database belongs to the service while that runs; nobody else can read it then. */

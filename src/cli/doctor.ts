@@ -38,7 +38,16 @@ async function examine(check: Check, context: DoctorContext, earlier: readonly F
 /** Several addresses of one host fail as one error without a message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join('\n');
+  const missing = missingPackageOf(error);
+  if (missing !== undefined)
+    return `The package ${missing} is not installed. Stop the services that run from this folder, then run there: npm ci`;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The package whose import failed, such as one of the embedded mode that is not installed. */
+function missingPackageOf(error: unknown): string | undefined {
+  const { code, message } = error as { code?: string; message?: string };
+  return code === 'ERR_MODULE_NOT_FOUND' ? /package '([^']+)'/.exec(message ?? '')?.[1] : undefined;
 }
 
 /** The message of a driver may repeat a connection URL: its password is taken out. */

@@ -32,7 +32,7 @@ export function registerHandoffCommands(program: Command, configFile: ConfigFile
     name: 'retry',
     description: 'deliver a failed one again',
     done: 'is delivered again, by a running service within seconds',
-    change: (handoffs, id) => handoffs.retry(id),
+    change: async (handoffs, id) => (await handoffs.retry(id)) === 'waits',
   });
   registerChange(group, configFile, {
     name: 'cancel',

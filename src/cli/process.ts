@@ -2,6 +2,7 @@ import type { App } from '../app.ts';
 import { FileLockHeld } from '../base/file-lock.ts';
 import type { Log } from '../observability/log.ts';
 import type { Settings } from '../settings/table.ts';
+import { similarVariables } from '../settings/variables.ts';
 
 /** npm repeats a signal that the terminal has sent too: the same one within this time is no second signal. */
 const sameSignalMs = 200;
@@ -58,4 +59,14 @@ export function explainTaken(error: unknown): unknown {
     `Port ${port} is in use, perhaps by another gateway: stop that one, or choose others with PORT and METRICS_PORT.`,
     { cause: error },
   );
+}
+
+/** Logs the names of variables that may be misspelt; never their values, which may be passwords. */
+export function warnOfVariables({ secretsManager }: Settings, log: Log): void {
+  for (const { name, nearest } of similarVariables(process.env, secretsManager)) {
+    log.warn(
+      { variable: name, nearest },
+      'this environment variable is no setting, but its name is similar to one',
+    );
+  }
 }

@@ -3,7 +3,7 @@ import { banner } from '../embedded/banner.ts';
 import { createLog } from '../observability/log.ts';
 import { loadSettings } from '../settings/settings.ts';
 import type { Settings } from '../settings/table.ts';
-import { closeAndExit, explainTaken, onSignals } from './process.ts';
+import { closeAndExit, explainTaken, onSignals, warnOfVariables } from './process.ts';
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with
@@ -19,6 +19,7 @@ export async function serve(configFile: string | undefined): Promise<void> {
 
 async function serveAlone(settings: Settings): Promise<void> {
   const log = createLog(settings.logLevel);
+  warnOfVariables(settings, log);
   const app = createApp(settings, log);
   let stopping = false;
   const stop = (signal: NodeJS.Signals) => {

@@ -2,7 +2,7 @@ import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
 import type { ConnectionState } from '../observability/health.ts';
 import { booking } from '../resources/quotes-and-bookings.ts';
-import type { Records, StoredRecord } from '../resources/records.ts';
+import type { MayExist, Records, StoredRecord } from '../resources/records.ts';
 import type { BookingOrder, BookingPart, CrmConnector, PartStatus } from './connector.ts';
 
 export interface CrmConnectorOptions {
@@ -15,12 +15,12 @@ export interface CrmConnectorOptions {
  * attempts makes one.
  */
 export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions): CrmConnector {
-  const make = async (token: string, order: BookingOrder, call: Call) =>
-    void (await records.create(booking, token, order, call));
+  const make = async (token: string, order: BookingOrder, options: MayExist, call: Call) =>
+    void (await records.create(booking, token, order, call, options));
   return {
     name: 'crm',
-    async create(order, { token }, call) {
-      await make(token, order, call);
+    async create(order, { token, repeated: mayExist }, call) {
+      await make(token, order, { mayExist }, call);
       return { reference: token, status: order.status, crmStatus: order.status };
     },
     async retrieve(reference, _order, call) {
@@ -30,7 +30,7 @@ export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions
     async write(reference, order, { ifGone }, call) {
       const record = await records.find(booking, reference, call);
       if (!record) {
-        if (ifGone === 'make') await make(reference, order, call);
+        if (ifGone === 'make') await make(reference, order, {}, call);
         return;
       }
       const { status, details } = order;

@@ -4,6 +4,8 @@ import { RateCounter, type RateLimitResult } from './rate-counter.ts';
 
 const reconcileIntervalMs = 1000;
 const sweepIntervalMs = 60_000;
+/** Attempts of one consumer within a minute that are stored one by one where no limit bounds them; of more, sums are stored. */
+const refusalsStoredPerMinute = 60;
 
 export interface RateLimitsOptions {
   /** Requests a minute for each consumer; 0: no limit. */
@@ -36,6 +38,8 @@ export interface RateLimits {
   failures: RateLimit | undefined;
   /** By address; undefined where it is off. */
   unauthenticated: RateLimit | undefined;
+  /** By consumer id: counts requests that were refused or needed no credentials, and refuses none itself. */
+  refusals: Pick<RateLimit, 'take' | 'isReached'>;
   stop(): void;
 }
 
@@ -43,23 +47,29 @@ export interface RateLimits {
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const { cache, metrics, clock = Date.now } = options;
   const counters: RateCounter[] = [];
-  const limit = (name: string, perMinute: number): RateLimit => {
+  const count = (name: string, perMinute: number): RateLimit => {
     const counter = new RateCounter({ name, cache, clock });
     counters.push(counter);
-    const refusals = metrics.rateLimitRefusals.labels({ limit: name });
-    refusals.inc(0);
+    const take = (key: string, own?: number | null) => counter.take(key, own ?? perMinute);
+    return { name, perMinute, take, isReached: (key) => counter.isReached(key, perMinute) };
+  };
+  const limit = (name: string, perMinute: number): RateLimit => {
+    const counted = count(name, perMinute);
+    const refused = metrics.rateLimitRefusals.labels({ limit: name });
+    refused.inc(0);
     const take = (key: string, own?: number | null) => {
-      const result = counter.take(key, own ?? perMinute);
-      if (!result.allowed) refusals.inc();
+      const result = counted.take(key, own);
+      if (!result.allowed) refused.inc();
       return result;
     };
-    return { name, perMinute, take, isReached: (key) => counter.isReached(key, perMinute) };
+    return { ...counted, take };
   };
   const unlessOff = (name: string, perMinute: number) =>
     perMinute === 0 ? undefined : limit(name, perMinute);
   const requests = limit('requests', options.perMinute);
   const failures = unlessOff('failed-authentication', options.failedPerMinute);
   const unauthenticated = unlessOff('public', options.publicPerMinute);
+  const refusals = count('refusals', refusalsStoredPerMinute);
   const reconciling = setInterval(() => {
     // The cache itself reports in log and health that it is unavailable: counting goes on here.
     for (const counter of counters) counter.reconcile().catch(() => undefined);
@@ -73,6 +83,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
     requests,
     failures,
     unauthenticated,
+    refusals,
     stop: () => {
       clearInterval(reconciling);
       clearInterval(sweeping);

@@ -1,5 +1,6 @@
 import type { Call } from '../base/call.ts';
 import { Problem } from '../base/problem.ts';
+import { storedBytes } from '../idempotency/answer-text.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -51,6 +52,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     }
     const moved = await plans.move(plan, move, { answer, eventOf });
     if (moved) note(moved.plan, plan.state);
+    if (moved?.packed) metrics.idempotencyStoredBytes.inc(storedBytes(moved.packed));
     return moved;
   }
 

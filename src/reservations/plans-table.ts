@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Visible } from '../base/call.ts';
 import { addEvents, type NewEvent } from '../changes/event-log.ts';
+import { type PackedAnswer, packAnswer } from '../idempotency/answer-text.ts';
 import { completeForPlan } from '../idempotency/claims-table.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import type { Creator } from '../resources/created-by.ts';
@@ -87,8 +88,8 @@ export interface ErasedPlan {
   is_erased: boolean;
 }
 
-/** Reservations that one statement erases. */
-const erasedAtOnce = 500;
+/** Reservations that one statement erases or deletes. */
+const changedAtOnce = 500;
 
 const lease = interval(leaseSeconds);
 /** Answers show milliseconds: what is stored is what is shown. */
@@ -189,7 +190,7 @@ export class PlansTable {
     plan: Plan,
     move: Move,
     { answer, eventOf }: Told,
-  ): Promise<{ plan: Plan; answer?: StoredAnswer } | undefined> {
+  ): Promise<{ plan: Plan; answer?: StoredAnswer; packed?: PackedAnswer } | undefined> {
     const { owed } = plan;
     const { outcome } = move;
     if (!outcome) {
@@ -201,10 +202,11 @@ export class PlansTable {
       if (!row) return undefined;
       const moved = toPlan(row);
       const stored = owed && answer({ ...moved, owed }, outcome);
-      if (owed && stored) await completeForPlan(transaction, owed, stored);
+      const packed = stored && (await packAnswer(stored));
+      if (owed && packed) await completeForPlan(transaction, owed, packed);
       const event = eventOf(moved, plan);
       if (event) await addEvents(transaction, [event]);
-      return { plan: moved, ...(stored && { answer: stored }) };
+      return { plan: moved, ...(stored && { answer: stored }), ...(packed && { packed }) };
     };
     return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }
@@ -265,23 +267,25 @@ export class PlansTable {
   }
 
   /** Deletes refused ones that are older; until then another request with the same key can't start again. */
-  async clearRefused(hours: number): Promise<void> {
-    await sql`
-      delete from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
-    `.execute(this.#database.bulk);
+  async clearRefused(hours: number, signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from reservations where id in (
+        select id from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
+        limit ${limit} for update skip locked)`;
+    await changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
   }
 
   /**
    * Erases the personal data of finished reservations that ended so many days ago, a piece at a time; returns how many.
    * Throws what the database does.
    */
-  eraseOlderThan(days: number): Promise<number> {
-    const statement = sql`
+  eraseOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
       update reservations p set ${erasure} where id in (
         select id from reservations
         where erased_at is null and state in ${finished} and ends_at <= now() - ${interval(days * 86_400)}
-        limit ${erasedAtOnce} for update skip locked)`;
-    return changeInPieces(this.#database.bulk, erasedAtOnce, statement);
+        limit ${limit} for update skip locked)`;
+    return changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
   }
 
   /**

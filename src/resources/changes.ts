@@ -9,10 +9,28 @@ export interface ChangeSource {
    * Ends early where it would hold too much at once. Throws `Problem` with a code of the CRM.
    */
   readChanges(places: ReadonlyMap<Resource, ChangePlace>, call: Call): Promise<ChangedPage>;
+  /**
+   * Reads the ids of the records in at most five ranges with one call, in the order of the ids, at most `limit` of each
+   * range. Throws as `readChanges`.
+   */
+  readIds(ranges: readonly IdRange[], limit: number, call: Call): Promise<ReadIds[]>;
   /** Use of the CRM's daily quota of calls; undefined before it told. */
   readonly usage: { used: number; limit: number } | undefined;
   /** Seconds that must lie between two polls, for the budget of calls; none where there is no budget. */
   readonly leastSeconds?: number;
+}
+
+/** Records of a resource with an External ID, by native id: greater than `after`, and at most `to` where it is given. */
+export interface IdRange {
+  resource: Resource;
+  after: string;
+  to?: string;
+}
+
+export interface ReadIds {
+  ids: string[];
+  /** The range has no further ids. */
+  isWhole: boolean;
 }
 
 /** A place among the changes of a resource: before all with this stamp, or, with an id, right behind that record. */
@@ -42,4 +60,17 @@ export interface ChangedRecord {
   externalId: string | undefined;
   values: FieldValues;
   links?: Links;
+}
+
+/** An External ID for which the CRM has no record. `madeBy`: only a record of this consumer is known to be missing. */
+export interface MissingId {
+  resource: string;
+  externalId: string;
+  madeBy: string | null;
+}
+
+/** For a caller that sees only its own records, a record of another consumer may still exist. */
+export function missingIdOf(resource: Resource, externalId: string, call: Call): MissingId {
+  const visible = call.visible(resource.collection);
+  return { resource: resource.name, externalId, madeBy: visible === 'all' ? null : visible.consumerId };
 }

@@ -13,16 +13,24 @@ export interface Records {
   now(): number;
   /**
    * Inserts a record with the External ID in its unique field, so that any number of repeats makes one record. Where the
-   * record exists already, that is the result. Throws `member_not_found`.
+   * record exists already, that is the result. With `mayExist` it is looked up first, in the recycle bin too: the unique field
+   * does not prevent a second record once the first one was deleted. A record that was created and deleted is a result too. Throws
+   * `member_not_found`.
    */
-  create(resource: Resource, externalId: string, values: FieldValues, call: Call): Promise<RecordRef>;
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options?: MayExist,
+  ): Promise<RecordRef>;
   /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
   create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: ReadBack,
+    options: ReadBack & MayExist,
   ): Promise<StoredRecord | undefined>;
   /** The same, and the record where the call that made it gives it too. */
   create(
@@ -30,11 +38,13 @@ export interface Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: { readBack: 'if possible' },
+    options: { readBack: 'if possible' } & MayExist,
   ): Promise<RecordRef | StoredRecord>;
   /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
-  /** Newest first, ties broken by External ID (descending too). The page must be released when it has left. */
+  /** The same, including records in the recycle bin, which the CRM keeps for 15 days. */
+  findWithDeleted(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
+  /** Newest first, ties broken by External ID (descending too). */
   list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage>;
   /**
    * Replaces the given fields. Throws `not_found` where the record is gone. Given the record as it was read, a change
@@ -64,6 +74,11 @@ export interface ReadBack {
   readBack: true;
 }
 
+export interface MayExist {
+  /** An earlier attempt of unknown outcome may have created it. */
+  mayExist?: boolean | undefined;
+}
+
 export type FieldValues = Readonly<Record<string, string | null>>;
 
 export interface RecordRef {
@@ -75,6 +90,8 @@ export interface StoredRecord extends RecordRef {
   /** All fields of the resource; null where the CRM has none or holds something of another type. */
   values: FieldValues;
   links?: Links;
+  /** It is in the recycle bin. */
+  isDeleted?: boolean;
 }
 
 /** The CRM's own ids of the records that fields name by their External ID; null where they name none. */
@@ -110,6 +127,4 @@ export interface RecordPage {
   records: ListedRecord[];
   /** There are records after these. */
   hasMore: boolean;
-  /** Frees what bounds the memory of pages in progress. */
-  release: () => void;
 }

@@ -251,16 +251,21 @@ describe('hand-offs that are accepted and delivered later', () => {
       );
     };
     assert.deepEqual(await seen(reader), [quote]);
-    await assertProblem(
-      await gateway.request(`/v1/handoffs/${booking}`, { as: reader }),
-      403,
-      'permission_denied',
-    );
-    await assertProblem(
-      await gateway.request(`/v1/handoffs/${quote}`, { as: reader, method: 'DELETE' }),
-      403,
-      'permission_denied',
-    );
+    for (const [id, resource] of [
+      [booking, 'bookings'],
+      [quote, 'quotes'],
+    ]) {
+      for (const [method, path, action] of [
+        ['GET', '', 'read'],
+        ['DELETE', '', 'delete'],
+        ['POST', '/retry', 'write'],
+      ] as const) {
+        if (resource === 'quotes' && action === 'read') continue;
+        const refused = await gateway.request(`/v1/handoffs/${id}${path}`, { as: reader, method });
+        const { required } = await assertProblem(refused, 403, 'permission_denied');
+        assert.deepEqual(required, { resource, action });
+      }
+    }
     assert.deepEqual(await seen(own), [booking]);
     await assertProblem(await gateway.request(`/v1/handoffs/${quote}`, { as: own }), 404, 'not_found');
     const mine = await accept(gateway, { trip_id }, { as: own });
@@ -327,7 +332,11 @@ describe('a backlog of accepted hand-offs', () => {
 describe('the settings of accepted hand-offs', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept', HANDOFF_QUEUE_LIMIT: '2' });
+    gateway = await startGateway({
+      HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept',
+      HANDOFF_QUEUE_LIMIT: '2',
+      HANDOFF_QUEUE_LIMIT_PER_CONSUMER: '2',
+    });
   });
   after(() => gateway.stop());
   afterEach(() => gateway.org.disarm());

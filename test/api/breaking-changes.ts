@@ -163,7 +163,7 @@ function accepts(old: Schema, young: Schema, where: string): string[] {
       (value) => `${where} may no longer be ${String(value)}`,
     ),
     ...keywords(young)
-      .filter((keyword) => !isDeepStrictEqual(old[keyword], young[keyword]))
+      .filter((keyword) => !isSame(keyword, old, young))
       .filter((keyword) => !isWider(bounds[keyword], old[keyword], young[keyword]))
       .map((keyword) => `${where} has another ${keyword}`),
     ...lost(young.required, old.required).map((name) => `${where}.${name} is needed`),
@@ -188,7 +188,7 @@ function answers(old: Schema, young: Schema, where: string): string[] {
     ),
     // Bounds may get wider, and what is narrower breaks nobody.
     ...keywords(old)
-      .filter((keyword) => bounds[keyword] === undefined && !isDeepStrictEqual(old[keyword], young[keyword]))
+      .filter((keyword) => bounds[keyword] === undefined && !isSame(keyword, old, young))
       .map((keyword) => `${where} has another ${keyword}`),
     ...lost(old.required, young.required).map((name) => `${where}.${name} may be absent`),
     ...compareMembers(old, young, where, answers),
@@ -234,6 +234,15 @@ function isWider(bound: (typeof bounds)[string] | undefined, old: unknown, young
 /** Keywords that constrain a value by themselves. */
 function keywords(schema: Schema): string[] {
   return Object.keys(schema).filter((keyword) => !structure.has(keyword));
+}
+
+/** Whether both say the same; formats of ours that leave out characters that no reader can use count as none. */
+function isSame(keyword: string, old: Schema, young: Schema): boolean {
+  const valueOf = (schema: Schema) =>
+    keyword === 'format' && ['text', 'visible'].includes(String(schema[keyword]))
+      ? undefined
+      : schema[keyword];
+  return isDeepStrictEqual(valueOf(old), valueOf(young));
 }
 
 const anyType = ['null', 'boolean', 'object', 'array', 'number', 'integer', 'string'];

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { openBudget } from '../support/call-budget.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
@@ -84,7 +85,7 @@ describe('a budget that is used up', () => {
 const redis = await startRedis();
 
 describe('a budget that is short', { skip: redis === undefined && 'no redis-server' }, () => {
-  // A call in two seconds, and five seconds of patience.
+  // A call in two seconds, and requests wait five seconds.
   const budgetOf = 43_200;
   let gateway: TestGateway;
   let client: ReturnType<typeof clientOf>;
@@ -92,12 +93,12 @@ describe('a budget that is short', { skip: redis === undefined && 'no redis-serv
   before(async () => {
     const { url } = redis as RedisServer;
     gateway = await startGateway({
-      ...{ REDIS_URL: url, CRM_DAILY_CALL_BUDGET: String(budgetOf), CRM_PATIENCE_MS: '5000' },
+      ...{ REDIS_URL: url, CRM_DAILY_CALL_BUDGET: String(budgetOf), CRM_MAX_WAIT_MS: '5000' },
       RATE_LIMIT_PER_MINUTE: '0',
     });
     client = clientOf(gateway);
     await client.read();
-    budget = await openBudget(url, budgetOf);
+    budget = await openBudget(url, join(gateway.dataDir, 'secrets'), budgetOf);
   });
   beforeEach(() => budget.drain());
   after(async () => {

@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { Type } from 'typebox';
 import { defineRoute, json } from '../../src/api/route.ts';
 import type { ServerOptions } from '../../src/api/server.ts';
-import { openTlsServer } from '../../src/api/tls/tls-server.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { type Certificate, type Certificates, createCertificates } from '../support/certificates.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { recordLog } from '../support/log.ts';
+import { answerLimits, markShared } from '../../src/http/connections.ts';
+import { type Certificates, createCertificates } from '../support/certificates.ts';
+import { startGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 import { connectRaw } from '../support/raw-client.ts';
-import { type MadeUpServer, startMadeUpServer, startMadeUpServerWith } from './made-up-server.ts';
+import {
+  type MadeUpServer,
+  startMadeUpServer,
+  startMadeUpServerWith,
+  startSecureMadeUpServer,
+} from './made-up-server.ts';
 
 const open = { none: 'for this test' } as const;
 const shared = { tag: 'Operations', permission: open, idempotencyKey: 'ignored', problems: [] } as const;
@@ -62,23 +66,13 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`;
 const numberOf = (body: Buffer | undefined) => (JSON.parse(String(body)) as { n: number }).n;
 
 let certificates: Certificates;
-let authority: Certificate;
 
 before(async () => {
   certificates = await createCertificates();
-  authority = await certificates.authority('authority');
 });
 after(() => certificates.remove());
 
-/** Starts it with TLS. */
-async function startSecureServer(options: Partial<ServerOptions>): Promise<MadeUpServer> {
-  const { certFile, keyFile } = await certificates.issue(`server-${crypto.randomUUID()}`, authority);
-  const settings = { certFile, keyFile };
-  const tls = await openTlsServer({ settings, log: recordLog().log, metrics: createMetrics() });
-  const server = await startMadeUpServerWith({ ...options, tls });
-  tls.stop();
-  return server;
-}
+const startSecureServer = (options: Partial<ServerOptions>) => startSecureMadeUpServer(certificates, options);
 
 describe('a client that sends requests before it has answers', () => {
   const { counts, routes } = echoRoutes();
@@ -184,7 +178,10 @@ for (const [how, startServer] of [
     let server: MadeUpServer;
 
     before(async () => {
-      server = await startServer({ connections: { max: 100, unreadMs: 1500 }, routes: [largeRoute] });
+      server = await startServer({
+        connections: { ...answerLimits, max: 100, unreadMs: 1500 },
+        routes: [largeRoute],
+      });
     });
     after(() => server.stop());
 
@@ -229,6 +226,57 @@ for (const [how, startServer] of [
   ['HTTP', startMadeUpServerWith],
   ['HTTPS', startSecureServer],
 ] as const) {
+  describe(`more answers than may wait for clients, over ${how}`, () => {
+    const staticBytes = Buffer.from(largeBytes);
+    const staticRoute = {
+      ...largeRoute,
+      ...{ path: '/static', operationId: 'static' },
+      handle: async () => ({ status: 200, body: staticBytes, headers: { 'content-type': 'text/plain' } }),
+    };
+    let server: MadeUpServer;
+
+    before(async () => {
+      markShared(staticBytes);
+      const connections = { ...answerLimits, max: 100, unsentBytes: 100 * 1024 * 1024 };
+      server = await startServer({ connections, routes: [largeRoute, staticRoute] });
+    });
+    after(() => server.stop());
+
+    /** Asks, and reads no more than the beginning of the answer. */
+    async function ask(path: string, from?: string): Promise<Socket> {
+      const { socket, write } = await connectRaw(server.url, from);
+      write(get(path));
+      await once(socket.pause(), 'readable');
+      return socket;
+    }
+
+    test('end the one without progress for longest, of the caller with the most, and no other', async () => {
+      const first = await ask('/large');
+      const [second, third] = [await ask('/large', '127.0.0.2'), await ask('/large', '127.0.0.2')];
+      if (!second.closed) await once(second.resume(), 'close');
+      const reading = await connectRaw(server.url, '127.0.0.3');
+      for (let n = 0; n < 3; n++) {
+        reading.write(get('/large'));
+        assert.equal((await reading.answer())?.body.length, largeBytes.length);
+      }
+      for (const socket of [first, third, reading.socket]) {
+        assert.equal(socket.closed, false);
+        socket.destroy();
+      }
+    });
+
+    test('are not those that all share one body', async () => {
+      const sockets = await Promise.all(Array.from({ length: 8 }, () => ask('/static')));
+      const reading = await connectRaw(server.url);
+      reading.write(get('/static'));
+      assert.equal((await reading.answer())?.body.length, staticBytes.length);
+      for (const socket of [...sockets, reading.socket]) {
+        assert.equal(socket.closed, false);
+        socket.destroy();
+      }
+    });
+  });
+
   describe(`the end of a connection, over ${how}`, () => {
     /** No more than the kernel takes for a client that does not read yet. */
     const bytes = largeBytes.subarray(0, 200_000);
@@ -273,55 +321,16 @@ for (const [how, startServer] of [
   });
 }
 
-describe('connections beyond the limit', () => {
-  let gateway: TestGateway;
-  let stopped: Promise<void> | undefined;
-
-  before(async () => {
-    gateway = await startGateway({ MAX_CONNECTIONS: '3' });
-  });
-  after(() => stopped ?? gateway.stop());
-
-  test('are closed, counted and told of once, and there is room again when others go', async () => {
-    const within = [];
-    for (let n = 0; n < 3; n++) {
-      const client = await connectRaw(gateway.url);
-      client.write(get('/v1/healthz'));
-      assert.equal((await client.answer())?.status, 200);
-      within.push(client);
-    }
-    for (let n = 0; n < 4; n++) {
-      const client = await connectRaw(gateway.url);
-      assert.equal(await client.answer(), undefined);
-    }
-    const metrics = samplesOf(await (await fetch(`${gateway.operationsUrl}/metrics`)).text());
-    assert.equal(metrics.find(({ name, labels }) => matches(name, labels, 'limit'))?.value, 4);
-    const lines = gateway.logLines.filter(({ message }) => message.startsWith('connections are refused'));
-    assert.deepEqual(
-      lines.map(({ facts }) => facts),
-      [{ refused: 1, max_connections: 3 }],
-    );
-    for (const { socket } of within) socket.destroy();
-    let status: number | undefined;
-    while (status === undefined) {
-      const client = await connectRaw(gateway.url);
-      client.write(get('/v1/healthz'));
-      status = (await client.answer())?.status;
-      client.socket.destroy();
-    }
-    assert.equal(status, 200);
-  });
-
-  test('a stop ends one on which requests wait, after the answer that is under way', async () => {
-    const client = await connectRaw(gateway.url);
-    client.write(get('/v1/docs').repeat(2000));
-    assert.equal((await client.answer())?.status, 200);
-    stopped = gateway.stop();
-    let last = await client.answer();
-    for (let next = last; next !== undefined; next = await client.answer()) last = next;
-    assert.equal(last?.headers['connection'], 'close');
-    await stopped;
-  });
+test('a stop ends a connection on which requests wait, after the answer that is under way', async () => {
+  const gateway = await startGateway();
+  const client = await connectRaw(gateway.url);
+  client.write(get('/v1/docs').repeat(2000));
+  assert.equal((await client.answer())?.status, 200);
+  const stopped = gateway.stop();
+  let last = await client.answer();
+  for (let next = last; next !== undefined; next = await client.answer()) last = next;
+  assert.equal(last?.headers['connection'], 'close');
+  await stopped;
 });
 
 function requestsOf({ logLines }: MadeUpServer): number {

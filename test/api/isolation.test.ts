@@ -208,6 +208,39 @@ describe('consumers that see only their own records', () => {
     await assertProblem(await send(reader, `${location}/retry`, { method: 'POST' }), 404, 'not_found');
   });
 
+  test('accepted hand-offs of others do not exist either of a type on which there is no permission', async () => {
+    const { trip_id, member_id } = newReservation(gateway.org.memberId);
+    const accept = async (as: Credentials, type: string) => {
+      const body = { type, trip_id, member_id, result: { name: 'x', source: 'x', details: {} } };
+      const options = { body, headers: { prefer: 'respond-async' } };
+      return (await send(as, '/api/v1/handoff', options)).headers.get('location') ?? '';
+    };
+    const bookings = { resource: 'bookings', actions, records: 'own' } as const;
+    const former = await gateway.newConsumer({ resource: 'quotes', actions }, bookings);
+    const its = await accept(former, 'quote');
+    const patch = { method: 'PATCH', body: { permissions: [bookings] }, as: gateway.admin };
+    assert.equal((await gateway.request(`/v1/admin/consumers/${former.id}`, patch)).status, 200);
+    const readers = [former, await gateway.newConsumer({ ...bookings, actions: ['read'] })];
+    const none = `/v1/handoffs/${randomUUID()}`;
+    for (const foreign of [await accept(consumers.all, 'quote'), await accept(consumers.all, 'booking')]) {
+      for (const as of readers) {
+        for (const [path, method] of [
+          ['', 'GET'],
+          ['', 'DELETE'],
+          ['/retry', 'POST'],
+        ] as const) {
+          const answer = await send(as, foreign + path, { method });
+          const missing = await send(as, none + path, { method });
+          assert.equal(answer.status, as === former || method === 'GET' ? 404 : 403);
+          assert.deepEqual(await tellTale(answer, foreign), await tellTale(missing, none));
+        }
+      }
+    }
+    // Its own exists: it was told the id.
+    const { required } = await assertProblem(await send(former, its), 403, 'permission_denied');
+    assert.deepEqual(required, { resource: 'quotes', action: 'read' });
+  });
+
   test('a change of a foreign record holds up nobody, and one of an own record does', async () => {
     await make('quotes', consumers.second, false);
     const { id, etag } = made.at(-1) as Made;
@@ -283,7 +316,7 @@ describe('an own consumer in an org that cannot tell who made a record', () => {
   const missingFields = ['Consumer_Id__c', 'Consumer_Name__c', 'Actor__c'].map((name) => `Quote__c.${name}`);
   let gateway: TestGateway;
   before(async () => {
-    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept' });
+    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' });
     await gateway.org.change({ missingFields });
   });
   after(() => gateway.stop());

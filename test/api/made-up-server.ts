@@ -1,8 +1,10 @@
 import type { Route } from '../../src/api/route.ts';
 import { createServer, type ServerOptions } from '../../src/api/server.ts';
-import { unreadAnswerMs } from '../../src/http/connections.ts';
+import { openTlsServer } from '../../src/api/tls/tls-server.ts';
+import { answerLimits } from '../../src/http/connections.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { plainTracing } from '../../src/observability/tracing.ts';
+import type { Certificates } from '../support/certificates.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
 
 /** A server with routes that the service does not have, and with nobody who may call a protected one. */
@@ -25,6 +27,22 @@ const noLimit = {
   isReached: () => false,
 };
 
+/** With TLS, and a certificate of its own. */
+export async function startSecureMadeUpServer(
+  certificates: Certificates,
+  options: Partial<ServerOptions>,
+): Promise<MadeUpServer> {
+  const name = crypto.randomUUID();
+  const settings = await certificates.issue(
+    `server-${name}`,
+    await certificates.authority(`authority-${name}`),
+  );
+  const tls = await openTlsServer({ settings, log: recordLog().log, metrics: createMetrics() });
+  const server = await startMadeUpServerWith({ ...options, tls });
+  tls.stop();
+  return server;
+}
+
 /** `options` replace those that it would have. */
 export async function startMadeUpServerWith(options: Partial<ServerOptions>): Promise<MadeUpServer> {
   const { log, lines } = recordLog();
@@ -33,13 +51,13 @@ export async function startMadeUpServerWith(options: Partial<ServerOptions>): Pr
     routes: [],
     authenticate: () => ({ result: 'missing', consumerId: null }),
     attempts: { record: () => {} },
-    limits: { requests: noLimit, failures: undefined, unauthenticated: undefined },
+    limits: { requests: noLimit, failures: undefined, unauthenticated: undefined, refusals: noLimit },
     ledger: { run: () => Promise.reject(new Error('made-up routes have no keys')) },
     log,
     metrics,
     tracing: plainTracing,
     trustProxies: [],
-    connections: { max: 1000, unreadMs: unreadAnswerMs },
+    connections: { max: 1000, ...answerLimits },
     tls: undefined,
     isStopping: () => false,
     ...options,

@@ -69,6 +69,14 @@ describe('mutual TLS', () => {
     });
     after(() => gateway.stop());
 
+    test('every answer says that only TLS is spoken here', async () => {
+      const secure = connect(gateway);
+      for (const path of ['/v1/healthz', '/v1/docs', '/v1/quotes', '/nothing/here', '/console/']) {
+        const { headers } = await secure.ask(path);
+        assert.equal(headers['strict-transport-security'], 'max-age=31536000', path);
+      }
+    });
+
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
       test(`answers 401 without a certificate that is valid, and serves those with one (${version})`, async () => {
         const options = { minVersion: version, maxVersion: version };

@@ -23,7 +23,7 @@ const breaks: Record<string, Plant> = {
   },
   'credentials are needed': (operation) => operation.security?.length === 0 && delete operation.security,
   'credentials are sent elsewhere': (operation, { api }) => {
-    if (operation.security?.length === 0) return false;
+    if (operation.security !== undefined) return false;
     for (const scheme of Object.values(api.components.securitySchemes)) (scheme as { name: string }).name += '-2';
     return true;
   },

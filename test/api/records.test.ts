@@ -226,7 +226,7 @@ for (const [collection, object] of [
         },
         times: 1,
       });
-      const problem = await assertProblem(await send('POST', '', { body: body() }), 422, 'crm_rejected', '#');
+      const problem = await assertProblem(await send('POST', '', { body: body() }), 422, 'crm_rejected', '');
       assert.doesNotMatch(JSON.stringify(problem), /__c/);
       await rejected.remove();
     });

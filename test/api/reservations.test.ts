@@ -92,6 +92,7 @@ describe('reservations', () => {
     ['#/dining/start_at', { start_at: '2027-02-30T19:00:00Z' }],
     ['#/dining/start_at', { start_at: '2027-06-30T23:59:60Z' }],
     ['#/dining/start_at', { start_at: '0000-01-01T00:00:00Z' }],
+    ['#/dining/start_at', { start_at: '1969-12-31T23:59:59Z' }],
     ['#/dining/party_size', { party_size: 0 }],
     ['#/dining/party_size', { party_size: 51 }],
     ['#/dining/duration_minutes', { duration_minutes: 0 }],

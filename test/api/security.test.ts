@@ -3,16 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  defineRoute,
-  isPublic,
-  type Permission,
-  type RequiredPermission,
-  type Route,
-} from '../../src/api/route.ts';
+import { defineRoute, isPublic, type Permission, type Route } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
 import { type Consumer, permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
 import { createConsumers } from '../../src/consumers/consumers.ts';
+import type { RequiredPermission } from '../../src/consumers/permissions.ts';
 import { commandLine } from '../../src/consumers/record-changes.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/secrets/file.ts';

@@ -38,7 +38,7 @@ it('a partner shows in health by itself, and the service works without it', asyn
   const gateway = await startGateway({ DINING_BASE_URL: own.partner.url, DINING_USERNAME: username });
   const health = async (until: (dining: Health[string] | undefined) => boolean) => {
     for (;;) {
-      const response = await gateway.request('/v1/healthz', { as: null });
+      const response = await gateway.request('/v1/healthz');
       assert.equal(response.status, 200);
       const { dining } = (await response.json()) as Health;
       if (until(dining)) return dining;
@@ -65,7 +65,7 @@ it('a partner shows in health by itself, and the service works without it', asyn
 it('without a partner the service simulates one, whose password nobody has to know', async () => {
   const gateway = await startGateway();
   try {
-    const response = await gateway.request('/v1/healthz', { as: null });
+    const response = await gateway.request('/v1/healthz');
     assert.deepEqual(((await response.json()) as Health)['dining'], { connected: true });
     assert.equal(await gateway.diningPartner.calls('HealthCheck'), 1);
     const stranger = await fetch(`${gateway.diningPartner.url}/v3/HealthCheck`);

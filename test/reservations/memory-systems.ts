@@ -69,7 +69,12 @@ export class MemorySystems {
         const values = isMember ? id === this.memberId && {} : this.bookings.get(id);
         return values ? { nativeId: id, values } : undefined;
       }),
-    list: async () => ({ records: [], hasMore: false, release: () => undefined }),
+    // Nothing of a deleted booking is kept: as an org whose recycle bin was emptied.
+    findWithDeleted: async (_resource, id) => {
+      const values = this.bookings.get(id);
+      return values && { nativeId: id, values };
+    },
+    list: async () => ({ records: [], hasMore: false }),
     update: ((_resource: Resource, { nativeId }: RecordRef, values: FieldValues) =>
       this.#call('crm.update', new Problem('crm_rejected', 'A rule.'), () => {
         const before = this.bookings.get(nativeId);

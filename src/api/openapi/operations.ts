@@ -10,7 +10,7 @@ export function operation(
   schemas: SchemaWriter,
   problemResponses: ProblemResponses,
 ): JsonObject {
-  const { operationId, tag, summary, permission, signature, request, deprecation } = route;
+  const { operationId, tag, summary, permission, request, deprecation } = route;
   const answers = Object.entries(route.answers).map(([status, answer]) => [
     status,
     response(answer, [...usualHeaders(route), ...replayHeader(route, Number(status))], schemas),
@@ -22,7 +22,7 @@ export function operation(
     description: description(route),
     ...(deprecation && { deprecated: true }),
     ...(isPublic(permission)
-      ? { security: signature ? [{ webhookSignature: [] }] : [] }
+      ? { security: openSecurity(route) }
       : { 'x-permissions': permissionNames(permission) }),
     parameters: [
       ...parameters('path', request.params, schemas),
@@ -34,6 +34,12 @@ export function operation(
   };
 }
 
+/** What a public route accepts: a signature, credentials of a consumer or none, or nothing. */
+function openSecurity({ permission, signature }: Route): Record<string, string[]>[] {
+  if (signature) return [{ webhookSignature: [] }];
+  return 'showsMore' in permission ? [{}, { apiKey: [], apiSecret: [] }] : [];
+}
+
 function description({ description: text, permission, deprecation }: Route): string {
   const ending =
     deprecation &&
@@ -42,7 +48,11 @@ function description({ description: text, permission, deprecation }: Route): str
 }
 
 function permissionText(permission: Permission): string {
-  if (isPublic(permission)) return `Needs no credentials: ${permission.none}.`;
+  if (isPublic(permission)) {
+    const { none, showsMore } = permission;
+    const more = showsMore === undefined ? '' : ` With valid credentials of any consumer: ${showsMore}.`;
+    return `Needs no credentials: ${none}.${more}`;
+  }
   if ('anyCredentials' in permission) return `Needs valid credentials, and no permission.`;
   const names = permissionNames(permission).map((name) => `\`${name}\``);
   return `Needs the permission ${names.join(' or ')}.`;

@@ -83,7 +83,8 @@ export const faultSchema = {
     pointer: {
       type: 'string',
       maxLength: 2000,
-      description: 'Place in the body: a JSON Pointer as URI fragment (RFC 6901).',
+      description:
+        'The field of the body: a JSON Pointer as URI fragment (RFC 6901). Empty if an error of the CRM is about no field of this API.',
     },
     parameter: { type: 'string', maxLength: 200, description: 'Name of a path or query parameter.' },
     header: { type: 'string', maxLength: 200, description: 'Name of a header.' },

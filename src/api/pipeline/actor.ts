@@ -1,4 +1,5 @@
 import { Problem } from '../../base/problem.ts';
+import { isVisible, visibleRule } from '../../base/visible-text.ts';
 import { isPublic, type Route } from '../route.ts';
 import type { Step } from './step.ts';
 
@@ -11,10 +12,6 @@ declare module 'fastify' {
 
 /** Characters at most, as the CRM's field has them. */
 const maxLength = 255;
-
-/** Joiners are a part of names in some scripts; all else of these kinds is invisible, or disturbs a terminal. */
-const joiners = /[\u200c\u200d]/g;
-const notPrintable = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 /** Reads X-Actor on every write of a consumer. */
 export function readActor({ method, permission }: Route): Step {
@@ -34,7 +31,7 @@ export function parseActor(header: string): string {
   const actor = decode(header);
   if (!/\S/.test(actor)) throw invalid('must not be empty');
   if ([...actor].length > maxLength) throw invalid(`must have at most ${maxLength} characters`);
-  if (notPrintable.test(actor.replace(joiners, ''))) throw invalid('must have printable characters only');
+  if (!isVisible(actor)) throw invalid(visibleRule);
   return actor;
 }
 

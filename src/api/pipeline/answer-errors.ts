@@ -1,3 +1,4 @@
+import { TLSSocket } from 'node:tls';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Problem } from '../../base/problem.ts';
 import type { Log } from '../../observability/log.ts';
@@ -6,12 +7,16 @@ import { problemAnswer, problemOfError } from './problem-answer.ts';
 import { send } from './run-route.ts';
 import type { Step } from './step.ts';
 
-/** Answers with problems. Every problem of an unauthenticated caller is counted, with `countUnauthenticated`. */
+/**
+ * Answers with problems. A problem `permission_denied`, whatever threw it, is also the result of the attempt. Problems of
+ * unauthenticated callers are counted, with `countUnauthenticated`.
+ */
 export function answerErrors(countUnauthenticated: Step, log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const answer = (thrown: unknown) => sendProblem(problemOfError(thrown), request, reply, log);
     const problem =
       problemOfFramework(error, request.routeOptions?.config?.readOnlyFields) ?? problemOfError(error);
+    if (problem.code === 'permission_denied' && request.attempt) request.attempt.result = problem.code;
     if (problem.code === 'rate_limited') return answer(problem);
     let pending: ReturnType<Step>;
     try {
@@ -52,9 +57,13 @@ function logFailure(problem: Problem, request: FastifyRequest, { raw }: FastifyR
   log[level]({ request_id: request.id, trace_id, code, err: facts.cause ?? problem }, 'the request failed');
 }
 
+const oneYear = 'max-age=31536000';
+
 /** The headers of every answer. */
 export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id);
   reply.header('x-content-type-options', 'nosniff');
   reply.header('cache-control', 'no-store');
+  // Only where this service ends TLS itself: elsewhere the proxy sets it for its own host name.
+  if (request.raw.socket instanceof TLSSocket) reply.header('strict-transport-security', oneYear);
 }

@@ -1,11 +1,24 @@
+import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Attempt } from '../../audit/attempt.ts';
+import type { Attempt, AttemptSum } from '../../audit/attempt.ts';
 import { formatTimestamp } from '../../base/clock.ts';
 import { normaliseAddress } from '../../base/networks.ts';
 import { Problem } from '../../base/problem.ts';
-import type { Authenticate, Authentication, PresentedCredentials } from '../../consumers/authentication.ts';
-import { allows, type Consumer } from '../../consumers/consumer.ts';
-import { isPublic, type Permission, type RequiredPermission, type Route } from '../route.ts';
+import {
+  type Authenticate,
+  type Authentication,
+  invalidCredentials,
+  type PresentedCredentials,
+} from '../../consumers/authentication.ts';
+import type { Consumer } from '../../consumers/consumer.ts';
+import {
+  hasOneOf,
+  permissionDenied,
+  type RequiredPermission,
+  requireOneOf,
+} from '../../consumers/permissions.ts';
+import { attributeTo } from '../../http/connections.ts';
+import { isPublic, type Permission, type Route } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import {
   addressOf,
@@ -27,7 +40,7 @@ declare module 'fastify' {
     isCounted: boolean;
     /** How authentication ended so far; recorded once, when the answer is out. */
     attempt:
-      | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'overLimitFrom'> & { consumerId: string | null })
+      | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'sum'> & { consumerId: string | null })
       | undefined;
   }
 }
@@ -53,7 +66,14 @@ export function authenticationSteps(
 ): AuthenticationSteps {
   if (isPublic(permission)) return {};
   const byBody = 'anyOf' in permission ? permission.byBody : undefined;
+  const byPath = 'anyOf' in permission ? permission.byPath : undefined;
   const firstOf = wantedFirst(permission);
+  const refuseAll = async ({ params, consumer }: FastifyRequest): Promise<void> => {
+    // After too many refusals, or if the look-up fails, the general permission is named: a refusal must be cheap.
+    const isLookedUp = !limits.refusals.isReached((consumer as Consumer).id);
+    const needed = isLookedUp && (await byPath?.(params, consumer as Consumer).catch(() => undefined));
+    throw permissionDenied(needed ? [needed] : firstOf);
+  };
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const attempt = recordAttempt(request, authentication);
     if (authentication.result !== 'accepted') refuse(request, reply, limits);
@@ -64,12 +84,14 @@ export function authenticationSteps(
       refuse(request, reply, limits);
     }
     request.consumer = authentication.consumer;
+    attributeTo(reply.raw, authentication.consumer.id);
     if (!authentication.admitsFrom(addressOf(request))) {
       attempt.result = 'address';
       refuseAddress(request, limits);
     }
-    requireOneOf(request, firstOf);
+    if (firstOf.length > 0 && !hasOneOf(request.consumer, firstOf)) return refuseAll(request);
     if (byBody === undefined) countConsumer(request, reply);
+    return undefined;
   };
   const countConsumer = (request: FastifyRequest, reply: FastifyReply) => {
     const { id, rateLimitPerMinute } = request.consumer as Consumer;
@@ -83,10 +105,36 @@ export function authenticationSteps(
     },
     ...(byBody !== undefined && {
       preValidation: (request: FastifyRequest, reply: FastifyReply) => {
-        requireOneOf(request, [byBody(request.body)]);
+        requireOneOf(request.consumer as Consumer, [byBody(request.body)]);
         countConsumer(request, reply);
       },
     }),
+  };
+}
+
+/**
+ * Authenticates the caller of a public route that shows more to consumers. Wrong credentials do not change the answer. They are
+ * recorded and limited as elsewhere, so that the route does not help to guess credentials.
+ */
+export function recogniseConsumer({ authenticate, certificates, limits }: Gatekeepers): Step {
+  const recognise = (request: FastifyRequest, authentication: Authentication) => {
+    const attempt = recordWhereOpen(request, authentication, limits);
+    const address = addressOf(request);
+    if (authentication.result === 'accepted') {
+      const { consumer } = authentication;
+      if (!certificates.admits(consumer, request.raw.socket)) attempt.result = 'certificate';
+      else if (!authentication.admitsFrom(address)) attempt.result = 'address';
+      else request.consumer = consumer;
+    }
+    if (request.consumer === undefined && !isFailureWithinLimit(limits, address))
+      attempt.sum = sumOf(address);
+  };
+  return (request) => {
+    const presented = presentedBy(request);
+    if (!presented.apiKey) return;
+    const authentication = authenticate(presented);
+    if (!(authentication instanceof Promise)) return recognise(request, authentication);
+    return authentication.then((found) => recognise(request, found));
   };
 }
 
@@ -106,7 +154,8 @@ export function countUnauthenticated({
     if (request.attempt !== undefined || !presented.apiKey) return count(request, reply, limits);
     const check = (authentication: Authentication) => {
       if (authentication.result !== 'accepted') count(request, reply, limits, authentication);
-      else if (isPublicLimitReached(limits, addressOf(request))) recordAttempt(request, authentication);
+      else if (isPublicLimitReached(limits, addressOf(request)))
+        recordWhereOpen(request, authentication, limits);
     };
     const authentication = authenticate(presented);
     if (!(authentication instanceof Promise)) return check(authentication);
@@ -125,23 +174,39 @@ function count(
   const throwLimited = countPublic(limits, address, reply);
   if (throwLimited === undefined) return;
   if (authentication !== undefined) recordAttempt(request, authentication);
-  if (request.attempt !== undefined) request.attempt.overLimitFrom = networkOf(address);
+  if (request.attempt !== undefined) request.attempt.sum = sumOf(address);
   throwLimited();
 }
 
 /** The address is read now: a connection that has ended has none. */
 function recordAttempt(request: FastifyRequest, { result, consumerId }: Authentication) {
   const timestamp = formatTimestamp(Date.now());
-  const address = normaliseAddress(addressOf(request)) || null;
+  const found = normaliseAddress(addressOf(request));
+  // A trusted proxy may forward text that is not an address.
+  const address = isIP(found) === 0 ? null : found;
   const attempt: NonNullable<FastifyRequest['attempt']> = {
     result,
     consumerId,
     timestamp,
     address,
-    overLimitFrom: undefined,
+    sum: undefined,
   };
   request.attempt = attempt;
   return attempt;
+}
+
+/** Where no credentials are needed, no limit counts requests that have right ones: of many, only the sum is stored. */
+function recordWhereOpen(request: FastifyRequest, authentication: Authentication, { refusals }: Limits) {
+  const attempt = recordAttempt(request, authentication);
+  if (authentication.result !== 'accepted') return attempt;
+  const { id } = authentication.consumer;
+  if (!refusals.take(id).allowed) attempt.sum = { by: 'consumer', name: id };
+  return attempt;
+}
+
+/** The sum to which attempts of an address over its limit are added. */
+function sumOf(address: string): AttemptSum {
+  return { by: 'network', name: networkOf(address) };
 }
 
 /** The credentials in the headers of a request. */
@@ -156,18 +221,6 @@ function wantedFirst(permission: Exclude<Permission, { none: string }>): Require
   return 'anyOf' in permission ? permission.anyOf : [permission];
 }
 
-function requireOneOf(request: FastifyRequest, wanted: RequiredPermission[]): void {
-  const consumer = request.consumer as Consumer;
-  if (wanted.length === 0 || wanted.some(({ resource, action }) => allows(consumer, resource, action)))
-    return;
-  if (request.attempt) request.attempt.result = 'permission_denied';
-  const [required] = wanted;
-  const names = wanted.map(({ resource, action }) => `${resource}:${action}`).join(' or ');
-  throw new Problem('permission_denied', `These credentials lack the permission ${names}.`, {
-    required: required as RequiredPermission,
-  });
-}
-
 /**
  * Counts the failure and throws the refusal, or 429 where too many came from that address: then only their sum is
  * stored.
@@ -176,24 +229,15 @@ function refuse(request: FastifyRequest, reply: FastifyReply, limits: Limits): n
   const address = addressOf(request);
   const throwLimited = countFailure(limits, address, reply);
   if (throwLimited === undefined) throw invalidCredentials();
-  if (request.attempt) request.attempt.overLimitFrom = networkOf(address);
+  if (request.attempt) request.attempt.sum = sumOf(address);
   return throwLimited();
 }
 
 /** Counts and stores like a failure; but valid credentials are never refused by the limit of failures. */
 function refuseAddress(request: FastifyRequest, limits: Limits): never {
   const address = addressOf(request);
-  if (request.attempt && !isFailureWithinLimit(limits, address))
-    request.attempt.overLimitFrom = networkOf(address);
+  if (request.attempt && !isFailureWithinLimit(limits, address)) request.attempt.sum = sumOf(address);
   throw new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
-}
-
-/** One answer for every reason: the reason is in the audit log only. */
-function invalidCredentials(): Problem {
-  return new Problem(
-    'invalid_credentials',
-    'Send valid credentials in the headers x-api-key and x-api-secret.',
-  );
 }
 
 /** A repeated header is no credential: Node joins it with a comma, which no key holds. */

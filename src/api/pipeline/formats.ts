@@ -1,4 +1,6 @@
+import { readMoment } from '../../base/moment.ts';
 import { isUuid } from '../../base/uuid.ts';
+import { isVisible } from '../../base/visible-text.ts';
 
 /** Text that the CRM and the database can both hold: well-formed Unicode without the NUL character. */
 function isText(value: string): boolean {
@@ -15,5 +17,9 @@ export const patterns = {
   },
 };
 
-/** Formats that schemas of requests may name, beyond those of JSON Schema; `uuid` replaces the laxer usual one. */
-export const formats = { uuid: isUuid, text: isText };
+function isMoment(value: string): boolean {
+  return readMoment(value) !== undefined;
+}
+
+/** Formats that schemas of requests may name; `uuid` and `date-time` replace the laxer usual ones. */
+export const formats = { uuid: isUuid, text: isText, visible: isVisible, 'date-time': isMoment };

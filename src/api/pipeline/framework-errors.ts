@@ -1,6 +1,8 @@
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
+import { momentRule } from '../../base/moment.ts';
 import { Problem } from '../../base/problem.ts';
 import type { Fault } from '../../base/problems.ts';
+import { visibleRule } from '../../base/visible-text.ts';
 import { patterns } from './formats.ts';
 
 /** Most faults that one answer lists. */
@@ -93,6 +95,8 @@ const patternMessages = new Map<unknown, string>(
 
 const formats: Record<string, string> = {
   uuid: 'must be a UUID',
+  'date-time': momentRule,
+  visible: visibleRule,
   text: 'must be well-formed text without the NUL character',
 };
 

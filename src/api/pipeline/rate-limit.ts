@@ -9,7 +9,7 @@ import { windowSeconds } from '../../rate-limits/sliding-count.ts';
 /** Characters of a header that an address in it may keep in memory. */
 const maxHeaderKept = 255;
 
-export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated'>;
+export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated' | 'refusals'>;
 
 /**
  * Counts a request of a consumer or of a signing sender, and sets the headers with what is left. `own`: the caller's own

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Attempt, AttemptRecorder } from '../../audit/attempt.ts';
+import type { Attempt, AttemptRecorder, AttemptSum } from '../../audit/attempt.ts';
 import type { Span } from '../../base/span.ts';
 import { readTraceContext } from '../../base/trace-context.ts';
+import { escapeInvisible } from '../../base/visible-text.ts';
 import { apiKeyPattern, maxCredentialLength } from '../../consumers/credentials.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Tracing } from '../../observability/tracing.ts';
+import type { Limits } from './rate-limit.ts';
 import { userAgentOf } from './user-agent.ts';
 
 declare module 'fastify' {
@@ -23,6 +25,7 @@ interface Observers {
   metrics: Metrics;
   tracing: Tracing;
   attempts: AttemptRecorder;
+  limits: Pick<Limits, 'refusals'>;
 }
 
 /** Counted where the caller hung up before it had its answer; the service never answers with it. */
@@ -115,7 +118,8 @@ class Observation {
   #attempt(endpoint: string): Attempt | undefined {
     const { attempt, id, headers } = this.#request;
     if (attempt === undefined) return undefined;
-    const { consumerId, result, timestamp, address, overLimitFrom } = attempt;
+    const { consumerId, result, timestamp, address } = attempt;
+    const { statusCode: status } = this.#reply;
     // Named one by one: to take the rest of an object costs as much as all of this.
     return {
       consumer_id: consumerId,
@@ -123,12 +127,19 @@ class Observation {
       result,
       timestamp,
       address,
-      overLimitFrom,
+      sum: attempt.sum ?? this.#sumOfRefusals(consumerId, status),
       request_id: id,
       user_agent: userAgentOf(headers),
       api_key: publicKeyIn(headers['x-api-key']),
-      status: this.#reply.statusCode,
+      status,
     };
+  }
+
+  /** The sum for an authenticated but refused request; undefined for others, and while the consumer has few refusals. */
+  #sumOfRefusals(consumerId: string | null, status: number): AttemptSum | undefined {
+    if (consumerId === null || (status !== 403 && status !== 429)) return undefined;
+    const { allowed } = this.#observers.limits.refusals.take(consumerId);
+    return allowed ? undefined : { by: 'consumer', name: consumerId };
   }
 
   #log(ms: number, endpoint: string, attempt: Attempt | undefined): void {
@@ -157,13 +168,19 @@ class Observation {
 const apiKeyExpression = new RegExp(`^${apiKeyPattern}$`);
 
 const shorterThanSecrets = 16;
+/** Characters that are kept of a text with escapes. */
+const maxShownKey = 64;
 
 /** An API key as it was sent. Of any other long text, which may be a secret in the wrong header, only the beginning. */
 function publicKeyIn(header: string | string[] | undefined): string | null {
   const text = String(header ?? '');
   if (text === '') return null;
   const isKey = text.length <= maxCredentialLength && apiKeyExpression.test(text);
-  return isKey || text.length <= shorterThanSecrets ? text : `${text.slice(0, 8)}…`;
+  if (isKey) return text;
+  return escapeInvisible(text.length <= shorterThanSecrets ? text : `${text.slice(0, 8)}…`).slice(
+    0,
+    maxShownKey,
+  );
 }
 
 /** Named by OpenTelemetry's conventions for HTTP servers, but without path and query: they hold identifiers. */

@@ -176,21 +176,12 @@ function withLedgerSpans(ledger: Ledger, parent: Span): Ledger {
  * Sends an answer as it is. A text goes out in one piece with the head; where its content type names no character set
  * the framework would add one, so there it is bytes.
  */
-export function send(
-  reply: FastifyReply,
-  { status, headers = {}, body = '', whenSent }: RouteAnswer,
-): FastifyReply {
-  if (whenSent !== undefined) whenClosed(reply, whenSent);
+export function send(reply: FastifyReply, { status, headers = {}, body = '' }: RouteAnswer): FastifyReply {
   const complete = withContentType(headers, body);
   reply.code(status).headers(complete);
   if (body === '') return reply.send();
   if (typeof body !== 'string') return reply.send(body);
   return reply.send(complete['content-type'] === jsonType ? body : Buffer.from(body));
-}
-
-function whenClosed({ raw }: FastifyReply, then: () => void): void {
-  if (raw.closed) then();
-  else raw.once('close', then);
 }
 
 /** The headers, with the content type of JSON where there is a body and none is named. */

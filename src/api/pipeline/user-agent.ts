@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { copyOfText } from '../../base/copy-of-text.ts';
+import { escapeInvisible } from '../../base/visible-text.ts';
 
 /** Characters that are kept of what a client calls itself. */
 const maxLength = 255;
@@ -7,5 +8,6 @@ const maxLength = 255;
 /** What the client calls itself, at most 255 characters; null where it does not say. 50,000 attempts may hold one. */
 export function userAgentOf({ 'user-agent': name }: IncomingHttpHeaders): string | null {
   if (name === undefined) return null;
-  return name.length <= maxLength ? name : copyOfText(name.slice(0, maxLength));
+  const shown = escapeInvisible(name.slice(0, maxLength));
+  return shown === name ? name : copyOfText(shown.slice(0, maxLength));
 }

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { coalesce } from '../../base/coalesce.ts';
+import { endsOf } from '../../http/connections.ts';
 import type { Log } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { TlsSettings } from '../../settings/table.ts';
@@ -124,9 +125,4 @@ export class TlsServer {
       log.error({ err: error }, 'the new TLS files cannot be used; the old ones stay in force');
     }
   }
-}
-
-/** Names a connection among all that are open. */
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return [remoteAddress, remotePort, localAddress, localPort].join(' ');
 }

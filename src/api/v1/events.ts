@@ -5,7 +5,6 @@ import { eventTypes } from '../../changes/event-log.ts';
 import type { Consumer } from '../../consumers/consumer.ts';
 import { readableEvents } from '../../consumers/readable-events.ts';
 import type { CursorCodec } from '../pipeline/cursor.ts';
-import { readMoment } from '../pipeline/moment.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../route.ts';
 import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from './page.ts';
 
@@ -13,6 +12,7 @@ const idSchema = (description: string) =>
   Type.String({
     minLength: 1,
     maxLength: 64,
+    format: 'text',
     description,
     examples: ['0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f'],
   });
@@ -112,7 +112,7 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
         sight: readableEvents(consumer as Consumer),
         types,
         resourceId,
-        since: since === undefined ? undefined : readMoment(since, 'since'),
+        since: since === undefined ? undefined : Date.parse(since),
         limit,
         maxBytes: maxPageBytes,
       } satisfies FeedQuery);

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { HealthReport } from '../../observability/health.ts';
+import type { ConnectionState, HealthReport } from '../../observability/health.ts';
 import { defineRoute, json, type Route } from '../route.ts';
 
 const connection = (description: string) =>
@@ -106,7 +106,16 @@ const example = {
   dining: { connected: true },
 };
 
-/** Live connection state of everything that the service needs; public, and cheap to answer. */
+/** What is shown without credentials: no counts, ages, quotas or reasons. */
+function publicPart({ status, ...parts }: HealthReport): HealthReport {
+  const states = Object.entries(parts).map(([name, part]) => {
+    const { connected, user: integrationUser } = part as ConnectionState;
+    return [name, { connected, ...(name === 'crm' && { user: integrationUser }) }];
+  });
+  return { status, ...(Object.fromEntries(states) as Record<string, ConnectionState>) };
+}
+
+/** Live connection state of everything that the service needs; public in part, and cheap to answer. */
 export function healthRoute({ health }: { health: () => Promise<HealthReport> }): Route {
   return defineRoute({
     method: 'GET',
@@ -115,7 +124,10 @@ export function healthRoute({ health }: { health: () => Promise<HealthReport> })
     tag: 'Operations',
     summary: 'Connection state of the CRM and of everything else',
     description: 'Answers 503 if and only if the CRM or the database is not connected.',
-    permission: { none: 'load balancers and people read it without credentials' },
+    permission: {
+      none: 'load balancers read it; it shows `status`, `connected` of each part and `crm.user`',
+      showsMore: 'also counts, ages, quotas, reasons and missing permissions',
+    },
     idempotencyKey: 'ignored',
     request: {},
     answers: {
@@ -127,9 +139,9 @@ export function healthRoute({ health }: { health: () => Promise<HealthReport> })
       },
     },
     problems: [],
-    async handle() {
-      const body = await health();
-      return json(body.status === 'ok' ? 200 : 503, body);
+    async handle({ consumer }) {
+      const found = await health();
+      return json(found.status === 'ok' ? 200 : 503, consumer === undefined ? publicPart(found) : found);
     },
   });
 }

@@ -4,7 +4,6 @@ import { Problem } from '../../base/problem.ts';
 import { isUuid } from '../../base/uuid.ts';
 import { isMemberEvent, memberEventTypes } from '../../webhooks/event.ts';
 import type { Webhooks } from '../../webhooks/webhooks.ts';
-import { readTime } from '../pipeline/read-time.ts';
 import { defineRoute, json, type Route } from '../route.ts';
 
 /** What the route needs of webhooks. */
@@ -31,6 +30,7 @@ const payload = Type.Object(
         external_id: Type.Optional(
           Type.String({
             maxLength: 255,
+            format: 'text',
             description: 'External ID of the member, a UUID; the three types above need it.',
             examples: ['8673c1d4-1752-87ae-aa59-227b6cc68c14'],
           }),
@@ -87,7 +87,7 @@ export function memberWebhookRoute(webhooks: MemberWebhook): Route {
     },
     problems: ['store_unavailable'],
     prepare: (body) => ({
-      occurredAt: readTime(body.timestamp, ['timestamp']),
+      occurredAt: new Date(body.timestamp),
       memberId: readMemberId(body),
     }),
     async handle({ body: { type }, prepared, headers, bodyText }) {

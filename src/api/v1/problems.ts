@@ -24,7 +24,14 @@ export const problemRoute: Route = defineRoute({
   idempotencyKey: 'ignored',
   request: {
     params: Type.Object(
-      { code: Type.String({ maxLength: 100, description: '`code` of a problem.', examples: ['not_found'] }) },
+      {
+        code: Type.String({
+          maxLength: 100,
+          format: 'text',
+          description: '`code` of a problem.',
+          examples: ['not_found'],
+        }),
+      },
       { additionalProperties: false },
     ),
   },

@@ -12,7 +12,7 @@ import { createOperationsServer } from '../../observability/operations-server.ts
 import { WorkerMetrics } from '../../observability/worker-metrics.ts';
 import { openSecretsManager } from '../../secrets/secrets.ts';
 import type { Settings } from '../../settings/table.ts';
-import { endAtTheLatest, explainTaken, onSignals } from '../process.ts';
+import { endAtTheLatest, explainTaken, onSignals, warnOfVariables } from '../process.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';
 
@@ -25,6 +25,7 @@ import { WorkerGroup } from './worker-group.ts';
 export async function serveWithWorkers(settings: Settings): Promise<void> {
   if (cluster.isWorker) return runWorker(settings);
   const log = createLog(settings.logLevel, { pid: process.pid });
+  warnOfVariables(settings, log);
   const opened = new AsyncDisposableStack();
   const env: NodeJS.ProcessEnv = {};
   const metrics = new WorkerMetrics();

@@ -2,13 +2,12 @@ import { Type } from 'typebox';
 import type { Audit } from '../../../audit/audit.ts';
 import { type AuditEvent, auditActions, authorTypes } from '../../../audit/audit-event.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
-import { readTimeParameter } from '../../pipeline/read-time.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
 import { id } from './schemas.ts';
 
 const text = (maxLength: number, description: string, example: string) =>
-  Type.String({ maxLength, description, examples: [example] });
+  Type.String({ maxLength, format: 'text', description, examples: [example] });
 const orNull = (schema: Type.TSchema) => Type.Union([schema, Type.Null()]);
 const action = Type.Enum(auditActions, {
   description: 'What was done. Where `enabled` changes with other fields, that is the action.',
@@ -116,7 +115,7 @@ export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: 
       ]);
       const found = await audit.listEvents({
         ...filters,
-        ...(since !== undefined && { since: readTimeParameter(since, 'since').getTime() }),
+        ...(since !== undefined && { since: Date.parse(since) }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
         limit: limit + 1,
       });

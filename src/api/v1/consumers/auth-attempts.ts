@@ -6,7 +6,6 @@ import type { Audit } from '../../../audit/audit.ts';
 import { normaliseAddress } from '../../../base/networks.ts';
 import { Problem } from '../../../base/problem.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
-import { readMoment } from '../../pipeline/moment.ts';
 import { networkOf } from '../../pipeline/rate-limit.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
@@ -22,13 +21,19 @@ const query = Type.Object(
     address: Type.Optional(
       Type.String({
         maxLength: 64,
+        format: 'text',
         description:
           'Address of the caller. It also finds the sums of what its network (of IPv6 the first 64 bits) sent beyond the limit.',
         examples: ['192.0.2.10'],
       }),
     ),
     api_key: Type.Optional(
-      Type.String({ maxLength: 64, description: 'The API key that was presented.', examples: [exampleKey] }),
+      Type.String({
+        maxLength: 64,
+        format: 'text',
+        description: 'The API key that was presented.',
+        examples: [exampleKey],
+      }),
     ),
     since: Type.Optional(
       Type.String({
@@ -81,8 +86,9 @@ const attempt = Type.Object(
       minimum: 1,
       maximum: 2_147_483_647,
       description:
-        'How many attempts this stands for. More than 1 where an address failed more often than the limit: attempts ' +
-        'beyond it are one entry for each minute and result, and the other fields are of the first of them.',
+        'How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer ' +
+        'was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for ' +
+        'each minute and result, and the other fields are of the first of them.',
       examples: [1],
     }),
   },
@@ -115,7 +121,7 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
       const found = await audit.list({
         ...filters,
         ...(address !== undefined && { address: addressOf(address) }),
-        ...(since !== undefined && { since: readMoment(since, 'since') }),
+        ...(since !== undefined && { since: Date.parse(since) }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
         limit: limit + 1,
       });

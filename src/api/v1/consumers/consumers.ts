@@ -220,10 +220,9 @@ type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 
 
 function authorityOf({ consumer, address, headers: sent, call }: Request): Authority {
   // Every route here needs credentials.
-  const caller = consumer as Consumer;
-  const { id, name } = caller;
+  const { id, name } = consumer as Consumer;
   return {
-    caller,
+    callerId: id,
     author: {
       actor: { type: 'consumer', id, name, person: call.actor ?? null },
       address,

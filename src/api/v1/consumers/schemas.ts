@@ -21,6 +21,7 @@ const moment = (example: string) => Type.String({ format: 'date-time', maxLength
 
 export const id = Type.String({
   maxLength: 200,
+  format: 'text',
   description: 'Id of the consumer.',
   examples: [exampleId],
 });
@@ -69,6 +70,7 @@ export const requested = {
   name: Type.String({
     minLength: 1,
     maxLength: maxConsumerNameLength,
+    format: 'visible',
     description: 'Name of the consumer, for people.',
     examples: ['Partner A'],
   }),
@@ -86,7 +88,7 @@ export const requested = {
     Type.Integer({ minimum: 1, maximum: maxRateLimitPerMinute, examples: [600] }),
     rateLimitText,
   ),
-  allowedAddresses: Type.Array(Type.String({ maxLength: 50 }), {
+  allowedAddresses: Type.Array(Type.String({ maxLength: 50, format: 'visible' }), {
     maxItems: maxAllowedAddresses,
     description: addressesText,
     examples: [['192.0.2.10', '2001:db8::/32']],

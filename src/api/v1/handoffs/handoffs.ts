@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
 import { Problem } from '../../../base/problem.ts';
+import { isUuid } from '../../../base/uuid.ts';
 import { allows, type Consumer, type PermissionAction } from '../../../consumers/consumer.ts';
+import { requireOneOf } from '../../../consumers/permissions.ts';
 import { visibleRecords } from '../../../consumers/visible-records.ts';
 import type { Readable, StoredHandoff } from '../../../handoff/accepted.ts';
 import { type HandoffType, targets } from '../../../handoff/handoff.ts';
@@ -16,12 +18,25 @@ const one = { ...all, path: `${all.path}/:externalId` } as const;
 const params = Type.Object({ externalId }, { additionalProperties: false });
 
 /** One of them is needed to begin with; which one follows from the hand-off's type. */
-function either(action: PermissionAction): Permission {
+function either(action: PermissionAction): Extract<Permission, { anyOf: unknown }> {
   return {
     anyOf: [
       { resource: 'quotes', action },
       { resource: 'bookings', action },
     ],
+  };
+}
+
+/** The permission for an operation on one hand-off: a refusal names the one on its type. */
+function byType(handoffs: Handoffs, action: PermissionAction): Permission {
+  return {
+    ...either(action),
+    byPath: async (sent, consumer) => {
+      // The path is not checked yet.
+      const { externalId: id } = sent as { externalId: string };
+      const handoff = isUuid(id) ? await findVisible(handoffs, id, consumer) : undefined;
+      return handoff && { resource: targets[handoff.type].collection, action };
+    },
   };
 }
 
@@ -80,7 +95,7 @@ function readRoute(handoffs: Handoffs): Route {
     operationId: 'getHandoff',
     summary: 'Read a hand-off that was answered 202',
     description: 'Says how far it is. Hand-offs with another answer are not found here.',
-    permission: either('read'),
+    permission: byType(handoffs, 'read'),
     request: { params },
     answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },
     problems: ['not_found', 'store_unavailable'],
@@ -98,7 +113,7 @@ function retryRoute(handoffs: Handoffs): Route {
     operationId: 'retryHandoff',
     summary: 'Deliver a failed hand-off again',
     description: 'For when the cause of its failure is gone. It keeps its External ID.',
-    permission: either('write'),
+    permission: byType(handoffs, 'write'),
     request: { params },
     answers: {
       202: {
@@ -107,7 +122,7 @@ function retryRoute(handoffs: Handoffs): Route {
         headers: { Location: 'Where the hand-off can be read.' },
       },
     },
-    problems: ['not_found', 'conflict', 'store_unavailable'],
+    problems: ['not_found', 'conflict', 'crm_unavailable', 'store_unavailable'],
     async handle({ params: { externalId: id }, consumer }) {
       const handoff = await find(handoffs, id, consumer, 'write');
       await handoffs.retry(handoff.externalId);
@@ -126,7 +141,7 @@ function cancelRoute(handoffs: Handoffs): Route {
     description:
       'It is not delivered any more. A record that a call under way makes all the same is removed. A hand-off that is ' +
       'cancelled already is answered in the same way.',
-    permission: either('delete'),
+    permission: byType(handoffs, 'delete'),
     request: { params },
     answers: { 204: { description: 'It is cancelled.' } },
     problems: ['not_found', 'conflict', 'store_unavailable'],
@@ -155,17 +170,25 @@ async function find(
   consumer: Consumer | undefined,
   action: PermissionAction,
 ): Promise<StoredHandoff> {
-  const handoff = await handoffs.find(id.toLowerCase());
-  if (handoff === undefined) throw notFound();
-  const resource = targets[handoff.type].collection;
-  const visible = consumer && visibleRecords(consumer, resource);
+  // Every route here needs credentials.
+  const caller = consumer as Consumer;
   // Before the permission: a refusal of the action would tell that there is one.
-  if (typeof visible === 'object' && visible.consumerId !== handoff.consumerId) throw notFound();
-  if (consumer === undefined || !allows(consumer, resource, action))
-    throw new Problem('permission_denied', `These credentials lack the permission ${resource}:${action}.`, {
-      required: { resource, action },
-    });
+  const handoff = await findVisible(handoffs, id, caller);
+  if (handoff === undefined) throw notFound();
+  requireOneOf(caller, [{ resource: targets[handoff.type].collection, action }]);
   return handoff;
+}
+
+/** The hand-off if the consumer can see it; what it may do with it is not checked. */
+async function findVisible(
+  handoffs: Handoffs,
+  id: string,
+  consumer: Consumer,
+): Promise<StoredHandoff | undefined> {
+  const handoff = await handoffs.find(id.toLowerCase());
+  const visible = handoff && visibleRecords(consumer, targets[handoff.type].collection);
+  const isForeign = typeof visible === 'object' && visible.consumerId !== handoff?.consumerId;
+  return isForeign ? undefined : handoff;
 }
 
 function readableBy(consumer: Consumer | undefined, type: HandoffType | undefined): Readable {

@@ -4,7 +4,6 @@ import { representationSchema, schemaName } from '../../../resources/representat
 import type { Resource } from '../../../resources/resource.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { ageHeader, readFreshness } from '../../pipeline/freshness.ts';
-import { readMoment } from '../../pipeline/moment.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../route.ts';
 import { defaultLimit, listName, maxPageBytes, pageParameters, pageSchema } from '../page.ts';
 import * as shared from './context.ts';
@@ -53,12 +52,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
         { filters, limit, maxBytes: maxPageBytes, represent, ...updatedSince, ...after },
         call,
       );
-      try {
-        return pageAnswer(page, ageHeader(freshness), (position) => cursors.encode(position, list));
-      } catch (error) {
-        page.release();
-        throw error;
-      }
+      return pageAnswer(page, ageHeader(freshness), (position) => cursors.encode(position, list));
     },
   });
 }
@@ -77,7 +71,7 @@ type Position = NonNullable<ListQuery['after']>;
 
 /** In bytes, as the records are, so that a large page is not decoded and encoded again. */
 function pageAnswer(
-  { records, hasMore, release }: RecordPage,
+  { records, hasMore }: RecordPage,
   aged: { age?: string },
   cursorAfter: (position: Position) => string,
 ): RouteAnswer {
@@ -86,16 +80,16 @@ function pageAnswer(
   const data = records.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]));
   const end = `],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
   const body = Buffer.concat([Buffer.from('{"data":['), ...data, Buffer.from(end)]);
-  return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...aged }, whenSent: release };
+  return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...aged } };
 }
 
-/** Moments that the CRM takes, in milliseconds since 1970. */
-const [earliest, latest] = [Date.UTC(1700, 0, 1), Date.UTC(4000, 11, 31)];
+/** The last moment that the CRM takes, in milliseconds since 1970; the first is in 1700, and no record is older than 1970. */
+const latest = Date.UTC(4000, 11, 31);
 
 /** The first whole second that is not before the moment: changes have no finer times. */
 function wholeSecond(text: string): string {
-  const ms = Math.ceil(readMoment(text, 'updated_since') / 1000) * 1000;
-  return new Date(Math.min(Math.max(ms, earliest), latest)).toISOString();
+  const ms = Math.ceil(Date.parse(text) / 1000) * 1000;
+  return new Date(Math.max(0, Math.min(ms, latest))).toISOString();
 }
 
 function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {

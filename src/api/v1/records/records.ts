@@ -57,6 +57,7 @@ function createRoute(context: shared.RecordsContext): Route {
       await claim.confirmOwnership();
       const record = await records.create(resource, externalId, { ...values, status: 'created' }, call, {
         readBack: true,
+        mayExist: claim.continued,
       });
       // Another caller found it in a list and deleted it already.
       if (!record) throw shared.recordNotFound(resource);
@@ -65,14 +66,14 @@ function createRoute(context: shared.RecordsContext): Route {
   });
 }
 
-/** The answer of a creation whose record exists; undefined where there is none. */
+/** The answer of a creation whose record exists, or was deleted since; undefined if it was never created. */
 async function reconcile(
   context: shared.RecordsContext,
   externalId: string,
   call: Call,
 ): Promise<RouteAnswer | undefined> {
   const { resource, records } = context;
-  const record = await records.find(resource, externalId, call);
+  const record = await records.findWithDeleted(resource, externalId, call);
   return record && creationAnswer(context, record, externalId);
 }
 

@@ -3,10 +3,9 @@ import { reservationStatuses } from '../../../reservations/plan.ts';
 import type { Reservations } from '../../../reservations/reservations.ts';
 import { booking } from '../../../resources/quotes-and-bookings.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
-import { readTimeParameter } from '../../pipeline/read-time.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '../page.ts';
-import { defaultMinutes, reservationSchema, tableFields } from './schemas.ts';
+import { defaultMinutes, readStartAt, reservationSchema, tableFields } from './schemas.ts';
 
 const { fields } = booking;
 const tag = 'reservations';
@@ -112,7 +111,7 @@ export function availabilityRoute(reservations: Reservations): Route {
       const slot = {
         merchantId: query.merchant_id,
         serviceId: query.service_id,
-        startAt: readTimeParameter(query.start_at, 'start_at').toISOString(),
+        startAt: readStartAt(query.start_at, { parameter: 'start_at' }),
         partySize: query.party_size,
         durationMinutes: defaultMinutes,
       };

@@ -10,11 +10,18 @@ import type { Records } from '../../../resources/records.ts';
 import { requireMatch, unlessNotModified } from '../../pipeline/conditional.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
 import { patterns } from '../../pipeline/formats.ts';
-import { readTime } from '../../pipeline/read-time.ts';
 import { defineRoute, type Route } from '../../route.ts';
 import { crmProblems, tagHeader } from '../records/context.ts';
 import { availabilityRoute, listRoute } from './list.ts';
-import { defaultMinutes, idParams, line, reservationSchema, tableFields, viewAnswer } from './schemas.ts';
+import {
+  defaultMinutes,
+  idParams,
+  line,
+  readStartAt,
+  reservationSchema,
+  tableFields,
+  viewAnswer,
+} from './schemas.ts';
 
 const { fields } = booking;
 const name = (description: string, example: string) => line(40, description, example);
@@ -188,7 +195,7 @@ function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: 
       memberId: body.member_id.toLowerCase(),
       merchantId: table.merchant_id,
       serviceId: table.service_id,
-      startAt: readTime(table.start_at, ['dining', 'start_at']).toISOString(),
+      startAt: readStartAt(table.start_at, { pointer: '#/dining/start_at' }),
       partySize: table.party_size,
       durationMinutes: table.duration_minutes ?? defaultMinutes,
       guest: {

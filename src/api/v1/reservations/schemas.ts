@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { Problem } from '../../../base/problem.ts';
 import { reservationStatuses } from '../../../reservations/plan.ts';
 import type { Answers } from '../../../reservations/reservations.ts';
 import type { ReservationView } from '../../../reservations/view.ts';
@@ -48,6 +49,16 @@ export const tableFields = {
   }),
   partySize: Type.Integer({ minimum: 1, maximum: 50, description: 'How many guests.', examples: [4] }),
 };
+
+/** `start_at` in UTC; `where` names it in a problem. The partner counts seconds since 1970: throws `invalid_request` before that. */
+export function readStartAt(text: string, where: { pointer: string } | { parameter: string }): string {
+  const ms = Date.parse(text);
+  if (ms >= 0) return new Date(ms).toISOString();
+  const message = 'must not be before 1970';
+  throw new Problem('invalid_request', `The request is not valid: start_at ${message}.`, {
+    errors: [{ ...where, message }],
+  });
+}
 
 const timestamp = (description: string) =>
   Type.String({ format: 'date-time', maxLength: 24, description, examples: ['2026-11-27T10:15:00.000Z'] });

@@ -3,7 +3,6 @@ import type { Consumer } from '../../../consumers/consumer.ts';
 import type { EndpointAdministration } from '../../../webhook-endpoints/administration.ts';
 import type { Delivery } from '../../../webhook-endpoints/endpoint.ts';
 import type { CursorCodec } from '../../pipeline/cursor.ts';
-import { readTime } from '../../pipeline/read-time.ts';
 import { defineRoute, json, type Route } from '../../route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../page.ts';
 import {
@@ -94,7 +93,7 @@ function recoverRoute(endpoints: EndpointAdministration): Route {
     answers: { 202: { description: 'They are on their way.', schema: recoverySchema } },
     problems: ['not_found', 'conflict', 'store_unavailable'],
     async handle({ params, body, consumer }) {
-      const since = readTime(body.since, ['since']);
+      const since = new Date(body.since);
       return json(202, {
         deliveries: await endpoints.recover(consumer as Consumer, params.id, since),
       });

@@ -152,7 +152,7 @@ function removeRoute(endpoints: EndpointAdministration): Route {
     conditional: 'If-Match',
     request: { params: idParams },
     answers: { 204: { description: 'The endpoint is gone.' } },
-    problems: [...problems, 'secrets_unavailable'],
+    problems: [...problems, 'conflict', 'secrets_unavailable'],
     async handle({ params, consumer, headers: { 'if-match': expected } }) {
       const check = (endpoint: Endpoint) => requireTag(expected, endpoint);
       await endpoints.remove(consumer as Consumer, params.id, check);
@@ -175,7 +175,7 @@ function rotateRoute(endpoints: EndpointAdministration): Route {
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new secret signs.', schema: rotationSchema } },
-    problems: [...problems, 'secrets_unavailable'],
+    problems: [...problems, 'conflict', 'secrets_unavailable'],
     handle: async ({ params, body: { grace_window_hours = usualGraceHours }, consumer }) =>
       json(200, await endpoints.rotateSecret(consumer as Consumer, params.id, grace_window_hours)),
   });

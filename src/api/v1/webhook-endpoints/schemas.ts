@@ -19,7 +19,7 @@ const moment = (description?: string) =>
     examples: [exampleTime],
   });
 const identifier = (description: string, example: string) =>
-  Type.String({ minLength: 1, maxLength: maxIdLength, format: 'text', description, examples: [example] });
+  Type.String({ minLength: 1, maxLength: maxIdLength, format: 'visible', description, examples: [example] });
 const endpointId = identifier('Id of the webhook endpoint.', exampleEndpointId);
 const deliveryId = identifier('Id of the delivery.', exampleDeliveryId);
 export const eventId = identifier('Id of the event, and `webhook-id` of its deliveries.', exampleEventId);
@@ -30,19 +30,19 @@ export const deliveryParams = Type.Object({ id: endpointId, deliveryId }, { addi
 const url = Type.String({
   minLength: 1,
   maxLength: 2048,
-  format: 'text',
+  format: 'visible',
   description:
     'Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only.',
   examples: ['https://partner.example/hooks/handoff'],
 });
-const filter = Type.String({ minLength: 1, maxLength: 100, format: 'text', examples: ['quote.*'] });
+const filter = Type.String({ minLength: 1, maxLength: 100, format: 'visible', examples: ['quote.*'] });
 const eventTypes = Type.Array(filter, {
   maxItems: maxFilters,
   description:
     'Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent.',
   examples: [['quote.*', 'booking.updated']],
 });
-const description = Type.Union([Type.String({ maxLength: 255, format: 'text' }), Type.Null()], {
+const description = Type.Union([Type.String({ maxLength: 255, format: 'visible' }), Type.Null()], {
   description: 'For people.',
   examples: ['Production'],
 });

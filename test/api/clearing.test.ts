@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createJobQueue, type JobQueue } from '../../src/jobs/job-queue.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openPostgres } from '../../src/store/postgres.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { recordLog } from '../support/log.ts';
+import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+
+const postgres = await startPostgres();
+const expired = 30_000;
+
+describe('the job that clears the ledger', { skip: !postgres && 'no PostgreSQL' }, () => {
+  let database: Database;
+  let gateway: TestGateway;
+  let jobs: JobQueue;
+
+  before(async () => {
+    const { url } = postgres as PostgresDatabase;
+    const { log } = recordLog();
+    gateway = await startGateway({ DATABASE_URL: url });
+    database = openPostgres({ url, log });
+    jobs = createJobQueue({ database, log, metrics: createMetrics(), jobs: [] });
+    await jobs.start();
+    // The gateway makes its queues beside its start.
+    await until("select 1 from pgboss.queue where name = 'clear-idempotency-claims'");
+  });
+  after(async () => {
+    await jobs.stop();
+    await database.close();
+    await gateway.stop();
+    await postgres?.stop();
+  });
+
+  async function until(query: string): Promise<void> {
+    while ((await database.execute(query)).rows.length === 0) await sleep(50);
+  }
+
+  const addClaims = (completedAt: string, count: number) =>
+    database.execute(`
+      insert into idempotency_claims (consumer_id, key, fingerprint, operation, external_id, fence, lease_until,
+        created_at, last_attempt_at, completed_at, response_status, response_headers, response_body)
+      select 'con_old', gen_random_uuid(), '', 'createQuote', gen_random_uuid(), 1, now() - interval '25 hours',
+        now() - interval '25 hours', now() - interval '25 hours', ${completedAt}, 201, '{}', '{}'
+      from generate_series(1, ${count})`);
+
+  test('deletes what has expired in pieces, oldest first', async () => {
+    await database.execute(`
+      create table pieces (rows bigint);
+      create function note_piece() returns trigger language plpgsql as $$ begin
+        insert into pieces select count(*) from gone; return null;
+      end $$;
+      create trigger note_piece after delete on idempotency_claims referencing old table as gone
+        for each statement execute function note_piece()`);
+    await addClaims("now() - interval '25 hours'", expired);
+    await jobs.runSoon('clear-idempotency-claims');
+    await until("select 1 where not exists (select from idempotency_claims where consumer_id = 'con_old')");
+    const { rows } = await database.execute(
+      'select max(rows)::integer as most, sum(rows)::integer as all from pieces',
+    );
+    assert.deepEqual(rows, [{ most: 2000, all: expired }]);
+  });
+
+  test('goes on with its other steps where one fails, and counts the failure', async () => {
+    await database.execute(`
+      create function refuse() returns trigger language plpgsql as $$ begin
+        if old.completed_at is not null then raise 'refused'; end if; return old;
+      end $$;
+      create trigger refuse before delete on idempotency_claims for each row execute function refuse()`);
+    await addClaims("now() - interval '25 hours'", 1);
+    await addClaims('null', 70);
+    await database.execute(
+      `insert into record_leases values ('quote old', 'con_old', gen_random_uuid(), 1, now() - interval '1 hour')`,
+    );
+    await jobs.runSoon('clear-idempotency-claims');
+    await until(`
+      select 1 where not exists (select from record_leases)
+        and not exists (select from idempotency_claims where completed_at is null)`);
+    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    assert.match(
+      metrics,
+      /^handoff_job_failures_total\{queue="clear-idempotency-claims",step="answers"\} [1-9]/m,
+    );
+    const failed = gateway.logLines.find(({ message }) => message === 'a job failed and is repeated later');
+    assert.equal(failed?.facts['step'], 'answers');
+  });
+});
