@@ -70,6 +70,8 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/changes',
     'src/webhook-endpoints',
     'src/http/connections.ts',
+    // The key of the cursors.
+    'src/secrets/key-set.ts',
     'src/observability',
     'src/version.ts',
     'src/settings/table.ts',
@@ -90,6 +92,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'src/audit/audit-event.ts',
     'src/audit/audit-event-archive.ts',
     'src/secrets/secrets-manager.ts',
+    'src/secrets/key-set.ts',
     'src/cache/shared-cache.ts',
     'src/observability',
     'src/base',
@@ -158,7 +161,7 @@ export const mayImport: Record<string, readonly string[]> = {
 
   // Ports, each with its adapters.
   'src/secrets': ['src/settings/table.ts', 'src/observability', 'src/base'],
-  'src/cache': ['src/observability', 'src/base'],
+  'src/cache': ['src/secrets/key-set.ts', 'src/secrets/secrets-manager.ts', 'src/observability', 'src/base'],
   'src/store': ['src/observability', 'src/base'],
   'src/jobs': ['src/store/database.ts', 'src/observability', 'src/base'],
 

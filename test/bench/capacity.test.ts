@@ -17,8 +17,8 @@ function createRandom(seed: number): () => number {
 
 /** Four replicas that gather, on the real bucket, in a time of our own. */
 function simulate(reads: number, writes: number, dailyCalls: number, seconds: number) {
-  const patienceMs = 2000;
-  const limits = limitsOf(dailyCalls, patienceMs);
+  const maxWaitMs = 2000;
+  const limits = limitsOf(dailyCalls, maxWaitMs);
   const random = createRandom(1);
   let bucket = { ...newBucket('x', 0), level: limits.burst };
   const waiting = { reads: [] as number[], writes: [] as number[] };
@@ -32,7 +32,7 @@ function simulate(reads: number, writes: number, dailyCalls: number, seconds: nu
     ] as const) {
       for (due[kind] += (perSecond * stepMs) / 1000; due[kind] > random(); due[kind] -= 1)
         waiting[kind].push(now);
-      waiting[kind] = waiting[kind].filter((since) => now - since <= patienceMs);
+      waiting[kind] = waiting[kind].filter((since) => now - since <= maxWaitMs);
     }
     const visitor = {
       ...{ replica: `${Math.floor(random() * 4)}`, returned: 0, owed: 0, ahead: 0, most: largestLease },

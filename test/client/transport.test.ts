@@ -256,4 +256,24 @@ describe('requests', () => {
       });
     }
   });
+
+  test('http: is refused, unless it is this machine or allowed', () => {
+    const to =
+      (baseUrl: string, options: Partial<ClientOptions> = {}) =>
+      () =>
+        new HandoffClient({ ...credentials, baseUrl, ...options });
+    for (const host of [
+      'handoff.example.com',
+      '10.0.0.1:8080',
+      '127.0.0.1.example',
+      'localhost.example',
+      '[::2]',
+    ]) {
+      assert.throws(to(`http://${host}`), { name: 'TypeError', message: /http:.*use https:/ });
+      to(`http://${host}`, { allowInsecureHttp: true })();
+      to(`https://${host}`)();
+    }
+    for (const host of ['localhost:8080', '127.0.0.1', '127.8.8.8', '[::1]:8080', 'gateway.localhost'])
+      to(`http://${host}`)();
+  });
 });

@@ -15,7 +15,7 @@ describe('the console in a browser', {
   let gateway: TestGateway;
   let browser: TestBrowser;
   before(async () => {
-    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_AWAY: 'accept', CHANGES_POLL_SECONDS: '2' });
+    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept', CHANGES_POLL_SECONDS: '2' });
     browser = await startBrowser(program as string);
   });
   after(async () => {

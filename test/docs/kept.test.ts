@@ -55,8 +55,8 @@ describe('the page on data protection names all that is kept', () => {
         .map((name) => name.replace(/con_\w+$/, '<id>').replace('/dev/', '/<environment>/'));
 
     test('every secret, as does the page on secrets managers', () => {
-      // The first revocation and the first webhook endpoint make one more each.
-      const made = ['revoked-consumers', 'webhook-endpoints/<id>'];
+      // The first start with Redis, the first revocation and the first webhook endpoint make one more each.
+      const made = ['cache/<environment>/key', 'revoked-consumers', 'webhook-endpoints/<id>'];
       const found = [...secretsIn(join(installation.dataDir, 'secrets')), ...made];
       const secrets = [...new Set(found)].toSorted();
       assert.ok(secrets.length > 5);

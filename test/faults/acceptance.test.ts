@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { Client } from 'pg';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { offerFor, respondAsync, untilHandoff } from '../support/handoffs.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
@@ -7,6 +9,13 @@ import { assertProblem } from '../support/problems.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const down = { match: { operation: 'create' }, effect: { kind: 'down' } };
+
+async function removeHandoffs(url: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query('delete from handoffs');
+  await client.end();
+}
 
 const postgres = await startPostgres();
 after(() => postgres?.stop());
@@ -16,7 +25,7 @@ describe('storing hand-offs that are accepted', { skip: !postgres && 'no Postgre
 
   test('where the answer of the database is lost, the outcome is unknown and the External ID is told', async () => {
     const proxy = await startTcpProxy(url);
-    const env = { DATABASE_URL: proxy.url, SHUTDOWN_SECONDS: '1', HANDOFF_WHEN_CRM_IS_AWAY: 'accept' };
+    const env = { DATABASE_URL: proxy.url, SHUTDOWN_SECONDS: '1', HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' };
     const gateway = await startGateway(env);
     try {
       const fault = await gateway.org.arm(down);
@@ -45,15 +54,27 @@ describe('storing hand-offs that are accepted', { skip: !postgres && 'no Postgre
     }
   });
 
-  test('the queue limit holds for all replicas together', async () => {
+  const limits: Record<string, NodeJS.ProcessEnv> = {
+    'the queue limit': { HANDOFF_QUEUE_LIMIT: '10', HANDOFF_QUEUE_LIMIT_PER_CONSUMER: '10' },
+    "a consumer's share of it": { HANDOFF_QUEUE_LIMIT: '50' },
+  };
+  for (const [name, env] of Object.entries(limits)) {
+    test(`${name} holds for all replicas together`, () => checkLimit(env));
+  }
+
+  async function checkLimit(env: NodeJS.ProcessEnv): Promise<void> {
     const limit = 10;
-    const start = () => startGateway({ DATABASE_URL: url, HANDOFF_QUEUE_LIMIT: String(limit) });
-    const gateways = [await start(), await start()];
+    await removeHandoffs(url);
+    const first = await startGateway({ DATABASE_URL: url, ...env });
+    const secretsDir = join(first.dataDir, 'secrets');
+    const second = await startGateway({ DATABASE_URL: url, ...env, SECRETS_DIR: secretsDir });
+    const gateways = [first, second];
     try {
       for (const { org } of gateways) await org.arm(down);
       const send = async (gateway: TestGateway) => {
         const body = offerFor(gateway.org.memberId);
-        return (await gateway.request('/api/v1/handoff', { body, headers: respondAsync })).status;
+        const as = first.console;
+        return (await gateway.request('/api/v1/handoff', { as, body, headers: respondAsync })).status;
       };
       const sent = gateways.flatMap((gateway) => Array.from({ length: 2 * limit }, () => send(gateway)));
       const statuses = await Promise.all(sent);
@@ -62,7 +83,7 @@ describe('storing hand-offs that are accepted', { skip: !postgres && 'no Postgre
         [limit, 3 * limit],
       );
     } finally {
-      for (const gateway of gateways) await gateway.stop();
+      for (const gateway of gateways.toReversed()) await gateway.stop();
     }
-  });
+  }
 });

@@ -34,9 +34,9 @@ describe('four gateways that share a budget of calls', { skip }, () => {
     proxy = await startTcpProxy(url);
     cluster = await startCluster(4, ownOrg, {
       ...{ DATABASE_URL: postgres?.url, REDIS_URL: proxy.url, RATE_LIMIT_PER_MINUTE: '0' },
-      ...{ CRM_DAILY_CALL_BUDGET: String(dailyCalls), CRM_PATIENCE_MS: '20000' },
+      ...{ CRM_DAILY_CALL_BUDGET: String(dailyCalls), CRM_MAX_WAIT_MS: '20000' },
     });
-    budget = await openBudget(url, dailyCalls);
+    budget = await openBudget(url, cluster.secretsDir, dailyCalls);
   });
   after(async () => {
     await cluster.remove();
@@ -120,6 +120,27 @@ describe('four gateways that share a budget of calls', { skip }, () => {
       host = await findHost(before);
     }
     assert.equal((await cluster.org.records('Booking__c')).length, rounds * 4 * perGateway);
+    await untilSettled();
+  });
+
+  it('refuse a record that fails the call of all, and no other', async () => {
+    const when = { field: 'Name__c', equals: 'gathered 13' };
+    const action = { kind: 'throw' };
+    const trigger = { name: 'Audit', object: 'Booking__c', on: ['beforeInsert'], when, action };
+    await cluster.org.automate({ triggers: [trigger] });
+    for (let host: number | undefined; host === undefined; ) {
+      await drain();
+      const before = await Promise.all(cluster.gateways.map(createdBy));
+      const made = (await cluster.org.records('Booking__c')).length;
+      const ends = await Promise.allSettled(Array.from({ length: 4 * perGateway }, (_, n) => post(n)));
+      const refused = ends.flatMap((end, n) =>
+        end.status === 'rejected' ? [[n, end.reason.actual[0]]] : [],
+      );
+      assert.deepEqual(refused, [[13, 422]]);
+      assert.equal((await cluster.org.records('Booking__c')).length, made + 4 * perGateway - 1);
+      host = await findHost(before);
+    }
+    await cluster.org.automate({});
     await untilSettled();
   });
 

@@ -9,6 +9,7 @@ import { randomFrom } from '../../simulators/shared/random.ts';
 import { startCluster } from '../support/cluster.ts';
 import { copyEnv } from '../support/copy.ts';
 import { armDelays, disrupt } from '../support/copy-model/disruptions.ts';
+import { differencesAtEnd } from '../support/copy-model/end.ts';
 import { Model } from '../support/copy-model/model.ts';
 import { OrgHistory } from '../support/copy-model/org-history.ts';
 import { read } from '../support/copy-model/reads.ts';
@@ -79,5 +80,7 @@ test('whatever goes wrong, no read is older than it says, nor than an acknowledg
   const counts = [...model.counts].sort().map(([what, count]) => `${what} ${count}`);
   t.diagnostic(`seed ${seed}: ${counts.join(', ')}`);
   assert.equal(model.violations.slice(0, 3).join('\n\n'), '');
+  const compare = () => surroundings.client.query('update change_reader set compared_at = to_timestamp(0)');
+  assert.deepEqual(await differencesAtEnd(model, compare), []);
   assert.ok((model.counts.get('quote of the copy') ?? 0) > 0);
 });

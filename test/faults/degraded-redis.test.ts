@@ -4,16 +4,15 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { PgBoss } from 'pg-boss';
-import { createRedisCache } from '../../src/cache/redis.ts';
 import type { SharedCache } from '../../src/cache/shared-cache.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
 import { startLoad } from '../support/load.ts';
-import { recordLog } from '../support/log.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 import { sendEachKind } from '../support/requests.ts';
+import { openSharedCache } from '../support/shared-cache.ts';
 
 const postgres = await startPostgres();
 const redis = await startRedis();
@@ -34,7 +33,7 @@ describe('three gateways on one PostgreSQL and one Redis', { skip }, () => {
       CRM_TIMEOUT_MS: '2000',
       RATE_LIMIT_PER_MINUTE: '0',
     });
-    cache = createRedisCache({ url: server.url, log: recordLog().log });
+    cache = await openSharedCache(server.url, cluster.secretsDir);
     await untilConnected();
   });
   after(async () => {

@@ -77,14 +77,24 @@ test('with replicas that are killed and a database that is cut off, the feed lea
     }
   }
 
-  /** A dead reader's lease is 30 s long: it is ended here, to save the time. */
-  async function endLease(): Promise<void> {
+  async function query(text: string): Promise<unknown[]> {
     const client = new Client(postgres?.url);
     await client.connect();
-    await client.query('update change_reader set lease_until = to_timestamp(0)');
+    const { rows } = await client.query(text);
     await client.end();
+    return rows;
   }
 
+  /** A dead reader's lease is 30 s long: it is ended here, to save the time. */
+  const endLease = () => query('update change_reader set lease_until = to_timestamp(0)');
+
+  /** Changes from before the first complete poll are no events. */
+  async function untilFirstPoll(): Promise<void> {
+    const completed = 'select from change_reader where completed_at is not null';
+    while ((await query(completed)).length === 0) await sleep(50);
+  }
+
+  await untilFirstPoll();
   for (let index = 0; index < changes; index++) {
     await change(index);
     const part = Math.ceil(changes / (kills + 1));

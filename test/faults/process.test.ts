@@ -113,6 +113,33 @@ describe('a gateway as a process', () => {
       /port \(PORT\)[\s\S]*logLevel/,
     );
   });
+
+  test('misspelt variables keep it from starting, or are named in the log, without their values', async () => {
+    await assert.rejects(
+      installation.start({ CRM_TIMEOUT: 'hunter2', HANDOFF_QUEUE_LIMTI: '5' }),
+      (error: Error) => {
+        assert.match(
+          error.message,
+          /CRM_TIMEOUT: .*CRM_TIMEOUT_MS\?\n.*HANDOFF_QUEUE_LIMTI: .*HANDOFF_QUEUE_LIMIT\?/,
+        );
+        assert.doesNotMatch(error.message, /hunter2/);
+        return true;
+      },
+    );
+    const gateway = await installation.start({
+      DATABASE_ULR: 'hunter2',
+      HANDOFF_URL: 'http://127.0.0.1:8080',
+    });
+    const warnings = gateway.output.filter((line) => line.includes('"variable"'));
+    assert.equal(warnings.length, 1);
+    assert.partialDeepStrictEqual(JSON.parse(warnings[0] as string), {
+      variable: 'DATABASE_ULR',
+      nearest: 'DATABASE_URL',
+    });
+    assert.doesNotMatch(gateway.output.join('\n'), /hunter2/);
+    gateway.signal('SIGTERM');
+    await gateway.ended;
+  });
 });
 
 test('the same on PostgreSQL and Redis', async (context) => {

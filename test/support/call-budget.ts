@@ -1,14 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { createRedisCache } from '../../src/cache/redis.ts';
 import { limitsOf, type Visit } from '../../src/crm/budget/bucket.ts';
 import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
 import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
-import { recordLog } from './log.ts';
+import { openSharedCache } from './shared-cache.ts';
 
 /** The budget of the environment `dev` in a Redis, as if this were one more replica. */
-export async function openBudget(redisUrl: string, dailyCalls: number) {
-  const cache = createRedisCache({ url: redisUrl, log: recordLog().log });
-  while (await cache.checkHealth().catch(() => true)) await delay(10);
+export async function openBudget(redisUrl: string, secretsDir: string, dailyCalls: number) {
+  const cache = await openSharedCache(redisUrl, secretsDir);
   const limits = limitsOf(dailyCalls, 2000);
   const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
   const visit = (changes: Partial<Visit>) =>

@@ -9,6 +9,8 @@ import { freePort } from './ports.ts';
 export interface Cluster {
   org: Org;
   credentials: { console: Credentials; admin: Credentials };
+  /** What all of them read. */
+  secretsDir: string;
   /** Those that were started last, each in its place. */
   gateways: GatewayProcess[];
   /** Starts the gateway of this place again, or a further one. */
@@ -46,7 +48,7 @@ export async function startCluster(
     await Promise.all(Array.from({ length: count }, (_, place) => start(place)));
     // The first one has made the consumers.
     const credentials = await Promise.any(installations.map((installation) => installation.credentials()));
-    return { org: ownOrg.org, credentials, gateways, start, remove };
+    return { org: ownOrg.org, credentials, secretsDir, gateways, start, remove };
   } catch (error) {
     await remove();
     throw error;

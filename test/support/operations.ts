@@ -10,7 +10,7 @@ export interface Operation {
 }
 
 interface Document {
-  paths: Record<string, Record<string, { requestBody?: { required: boolean }; security?: unknown[] }>>;
+  paths: Record<string, Record<string, { requestBody?: { required: boolean }; security?: object[] }>>;
 }
 
 /** Every operation of the service, as its documentation lists them. */
@@ -21,7 +21,8 @@ export async function listOperations(url: string): Promise<Operation[]> {
       method: method.toUpperCase(),
       path: path.replaceAll(/\{\w+\}/g, randomUUID()),
       needsBody: requestBody?.required === true,
-      isPublic: security !== undefined,
+      // Where credentials may be sent, they are looked at.
+      isPublic: security !== undefined && !security.some((way) => 'apiKey' in way),
     })),
   );
 }

@@ -32,6 +32,12 @@ export class Org {
     await this.#control('POST', `records/${object}/${move}?External_Id__c=${externalId}`);
   }
 
+  /** Empties the recycle bin of the records that have these values, and says how many there were. */
+  async purge(object: string, where: Record<string, string>): Promise<number> {
+    const path = `records/${object}/purge?${new URLSearchParams(where).toString()}`;
+    return ((await this.#control('POST', path)) as { purged: number }).purged;
+  }
+
   /** Deletes the records with these External IDs, past the recycle bin. */
   async remove(object: string, externalIds: string[]): Promise<void> {
     for (const id of externalIds) await this.#control('DELETE', `records/${object}?External_Id__c=${id}`);
@@ -56,6 +62,11 @@ export class Org {
       release: async () => void (await this.#control('POST', `faults/${id}/release`)),
       remove: async () => void (await this.#control('DELETE', `faults/${id}`)),
     };
+  }
+
+  /** Replaces the org's triggers, validation rules and required fields. */
+  async automate(automation: object): Promise<void> {
+    await this.#control('PUT', 'automation', automation);
   }
 
   async counters(): Promise<Record<string, unknown>> {

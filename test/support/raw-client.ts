@@ -22,10 +22,10 @@ export interface RawClient {
   readonly closed: Promise<unknown>;
 }
 
-/** Connects to the host and port of a URL, with TLS where it says https. */
-export async function connectRaw(url: string): Promise<RawClient> {
+/** Connects to the host and port of a URL, with TLS where it says https; from this address where one is given. */
+export async function connectRaw(url: string, localAddress?: string): Promise<RawClient> {
   const { hostname, port, protocol } = new URL(url);
-  const target = { host: hostname, port: Number(port), noDelay: true };
+  const target = { host: hostname, port: Number(port), noDelay: true, ...(localAddress && { localAddress }) };
   const isSecure = protocol === 'https:';
   const socket = isSecure ? connectTls({ ...target, rejectUnauthorized: false }) : connect(target);
   await once(socket, isSecure ? 'secureConnect' : 'connect');
@@ -42,31 +42,44 @@ export async function connectRaw(url: string): Promise<RawClient> {
 function readerOf(socket: Socket): (toHead?: boolean) => Promise<RawAnswer | undefined> {
   let chunks: AsyncIterator<Buffer> | undefined;
   let rest: Buffer = Buffer.alloc(0);
-  const readUntil = async (isThere: () => boolean): Promise<boolean> => {
+  const next = async (): Promise<Buffer | undefined> => {
     chunks ??= socket[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-    while (!isThere()) {
-      const { done, value } = await chunks.next().catch(() => ({ done: true, value: undefined }));
-      if (done || value === undefined) return false;
-      rest = Buffer.concat([rest, value]);
+    const { done, value } = await chunks.next().catch(() => ({ done: true, value: undefined }));
+    return done ? undefined : value;
+  };
+  /** Joins them once: bodies may be long. */
+  const readBytes = async (length: number): Promise<boolean> => {
+    const parts = [rest];
+    for (let missing = length - rest.length; missing > 0; missing -= parts.at(-1)?.length ?? 0) {
+      const chunk = await next();
+      if (chunk === undefined) return false;
+      parts.push(chunk);
     }
+    rest = Buffer.concat(parts);
     return true;
   };
   return async (toHead = false) => {
-    if (!(await readUntil(() => rest.includes('\r\n\r\n')))) return undefined;
+    while (!rest.includes('\r\n\r\n')) {
+      const chunk = await next();
+      if (chunk === undefined) return undefined;
+      rest = Buffer.concat([rest, chunk]);
+    }
     const end = rest.indexOf('\r\n\r\n');
-    const [first = '', ...lines] = rest.subarray(0, end).toString('latin1').split('\r\n');
-    const status = Number(first.split(' ')[1]);
-    const headers = Object.fromEntries(
-      lines.map((line) => [
-        line.slice(0, line.indexOf(':')).toLowerCase(),
-        line.slice(line.indexOf(':') + 2),
-      ]),
-    );
+    const { status, headers } = parseHead(rest.subarray(0, end).toString('latin1'));
     const hasBody = !toHead && status >= 200 && status !== 204 && status !== 304;
     const length = end + 4 + (hasBody ? Number(headers['content-length'] ?? 0) : 0);
-    if (!(await readUntil(() => rest.length >= length))) return undefined;
+    if (!(await readBytes(length))) return undefined;
     const body = rest.subarray(end + 4, length);
     rest = rest.subarray(length);
     return { status, headers, body };
   };
+}
+
+function parseHead(head: string): Pick<RawAnswer, 'status' | 'headers'> {
+  const [first = '', ...lines] = head.split('\r\n');
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 2)];
+  });
+  return { status: Number(first.split(' ')[1]), headers: Object.fromEntries(headers) };
 }

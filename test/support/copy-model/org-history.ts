@@ -14,6 +14,8 @@ interface State {
   change: number;
   /** When it was seen to be there, by `performance.now()`: never before it was. */
   seenAt: number;
+  /** The record before it was removed past the recycle bin: the copy may show that until it is looked up. */
+  isTraceless?: boolean;
 }
 
 /** What a read may show: the states that were there at some moment of these. */
@@ -53,13 +55,15 @@ export class OrgHistory {
       if (length === 0) return this.#changes;
       const lines = (this.#rest + buffer.toString('utf8', 0, length)).split('\n');
       this.#rest = lines.pop() ?? '';
-      for (const line of lines) this.#apply(JSON.parse(line) as [string, Row][], seenAt);
+      for (const line of lines) this.#apply(JSON.parse(line) as [string, Row | string][], seenAt);
     }
   }
 
-  /** All External IDs that quotes ever had. */
-  quotes(): string[] {
-    return [...this.#states.keys()].filter((key) => key.startsWith('quote ')).map((key) => key.slice(6));
+  /** All External IDs that records ever had. */
+  ids(kind: Kind): string[] {
+    return [...this.#states.keys()]
+      .filter((key) => key.startsWith(`${kind} `))
+      .map((key) => key.slice(kind.length + 1));
   }
 
   statesOf(kind: Kind, id: string): readonly State[] {
@@ -70,7 +74,11 @@ export class OrgHistory {
   explain(kind: Kind, id: string, found: string | null, moments: Moments, trip?: string): string | undefined {
     const nothing: State = { shown: null, trip: undefined, change: 0, seenAt: Number.NEGATIVE_INFINITY };
     const states = [nothing, ...this.statesOf(kind, id)];
-    const possible = states.filter((state, index) => isPossible(state, states[index + 1], moments));
+    const possible = states.filter((state, index) => {
+      const next = states[index + 1];
+      const isLeft = next?.isTraceless === true && moments.since !== undefined;
+      return isPossible(state, next, moments) || (isLeft && isPossible(state, states[index + 2], moments));
+    });
     const shownIn = (state: State) => (trip === undefined || state.trip === trip ? state.shown : null);
     if (possible.some((state) => shownIn(state) === found)) return undefined;
     const now = performance.now();
@@ -81,20 +89,43 @@ export class OrgHistory {
   }
 
   /** A transaction. */
-  #apply(entries: readonly [string, Row][], seenAt: number): void {
+  #apply(entries: readonly [string, Row | string][], seenAt: number): void {
     this.#changes += 1;
     const touched = new Set<Row>();
-    for (const [object, row] of entries) {
-      const before = this.#rows.get(row.Id);
-      this.#rows.set(row.Id, row);
-      if (object === 'Contact') this.#noteMember(before, row, seenAt);
-      if (object === 'Quote__c') touched.add(row);
-      for (const other of this.#rows.values()) if (other['Member__c'] === row.Id) touched.add(other);
+    for (const [object, entry] of entries) {
+      if (typeof entry === 'string') this.#remove(object, entry, seenAt);
+      else for (const row of this.#write(object, entry, seenAt)) touched.add(row);
     }
     for (const row of touched) {
+      if (isGone(row) && this.#isHeld(keyOf(row))) continue;
       const shown = isGone(row) ? null : this.#showQuote(row);
       this.#note('quote', keyOf(row), { shown, trip: String(row['Trip_Id__c']), seenAt });
     }
+  }
+
+  /** The quotes that may show something else now. */
+  #write(object: string, row: Row, seenAt: number): Row[] {
+    const before = this.#rows.get(row.Id);
+    this.#rows.set(row.Id, row);
+    const naming = [...this.#rows.values()].filter((other) => other['Member__c'] === row.Id);
+    if (object === 'Contact') this.#noteMember(before, row, seenAt);
+    if (object !== 'Quote__c') return naming;
+    const hasLostId = before !== undefined && keyOf(before) !== keyOf(row) && !isGone(before);
+    if (hasLostId) this.#note('quote', keyOf(before), { shown: null, trip: undefined, seenAt });
+    return [row, ...naming];
+  }
+
+  /** Past the recycle bin, or out of it. */
+  #remove(object: string, id: string, seenAt: number): void {
+    const row = this.#rows.get(id);
+    this.#rows.delete(id);
+    if (object !== 'Quote__c' || row === undefined || isGone(row)) return;
+    this.#note('quote', keyOf(row), { shown: null, trip: undefined, seenAt, isTraceless: true });
+  }
+
+  /** Whether another record has the id of one that lies in the recycle bin. */
+  #isHeld(key: string): boolean {
+    return [...this.#rows.values()].some((row) => 'Trip_Id__c' in row && keyOf(row) === key && !isGone(row));
   }
 
   #noteMember(before: Row | undefined, row: Row, seenAt: number): void {

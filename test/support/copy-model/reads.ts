@@ -80,5 +80,5 @@ async function readList(model: Model, trip?: string): Promise<void> {
   // As they stand in the answer, digit for digit.
   const items = answer.text.match(/\{"id":"[^]*?"updated_at":"[^"]*"\}/g) ?? [];
   const listed = new Map(items.map((item) => [showBody('quote', item).id, showBody('quote', item).shown]));
-  for (const id of model.history.quotes()) answer.check('quote', id, listed.get(id) ?? null, trip);
+  for (const id of model.history.ids('quote')) answer.check('quote', id, listed.get(id) ?? null, trip);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Model } from './model.ts';
 
-const mostQuotes = 25;
+const mostQuotes = 60;
 
 /** Members, and the first quotes. */
 export async function fill(model: Model): Promise<void> {
@@ -13,13 +13,16 @@ export async function fill(model: Model): Promise<void> {
   for (let n = 0; n < 10; n++) await insert(model);
 }
 
+/** `COPY_MOVES=1`: External IDs move between records as well. One run in about ten finds a fault of the copy that is open. */
+const movesIds = process.env['COPY_MOVES'] === '1';
+
 /** One write, through the API or by somebody in the org. */
 export function write(model: Model): Promise<void> {
   const isRoom = model.quotes.length < mostQuotes;
   const id = model.pick(model.quotes);
-  const bin = (move: 'delete' | 'undelete') => () => {
-    model.trace(`the org: ${move} of ${id}`);
-    return model.cluster.org.bin('Quote__c', id, move);
+  const bin = (kind: 'delete' | 'undelete') => () => {
+    model.trace(`the org: ${kind} of ${id}`);
+    return unlessTaken(() => model.cluster.org.bin('Quote__c', id, kind));
   };
   const kinds: [number, () => Promise<void>][] = [
     [isRoom ? 8 : 0, () => create(model)],
@@ -30,6 +33,8 @@ export function write(model: Model): Promise<void> {
     [5, bin('delete')],
     [13, bin('undelete')],
     [12, () => edit(model, id)],
+    [movesIds ? 4 : 0, () => move(model, id)],
+    [isRoom ? 2 : 0, () => erase(model, id)],
     [5, () => changeMember(model)],
   ];
   return model.pickWeighted(kinds)();
@@ -49,6 +54,31 @@ async function edit(model: Model, id: string): Promise<void> {
   const values = { Name__c: name, Details__c: details, Trip_Id__c: model.pick(model.trips) };
   await model.cluster.org.edit('Quote__c', { External_Id__c: id }, values);
   model.trace(`the org: ${id} is ${name}`);
+}
+
+/** An External ID goes from one record to another; the first one gets a new one, and the other's is gone. */
+async function move(model: Model, id: string): Promise<void> {
+  const { org } = model.cluster;
+  const index = Math.floor(model.random() * model.quotes.length);
+  const [other, next] = [model.quotes[index] as string, randomUUID()];
+  if (other === id) return;
+  model.trace(`the org: ${id} goes from its record, ${next} now, to that of ${other}`);
+  await org.edit('Quote__c', { External_Id__c: id }, { External_Id__c: next });
+  await unlessTaken(() => org.edit('Quote__c', { External_Id__c: other }, { External_Id__c: id }));
+  model.quotes.push(next);
+}
+
+/** Past the recycle bin. */
+async function erase(model: Model, id: string): Promise<void> {
+  model.trace(`the org: ${id} is removed without a trace!`);
+  await model.cluster.org.remove('Quote__c', [id]);
+}
+
+/** The org refuses a second record with an External ID. */
+async function unlessTaken(work: () => Promise<void>): Promise<void> {
+  await work().catch((error: unknown) => {
+    if (!/DUPLICATE/i.test(String(error))) throw error;
+  });
 }
 
 /** It gets another External ID or name, is deleted, or restored. */
@@ -96,8 +126,9 @@ async function change(model: Model, id: string): Promise<void> {
   const member = model.random() < 0.3 ? `,"member_id":"${model.pick(model.members)}"` : '';
   const body = `{"name":"${name}","details":${details}${trip}${member}}`;
   model.trace(`PATCH of ${id} begins: ${name}`);
-  const { status } = await model.send('PATCH', `/v1/quotes/${id}`, { body, isKeyed: true });
-  if (status === 200) acknowledge(model, id, name);
+  const { status, text } = await model.send('PATCH', `/v1/quotes/${id}`, { body, isKeyed: true });
+  // The record may have got another id meanwhile.
+  if (status === 200) acknowledge(model, (JSON.parse(text) as { id: string }).id, name);
 }
 
 async function remove(model: Model, id: string): Promise<void> {
