@@ -32,7 +32,7 @@ export const budget: Part = async ({ harness, rounds, seconds }) => {
   await setPace(org, { latencyMs, maxConcurrent: 20 });
   const redis = await harness.newRedis();
   const gateways = await startReplicas(harness, org, redis);
-  const shared = await openBudget(redis['REDIS_URL'] as string, dailyCalls);
+  const shared = await openBudget(redis['REDIS_URL'] as string, secretsDirOf(harness), dailyCalls);
   const [first] = gateways as [Gateway];
   await untilCopied(first, quoteIds);
   const duration = seconds * longer;
@@ -88,11 +88,15 @@ export const budget: Part = async ({ harness, rounds, seconds }) => {
   };
 };
 
+function secretsDirOf({ processes }: Harness): string {
+  return `${processes.folder}/budget-secrets`;
+}
+
 async function startReplicas(harness: Harness, crm: Crm, redis: NodeJS.ProcessEnv): Promise<Gateway[]> {
   const env = {
     ...(await harness.newDatabase()),
     ...redis,
-    SECRETS_DIR: `${harness.processes.folder}/budget-secrets`,
+    SECRETS_DIR: secretsDirOf(harness),
     CRM_DAILY_CALL_BUDGET: String(dailyCalls),
     // The copy is then older than that by the time that a poll takes, and polls are calls too.
     CHANGES_POLL_SECONDS: '30',

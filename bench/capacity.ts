@@ -42,13 +42,13 @@ export interface Paced {
 }
 
 /** What a budget whose burst is used up makes of one kind of reads and one of writes, on gathering replicas. */
-export function paced(reads: number, writes: number, dailyCalls: number, patience = 2): Paced {
-  const { rate } = limitsOf(dailyCalls, patience * 1000);
+export function paced(reads: number, writes: number, dailyCalls: number, maxWait = 2): Paced {
+  const { rate } = limitsOf(dailyCalls, maxWait * 1000);
   const calls = rate * 1000;
   const each = 1 / calls;
   const hasBoth = reads > 0 && writes > 0;
-  // Reads have every second call, unless writes would wait for half of their patience: then they have none.
-  const forWrites = writes === 0 ? 0 : hasBoth && each <= patience / 2 ? 1 / 2 : 1;
+  // Reads have every second call, unless writes would then wait for more than half of `maxWait`: then reads have none.
+  const forWrites = writes === 0 ? 0 : hasBoth && each <= maxWait / 2 ? 1 / 2 : 1;
   const served = (wanted: number, share: number) => Math.min(wanted, share * calls * largestBatch);
   return {
     calls,

@@ -79,6 +79,9 @@ Each setting has a key for the configuration file and an environment variable th
 dot is a field of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. An empty variable counts as not set.
 
 A setting that is unknown, wrong or missing keeps the service from starting. The message names all of them at once.
+A variable that begins like those of the sections (\`CRM_\`, \`HANDOFF_\`, \`RATE_LIMIT_\` and so on) and is none of them
+is refused with the nearest name; the variables that Kubernetes and Docker set for other services are not. Any other variable
+whose name is nearly that of a setting, \`LOGLEVEL\` for example, is named in a warning of the log.
 `;
 
 const settingsRules = `## One file for several environments

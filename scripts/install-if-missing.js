@@ -33,15 +33,35 @@ export async function installIfMissing({ production }) {
 }
 
 /**
+ * For commands that install nothing: throws an error that names missing packages and the command to run. Packages that only
+ * the embedded mode needs may be missing.
+ */
+export function requireInstalled() {
+  const missing = missingPackages(true, false);
+  if (missing.length === 0) return;
+  throw new Error(
+    `${missing.length} packages are missing or outdated (${some(missing)}), and this command installs nothing.\n` +
+      `Stop the services that run from ${root}, then run there: npm ci${hasDevelopmentTools() ? '' : ' --omit=dev'}`,
+  );
+}
+
+/** Whether no package is installed, as in a fresh clone: then no service runs that an installation could break. */
+export function isNothingInstalled() {
+  return !existsSync(join(root, 'node_modules/.package-lock.json'));
+}
+
+/** @param {string[]} missing */
+function some(missing) {
+  return `${missing.slice(0, 3).join(', ')}${missing.length > 3 ? ', …' : ''}`;
+}
+
+/**
  * @param {string[]} missing
  * @param {boolean} production
  * @param {string} lock
  */
 async function install(missing, production, lock) {
-  const some = missing.slice(0, 3).join(', ');
-  console.error(
-    `Installing dependencies (${missing.length} missing or outdated: ${some}${missing.length > 3 ? ', …' : ''})`,
-  );
+  console.error(`Installing dependencies (${missing.length} missing or outdated: ${some(missing)})`);
   // Who has the development tools keeps them.
   const omit = production && !hasDevelopmentTools() ? ['--omit=dev'] : ['--include=dev'];
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', ...omit];
@@ -64,16 +84,17 @@ async function install(missing, production, lock) {
  * Paths of the packages that the lock file names and `node_modules` does not hold in that version.
  *
  * @param {boolean} production
+ * @param {boolean} [isEmbedded] whether the packages of the embedded mode count
  * @returns {string[]}
  */
-function missingPackages(production) {
+function missingPackages(production, isEmbedded) {
   const wanted = readEntries(join(root, 'package-lock.json'));
   if (wanted === undefined)
     throw new Error(`There is no package-lock.json in ${root}: is this a whole clone?`);
   const installed = readEntries(join(root, 'node_modules/.package-lock.json')) ?? {};
   const isGone = (/** @type {string} */ path) =>
     path in installed && !existsSync(join(root, path, 'package.json'));
-  return comparePackages(wanted, installed, isGone, production);
+  return comparePackages(wanted, installed, isGone, production, isEmbedded);
 }
 
 /**
@@ -84,10 +105,16 @@ function missingPackages(production) {
  * @param {Entries} installed
  * @param {(path: string) => boolean} isGone
  * @param {boolean} production whether development dependencies do not count
+ * @param {boolean} [isEmbedded] whether the packages of the embedded mode count
  */
-export function comparePackages(wanted, installed, isGone, production) {
+export function comparePackages(
+  wanted,
+  installed,
+  isGone,
+  production,
+  isEmbedded = process.env['NODE_ENV'] !== 'production',
+) {
   const { optionalDependencies = {} } = wanted[''] ?? {};
-  const isEmbedded = process.env['NODE_ENV'] !== 'production';
   const ofEmbedded = new Set(
     Object.keys(isEmbedded ? optionalDependencies : {}).map((name) => `node_modules/${name}`),
   );

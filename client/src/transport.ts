@@ -4,7 +4,7 @@ import { makeUuid } from './uuid.ts';
 import { version } from './version.ts';
 
 export interface ClientOptions {
-  /** Where the service is: `https://handoff.example.com`. */
+  /** Address of the service: `https://handoff.example.com`. `http:` only for this machine: see `allowInsecureHttp`. */
   baseUrl: string;
   apiKey: string;
   apiSecret: string;
@@ -16,6 +16,8 @@ export interface ClientOptions {
   timeoutMs?: number | undefined;
   /** Tries after the first; 3 unless given. */
   maxRetries?: number | undefined;
+  /** Allows an `http:` address of another machine. Credentials can then be read on the network. */
+  allowInsecureHttp?: boolean | undefined;
 }
 
 export interface ReadOptions {
@@ -70,7 +72,12 @@ export class Transport {
         throw new TypeError(`${name} has characters that no credential has`);
     }
     this.#options = options;
-    this.#base = new URL(options.baseUrl).href.replace(/\/+$/, '');
+    const base = new URL(options.baseUrl);
+    if (base.protocol === 'http:' && !isLoopback(base) && options.allowInsecureHttp !== true)
+      throw new TypeError(
+        'baseUrl is http: and not an address of this machine; use https:, or set allowInsecureHttp',
+      );
+    this.#base = base.href.replace(/\/+$/, '');
   }
 
   /** Resolves to the answer's body; rejects with a HandoffProblem or a HandoffConnectionError. */
@@ -134,6 +141,10 @@ export class Transport {
       ...(body !== undefined && { body: writeJson(body) }),
     };
   }
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return /^(?:(?:.+\.)?localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
 }
 
 const retriedStatuses = new Set([429, 502, 503, 504]);

@@ -109,7 +109,7 @@ export interface AuthenticationAttempt {
   api_key: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
-  /** How many attempts this stands for. More than 1 where an address failed more often than the limit: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
+  /** How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
   count: number;
 }
 
@@ -335,7 +335,7 @@ export interface EventPage {
 
 /** A place where the request is at fault, named by one of `pointer`, `parameter` and `header`. */
 export interface Fault {
-  /** Place in the body: a JSON Pointer as URI fragment (RFC 6901). */
+  /** The field of the body: a JSON Pointer as URI fragment (RFC 6901). Empty if an error of the CRM is about no field of this API. */
   pointer?: string | undefined;
   /** Name of a path or query parameter. */
   parameter?: string | undefined;

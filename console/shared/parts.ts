@@ -52,6 +52,12 @@ export function Choice<T extends string>({ label, value, options, onChange }: Ch
   </div>`;
 }
 
+/** The field of an error, before its message; empty if an error of the CRM is about no field of the request. */
+function fieldOf({ pointer, parameter, header }: NonNullable<Problem['errors']>[number]): string {
+  const field = pointer || parameter || header;
+  return field ? `${field}: ` : '';
+}
+
 interface AlertProps {
   problem: Problem;
   /** It answers a click that may have been far below. */
@@ -70,8 +76,7 @@ export function ProblemAlert({ problem, isAnswer, children }: AlertProps): VNode
     <p><strong>${title}</strong></p>
     <p>${detail}</p>
     ${
-      errors.length > 0 &&
-      html`<ul>${errors.map((one) => html`<li>${one.pointer ?? one.parameter ?? one.header}: ${one.message}</li>`)}</ul>`
+      errors.length > 0 && html`<ul>${errors.map((one) => html`<li>${fieldOf(one)}${one.message}</li>`)}</ul>`
     }
     ${wait !== undefined && html`<p>The service asks to wait ${wait} s before the next try.</p>`}
     ${id && html`<p class="hint">Request id <code>${id}</code></p>`}
