@@ -5,12 +5,12 @@
  *
  * Prints JSON. Both directories live in one process and are asked in turn.
  */
-import { activeCredential } from '../src/consumers/consumer-store.ts';
-import { createConsumers } from '../src/consumers/consumers.ts';
-import { makeConsumerId, makeCredentialPair } from '../src/consumers/credentials.ts';
-import { createLog } from '../src/observability/log.ts';
-import { createMetrics } from '../src/observability/metrics.ts';
-import type { SecretsManager } from '../src/secrets/secrets-manager.ts';
+import { activeCredential } from '../src/identity/consumers/consumer-store.ts';
+import { createConsumers } from '../src/identity/consumers/consumers.ts';
+import { makeConsumerId, makeCredentialPair } from '../src/identity/consumers/credentials.ts';
+import { createLog } from '../src/platform/observability/log.ts';
+import { createMetrics } from '../src/platform/observability/metrics.ts';
+import type { SecretsManager } from '../src/platform/secrets/secrets-manager.ts';
 import { difference, ratio, type Spread, spreadOf, spreadOfPairs } from './spread.ts';
 
 export interface AuthenticationResult {

@@ -8,14 +8,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeFolder } from '../src/base/durable-file.ts';
-import { newConsumer } from '../src/consumers/consumer-store.ts';
-import { createConsumers } from '../src/consumers/consumers.ts';
-import { makeConsumerId, makeCredentialPair } from '../src/consumers/credentials.ts';
-import { consumerSecretName } from '../src/consumers/stored-consumer.ts';
-import { createLog } from '../src/observability/log.ts';
-import { createMetrics } from '../src/observability/metrics.ts';
-import { createFileSecretsManager } from '../src/secrets/file.ts';
+import { newConsumer } from '../src/identity/consumers/consumer-store.ts';
+import { createConsumers } from '../src/identity/consumers/consumers.ts';
+import { makeConsumerId, makeCredentialPair } from '../src/identity/consumers/credentials.ts';
+import { consumerSecretName } from '../src/identity/consumers/stored-consumer.ts';
+import { makeFolder } from '../src/platform/base/durable-file.ts';
+import { createLog } from '../src/platform/observability/log.ts';
+import { createMetrics } from '../src/platform/observability/metrics.ts';
+import { createFileSecretsManager } from '../src/platform/secrets/file.ts';
 
 export interface LoadingRow {
   consumers: number;

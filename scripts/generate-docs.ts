@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import type { TSchema } from 'typebox';
 import { problemCodes } from '../src/api/openapi/problem-responses.ts';
 import { allRoutes, type Services } from '../src/api/routes.ts';
-import { type ProblemCode, problems } from '../src/base/problems.ts';
-import type { Setting } from '../src/settings/setting.ts';
-import { settingsTable } from '../src/settings/table.ts';
+import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
+import type { Setting } from '../src/platform/settings/setting.ts';
+import { settingsTable } from '../src/platform/settings/table.ts';
 import { chartFiles } from './chart-files.ts';
 
 /*

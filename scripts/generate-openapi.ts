@@ -2,7 +2,7 @@ import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openApiDocument } from '../src/api/openapi/document.ts';
 import { allRoutes, type Services } from '../src/api/routes.ts';
-import { version } from '../src/version.ts';
+import { version } from '../src/platform/base/version.ts';
 import { clientTypes } from './client-types.ts';
 import { postmanCollection } from './postman-collection.ts';
 

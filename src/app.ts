@@ -1,54 +1,54 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createLedger } from './api/idempotency/ledger.ts';
 import { createCursorCodec } from './api/pipeline/cursor.ts';
 import type { Route } from './api/route.ts';
 import { allRoutes } from './api/routes.ts';
 import { createServer, type Server } from './api/server.ts';
 import { openTlsServer, type TlsServer } from './api/tls/tls-server.ts';
-import { type Audit, createAudit } from './audit/audit.ts';
-import { lockDataDir } from './base/file-lock.ts';
-import { waitUntilAvailable } from './base/wait-until-available.ts';
-import { createAuthenticatedCache, loadCacheKeys } from './cache/authenticated.ts';
-import type { SharedCache } from './cache/shared-cache.ts';
-import type { Changes } from './changes/changes.ts';
-import { EventFeed } from './changes/event-feed.ts';
 import { connectCrm } from './connect-crm.ts';
-import { type Connectors, healthOf } from './connectors/connectors.ts';
-import { type Consumers, createConsumers } from './consumers/consumers.ts';
-import { makeFirstConsumers } from './consumers/first-start.ts';
-import type { KeySets } from './consumers/keys.ts';
-import { checkForLoss, guardAgainstLoss } from './consumers/loss-guard.ts';
-import type { Copy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
 import { startDeliveries } from './deliveries.ts';
 import type { SimulatedOrg, SimulatedPartner } from './embedded/simulators.ts';
-import type { Handoffs } from './handoff/handoffs.ts';
+import { makeFirstWebhookSecret } from './features/crm-webhooks/secrets.ts';
+import { createWebhooks, type Webhooks } from './features/crm-webhooks/webhooks.ts';
+import type { Changes } from './features/events/changes.ts';
+import { EventFeed } from './features/events/event-feed.ts';
+import type { Handoffs } from './features/handoff/handoffs.ts';
+import type { WebhookEndpoints } from './features/partner-webhooks/webhook-endpoints.ts';
+import type { Copy } from './features/read-copy/copy.ts';
+import { cachedMembers, type MemberCache } from './features/records/member-cache.ts';
+import { type Connectors, healthOf } from './features/reservations/connectors/connectors.ts';
+import type { Reservations } from './features/reservations/reservations.ts';
 import { startHandoffs } from './handoffs.ts';
-import { answerLimits } from './http/connections.ts';
-import { createLedger } from './idempotency/ledger.ts';
-import { cachedMembers, type MemberCache } from './member-cache/member-cache.ts';
-import { createHealth, shareProbe } from './observability/health.ts';
-import type { Log } from './observability/log.ts';
-import { createMetrics, type Metrics } from './observability/metrics.ts';
-import { createOperationsServer } from './observability/operations-server.ts';
-import { openTracing, plainTracing, type Tracing } from './observability/tracing.ts';
+import { type Audit, createAudit } from './identity/audit/audit.ts';
+import { type Consumers, createConsumers } from './identity/consumers/consumers.ts';
+import { makeFirstConsumers } from './identity/consumers/first-start.ts';
+import type { KeySets } from './identity/consumers/keys.ts';
+import { checkForLoss, guardAgainstLoss } from './identity/consumers/loss-guard.ts';
+import { createRateLimits } from './identity/rate-limits/rate-limits.ts';
 import { openConsole } from './open-console.ts';
 import { openCopy, openMembers } from './open-copy.ts';
 import { connectPartners } from './partners.ts';
-import { createRateLimits } from './rate-limits/rate-limits.ts';
-import type { Reservations } from './reservations/reservations.ts';
-import { openSecretsManager } from './secrets/secrets.ts';
-import { type SecretsManager, SecretsUnavailable } from './secrets/secrets-manager.ts';
-import type { Settings, TlsSettings } from './settings/table.ts';
+import { lockDataDir } from './platform/base/file-lock.ts';
+import { version } from './platform/base/version.ts';
+import { waitUntilAvailable } from './platform/base/wait-until-available.ts';
+import { createAuthenticatedCache, loadCacheKeys } from './platform/cache/authenticated.ts';
+import type { SharedCache } from './platform/cache/shared-cache.ts';
+import { answerLimits } from './platform/http/connections.ts';
+import { createHealth, shareProbe } from './platform/observability/health.ts';
+import type { Log } from './platform/observability/log.ts';
+import { createMetrics, type Metrics } from './platform/observability/metrics.ts';
+import { createOperationsServer } from './platform/observability/operations-server.ts';
+import { openTracing, plainTracing, type Tracing } from './platform/observability/tracing.ts';
+import { openSecretsManager } from './platform/secrets/secrets.ts';
+import { type SecretsManager, SecretsUnavailable } from './platform/secrets/secrets-manager.ts';
+import type { Settings, TlsSettings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
+import { isUnavailable } from './platform/store/failures.ts';
+import { migrate } from './platform/store/migrate.ts';
 import { startJobs } from './start-jobs.ts';
-import type { Database } from './store/database.ts';
-import { isUnavailable } from './store/failures.ts';
-import { migrate } from './store/migrate.ts';
-import { version } from './version.ts';
 import { watchChanges } from './watch-changes.ts';
-import type { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
-import { makeFirstWebhookSecret } from './webhooks/secrets.ts';
-import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
 /** The whole service, wired up. */
 export interface App {
@@ -206,11 +206,11 @@ async function openCache(context: Context, secrets: SecretsManager): Promise<Sha
   const { settings, log, metrics, opened, stopping } = context;
   const { redisUrl, environment } = settings;
   if (redisUrl === undefined) {
-    const memory = (await import('./cache/memory.ts')).createMemoryCache();
+    const memory = (await import('./platform/cache/memory.ts')).createMemoryCache();
     opened.defer(() => memory.close());
     return memory;
   }
-  const { createRedisCache } = await import('./cache/redis.ts');
+  const { createRedisCache } = await import('./platform/cache/redis.ts');
   const redis = createRedisCache({ url: redisUrl, log });
   opened.defer(() => redis.close());
   const keys = await waitUntilAvailable(() => loadCacheKeys(secrets, environment), {
@@ -224,8 +224,8 @@ async function openCache(context: Context, secrets: SecretsManager): Promise<Sha
 
 async function openDatabase({ settings, log, opened, stopping }: Context): Promise<Database> {
   const database = settings.databaseUrl
-    ? (await import('./store/postgres.ts')).openPostgres({ url: settings.databaseUrl, log })
-    : await (await import('./store/pglite.ts')).openPglite(join(settings.dataDir, 'database'));
+    ? (await import('./platform/store/postgres.ts')).openPostgres({ url: settings.databaseUrl, log })
+    : await (await import('./platform/store/pglite.ts')).openPglite(join(settings.dataDir, 'database'));
   opened.defer(() => database.close());
   await waitUntilAvailable(() => migrate(database), {
     what: 'the database',

@@ -1,13 +1,13 @@
-import type { SharedCache } from './cache/shared-cache.ts';
 import { budgetName, type Crm, createCrm } from './crm/crm.ts';
 import { type SimulatedOrg, startSimulatedOrg } from './embedded/simulators.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { SecretsManager } from './secrets/secrets-manager.ts';
-import type { CrmSettings, Settings } from './settings/table.ts';
-import { createCallBudget } from './store/call-budgets.ts';
-import type { Database } from './store/database.ts';
-import { createDatabaseLocks } from './store/database-locks.ts';
+import type { SharedCache } from './platform/cache/shared-cache.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { SecretsManager } from './platform/secrets/secrets-manager.ts';
+import type { CrmSettings, Settings } from './platform/settings/table.ts';
+import { createCallBudget } from './platform/store/call-budgets.ts';
+import type { Database } from './platform/store/database.ts';
+import { createDatabaseLocks } from './platform/store/database-locks.ts';
 
 /** What the composition root has by then. */
 interface Parts {

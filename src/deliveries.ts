@@ -1,11 +1,14 @@
-import type { Consumers } from './consumers/consumers.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { SecretsManager } from './secrets/secrets-manager.ts';
-import type { Settings } from './settings/table.ts';
-import type { Database } from './store/database.ts';
-import { version } from './version.ts';
-import { createWebhookEndpoints, type WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
+import {
+  createWebhookEndpoints,
+  type WebhookEndpoints,
+} from './features/partner-webhooks/webhook-endpoints.ts';
+import type { Consumers } from './identity/consumers/consumers.ts';
+import { version } from './platform/base/version.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { SecretsManager } from './platform/secrets/secrets-manager.ts';
+import type { Settings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
 
 /** What the composition root has by then. */
 interface Parts {

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { handoffEventData } from './api/v1/handoffs/schemas.ts';
-import type { Consumers } from './consumers/consumers.ts';
-import { visibleRecords } from './consumers/visible-records.ts';
 import type { Crm } from './crm/crm.ts';
-import { turnSeconds } from './handoff/delivery.ts';
-import { createHandoffs, type Handoffs } from './handoff/handoffs.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { Settings } from './settings/table.ts';
-import type { Database } from './store/database.ts';
-import { holdTurn } from './store/database-locks.ts';
+import { turnSeconds } from './features/handoff/delivery.ts';
+import { createHandoffs, type Handoffs } from './features/handoff/handoffs.ts';
+import { handoffEventData } from './features/handoff/routes/schemas.ts';
+import type { Consumers } from './identity/consumers/consumers.ts';
+import { visibleRecords } from './identity/consumers/visible-records.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { Settings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
+import { holdTurn } from './platform/store/database-locks.ts';
 
 /** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
 const batchMs = { usual: 5000, withBudget: 25_000 };

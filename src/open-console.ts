@@ -1,11 +1,11 @@
-import { type Activity, createActivity } from './activity/activity.ts';
-import type { ConsoleServices } from './api/console.ts';
-import type { SharedCache } from './cache/shared-cache.ts';
-import { type ConsoleFiles, readConsoleFiles } from './console/console-files.ts';
 import type { Crm } from './crm/crm.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { Settings } from './settings/table.ts';
-import { version } from './version.ts';
+import { type Activity, createActivity } from './features/console/activity/activity.ts';
+import { type ConsoleFiles, readConsoleFiles } from './features/console/console-files.ts';
+import type { ConsoleServices } from './features/console/routes/console.ts';
+import { version } from './platform/base/version.ts';
+import type { SharedCache } from './platform/cache/shared-cache.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { Settings } from './platform/settings/table.ts';
 
 /** What the composition root has by then. */
 interface Parts {

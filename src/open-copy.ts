@@ -1,14 +1,14 @@
-import type { SharedCache } from './cache/shared-cache.ts';
-import { type Copy, createCopy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
 import { hashConnection } from './crm/token/access-token.ts';
-import { createMemberCache, type MemberCache } from './member-cache/member-cache.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import { member } from './resources/members.ts';
-import { booking, quote } from './resources/quotes-and-bookings.ts';
-import type { CrmSettings, Settings } from './settings/table.ts';
-import type { Database } from './store/database.ts';
+import { type Copy, createCopy } from './features/read-copy/copy.ts';
+import { createMemberCache, type MemberCache } from './features/records/member-cache.ts';
+import type { SharedCache } from './platform/cache/shared-cache.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { CrmSettings, Settings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
+import { member } from './records/members.ts';
+import { booking, quote } from './records/quotes-and-bookings.ts';
 
 /** What the composition root has by then. */
 interface Parts {

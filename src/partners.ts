@@ -1,13 +1,17 @@
-import { reservationAnswers } from './api/v1/reservations/schemas.ts';
-import { type Connectors, openConnectors } from './connectors/connectors.ts';
 import type { Crm } from './crm/crm.ts';
 import { type SimulatedPartner, startSimulatedPartner } from './embedded/simulators.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import { createReservations, type Reservations, startRecovery } from './reservations/reservations.ts';
-import type { SecretsManager } from './secrets/secrets-manager.ts';
-import type { DiningSettings, Settings } from './settings/table.ts';
-import type { Database } from './store/database.ts';
+import { type Connectors, openConnectors } from './features/reservations/connectors/connectors.ts';
+import {
+  createReservations,
+  type Reservations,
+  startRecovery,
+} from './features/reservations/reservations.ts';
+import { reservationAnswers } from './features/reservations/routes/schemas.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { SecretsManager } from './platform/secrets/secrets-manager.ts';
+import type { DiningSettings, Settings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
 
 /** What the composition root has by then. */
 interface Parts {

@@ -1,21 +1,21 @@
+import { createHousekeeping } from './api/idempotency/housekeeping.ts';
 import { createReconcile } from './api/pipeline/run-route.ts';
 import type { Route } from './api/route.ts';
-import type { Audit } from './audit/audit.ts';
-import { waitUntilAvailable } from './base/wait-until-available.ts';
-import { forgetDeletedRecords } from './changes/changes.ts';
-import { EventFeed } from './changes/event-feed.ts';
-import { clearCopy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
-import type { Handoffs } from './handoff/handoffs.ts';
-import { createHousekeeping } from './idempotency/housekeeping.ts';
-import { createJobQueue, type Job } from './jobs/job-queue.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import { PlansTable } from './reservations/plans-table.ts';
-import type { Settings } from './settings/table.ts';
-import type { Database } from './store/database.ts';
-import type { WebhookEndpoints } from './webhook-endpoints/webhook-endpoints.ts';
-import type { Webhooks } from './webhooks/webhooks.ts';
+import type { Webhooks } from './features/crm-webhooks/webhooks.ts';
+import { forgetDeletedRecords } from './features/events/changes.ts';
+import { EventFeed } from './features/events/event-feed.ts';
+import type { Handoffs } from './features/handoff/handoffs.ts';
+import type { WebhookEndpoints } from './features/partner-webhooks/webhook-endpoints.ts';
+import { clearCopy } from './features/read-copy/copy.ts';
+import { PlansTable } from './features/reservations/plans-table.ts';
+import type { Audit } from './identity/audit/audit.ts';
+import { waitUntilAvailable } from './platform/base/wait-until-available.ts';
+import { createJobQueue, type Job } from './platform/jobs/job-queue.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { Settings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
 
 /** What the composition root has by then. */
 interface Parts {

@@ -1,14 +1,14 @@
-import { CacheUnavailable } from './cache/shared-cache.ts';
-import { type Changes, createChanges } from './changes/changes.ts';
-import type { Copy } from './copy/copy.ts';
 import type { Crm } from './crm/crm.ts';
-import type { MemberCache } from './member-cache/member-cache.ts';
-import type { Log } from './observability/log.ts';
-import type { Metrics } from './observability/metrics.ts';
-import { member } from './resources/members.ts';
-import { booking, quote } from './resources/quotes-and-bookings.ts';
-import type { Settings } from './settings/table.ts';
-import type { Database } from './store/database.ts';
+import { type Changes, createChanges } from './features/events/changes.ts';
+import type { Copy } from './features/read-copy/copy.ts';
+import type { MemberCache } from './features/records/member-cache.ts';
+import { CacheUnavailable } from './platform/cache/shared-cache.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { Metrics } from './platform/observability/metrics.ts';
+import type { Settings } from './platform/settings/table.ts';
+import type { Database } from './platform/store/database.ts';
+import { member } from './records/members.ts';
+import { booking, quote } from './records/quotes-and-bookings.ts';
 
 /** What the composition root has by then. */
 interface Parts {

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Static, TSchema } from 'typebox';
-import type { Call } from '../base/call.ts';
-import type { ProblemCode } from '../base/problems.ts';
-import type { Consumer } from '../consumers/consumer.ts';
-import type { RequiredPermission } from '../consumers/permissions.ts';
-import type { Claim } from '../idempotency/ledger.ts';
+import type { Consumer } from '../identity/consumers/consumer.ts';
+import type { RequiredPermission } from '../identity/consumers/permissions.ts';
+import type { Call } from '../platform/base/call.ts';
+import type { ProblemCode } from '../platform/base/problems.ts';
+import type { Claim } from './idempotency/ledger.ts';
 
 /** The groups of operations, in the order of the documentation. */
 export const tags = {

@@ -3,22 +3,22 @@ import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
 import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
-import type { AttemptRecorder } from '../audit/attempt.ts';
-import { compileNetworks, isAddressOrNetwork } from '../base/networks.ts';
-import { Problem } from '../base/problem.ts';
-import type { Authenticate } from '../consumers/authentication.ts';
+import type { AttemptRecorder } from '../identity/audit/attempt.ts';
+import type { Authenticate } from '../identity/consumers/authentication.ts';
+import { compileNetworks, isAddressOrNetwork } from '../platform/base/networks.ts';
+import { Problem } from '../platform/base/problem.ts';
 import {
   type ConnectionEnd,
   type ConnectionLimits,
   limitConnections,
   type OriginOf,
   pacedAnswers,
-} from '../http/connections.ts';
-import type { Ledger } from '../idempotency/ledger.ts';
-import type { Log } from '../observability/log.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { Tracing } from '../observability/tracing.ts';
+} from '../platform/http/connections.ts';
+import type { Log } from '../platform/observability/log.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import type { Tracing } from '../platform/observability/tracing.ts';
 import { followConnections } from './connections/lingering-close.ts';
+import type { Ledger } from './idempotency/ledger.ts';
 import { readActor } from './pipeline/actor.ts';
 import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
 import {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { markShared } from '../http/connections.ts';
+import { markShared } from '../platform/http/connections.ts';
 import { isNotModified } from './pipeline/conditional.ts';
 import type { RouteAnswer } from './route.ts';
 

@@ -1,18 +1,18 @@
 import { Command } from 'commander';
-import { loadSettings } from '../settings/settings.ts';
-import { migrate } from '../store/migrate.ts';
-import { version } from '../version.ts';
-import { openConsumers, registerConsumerCommands } from './consumer.ts';
-import { registerCopyCommands } from './copy.ts';
-import { registerDeliveryCommands } from './delivery.ts';
+import { openConsumers, registerConsumerCommands } from '../features/consumer-admin/cli/consumer.ts';
+import { registerWebhookCommands } from '../features/crm-webhooks/cli.ts';
+import { registerEventCommands } from '../features/events/cli.ts';
+import { registerHandoffCommands } from '../features/handoff/cli.ts';
+import { registerDeliveryCommands } from '../features/partner-webhooks/cli.ts';
+import { registerCopyCommands } from '../features/read-copy/cli.ts';
+import { registerReservationCommands } from '../features/reservations/cli.ts';
+import { version } from '../platform/base/version.ts';
+import { openDatabase } from '../platform/command-line/stores.ts';
+import { loadSettings } from '../platform/settings/settings.ts';
+import { migrate } from '../platform/store/migrate.ts';
 import { runDoctor } from './doctor.ts';
-import { registerEventCommands } from './event.ts';
-import { registerHandoffCommands } from './handoff.ts';
 import { registerMemberCommands } from './member.ts';
-import { registerReservationCommands } from './reservation.ts';
 import { serve } from './serve.ts';
-import { openDatabase } from './stores.ts';
-import { registerWebhookCommands } from './webhook.ts';
 
 /** Every command of the program. */
 export function createProgram(): Command {

@@ -1,22 +1,22 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { FileLockHeld, lockDataDir } from '../base/file-lock.ts';
-import { checkDiningPartner } from '../connectors/dining/dining-check.ts';
-import { createConsumers } from '../consumers/consumers.ts';
-import { consumersFolder } from '../consumers/stored-consumer.ts';
 import { type CrmCheck, createCrmCheck } from '../crm/crm-check.ts';
 import { type SimulatedOrg, startSimulatedOrg } from '../embedded/simulators.ts';
-import { createLog } from '../observability/log.ts';
-import { createMetrics } from '../observability/metrics.ts';
-import { member } from '../resources/members.ts';
-import { booking, quote } from '../resources/quotes-and-bookings.ts';
-import { openSecretsManager } from '../secrets/secrets.ts';
-import type { SecretsManager } from '../secrets/secrets-manager.ts';
-import { loadSettings } from '../settings/settings.ts';
-import type { CrmSettings, DiningSettings, Settings } from '../settings/table.ts';
-import { compareSchema } from '../store/migrate.ts';
-import { parseWebhookSecrets, webhookSecretName } from '../webhooks/secrets.ts';
-import { connectRedis, openDatabase } from './stores.ts';
+import { parseWebhookSecrets, webhookSecretName } from '../features/crm-webhooks/secrets.ts';
+import { checkDiningPartner } from '../features/reservations/connectors/dining/dining-check.ts';
+import { createConsumers } from '../identity/consumers/consumers.ts';
+import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
+import { FileLockHeld, lockDataDir } from '../platform/base/file-lock.ts';
+import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
+import { createLog } from '../platform/observability/log.ts';
+import { createMetrics } from '../platform/observability/metrics.ts';
+import { openSecretsManager } from '../platform/secrets/secrets.ts';
+import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
+import { loadSettings } from '../platform/settings/settings.ts';
+import type { CrmSettings, DiningSettings, Settings } from '../platform/settings/table.ts';
+import { compareSchema } from '../platform/store/migrate.ts';
+import { member } from '../records/members.ts';
+import { booking, quote } from '../records/quotes-and-bookings.ts';
 
 /** The check of one part of the service. */
 export interface Check {

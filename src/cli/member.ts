@@ -1,16 +1,23 @@
 import type { Command } from 'commander';
-import { isUuid } from '../base/uuid.ts';
-import { EventFeed } from '../changes/event-feed.ts';
-import { ReaderTable } from '../changes/reader-table.ts';
-import { eraseCopiedMember } from '../copy/copy.ts';
-import { HandoffsTable } from '../handoff/handoffs-table.ts';
-import { ClaimsTable } from '../idempotency/claims-table.ts';
-import { forgetMember } from '../member-cache/member-cache.ts';
-import { type ErasedPlan, PlansTable } from '../reservations/plans-table.ts';
-import type { Database } from '../store/database.ts';
-import { EventsTable } from '../webhooks/events-table.ts';
-import { CommandFailed, type ConfigFile, exitBadInput, print, runCommand, withDatabase } from './command.ts';
-import { connectRedis } from './stores.ts';
+import { ClaimsTable } from '../api/idempotency/claims-table.ts';
+import { EventsTable } from '../features/crm-webhooks/events-table.ts';
+import { EventFeed } from '../features/events/event-feed.ts';
+import { ReaderTable } from '../features/events/reader-table.ts';
+import { HandoffsTable } from '../features/handoff/handoffs-table.ts';
+import { eraseCopiedMember } from '../features/read-copy/copy.ts';
+import { forgetMember } from '../features/records/member-cache.ts';
+import { type ErasedPlan, PlansTable } from '../features/reservations/plans-table.ts';
+import { isUuid } from '../platform/base/uuid.ts';
+import {
+  CommandFailed,
+  type ConfigFile,
+  exitBadInput,
+  print,
+  runCommand,
+  withDatabase,
+} from '../platform/command-line/command.ts';
+import { connectRedis } from '../platform/command-line/stores.ts';
+import type { Database } from '../platform/store/database.ts';
 
 /** The data of a member that was erased, and the reservations that were not. */
 interface Forgotten {

@@ -1,8 +1,8 @@
 import type { App } from '../app.ts';
-import { FileLockHeld } from '../base/file-lock.ts';
-import type { Log } from '../observability/log.ts';
-import type { Settings } from '../settings/table.ts';
-import { similarVariables } from '../settings/variables.ts';
+import { FileLockHeld } from '../platform/base/file-lock.ts';
+import type { Log } from '../platform/observability/log.ts';
+import type { Settings } from '../platform/settings/table.ts';
+import { similarVariables } from '../platform/settings/variables.ts';
 
 /** npm repeats a signal that the terminal has sent too: the same one within this time is no second signal. */
 const sameSignalMs = 200;

@@ -1,8 +1,8 @@
 import { createApp } from '../app.ts';
-import { banner } from '../embedded/banner.ts';
-import { createLog } from '../observability/log.ts';
-import { loadSettings } from '../settings/settings.ts';
-import type { Settings } from '../settings/table.ts';
+import { createLog } from '../platform/observability/log.ts';
+import { loadSettings } from '../platform/settings/settings.ts';
+import type { Settings } from '../platform/settings/table.ts';
+import { banner } from './banner.ts';
 import { closeAndExit, explainTaken, onSignals, warnOfVariables } from './process.ts';
 
 /**

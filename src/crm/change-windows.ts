@@ -1,5 +1,5 @@
-import type { ChangedRecord, ChangePlace } from '../resources/changes.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { ChangedRecord, ChangePlace } from '../records/changes.ts';
+import type { Resource } from '../records/resource.ts';
 
 /** Queries in a Composite call at most (Salesforce's REST guide, Composite). */
 const mostQueries = 5;

@@ -1,10 +1,10 @@
-import { startCall } from '../base/call.ts';
-import { createHttp } from '../http/http.ts';
-import { createLog } from '../observability/log.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { Field, Resource } from '../resources/resource.ts';
-import type { SecretsManager } from '../secrets/secrets-manager.ts';
-import type { CrmSettings } from '../settings/table.ts';
+import { startCall } from '../platform/base/call.ts';
+import { createHttp } from '../platform/http/http.ts';
+import { createLog } from '../platform/observability/log.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
+import type { CrmSettings } from '../platform/settings/table.ts';
+import type { Field, Resource } from '../records/resource.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
 import { createChangeSource } from './read-changes.ts';

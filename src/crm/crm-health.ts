@@ -1,5 +1,5 @@
-import { type Call, startCall } from '../base/call.ts';
-import type { SharedCache } from '../cache/shared-cache.ts';
+import { type Call, startCall } from '../platform/base/call.ts';
+import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
 import { CrmFailure, isConnected } from './rest/failure.ts';
 import type { ApiUsage } from './rest/quota.ts';

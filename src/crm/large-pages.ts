@@ -1,6 +1,6 @@
-import { type Call, remainingMs } from '../base/call.ts';
-import { FairQueue } from '../base/fair-queue.ts';
-import { Problem } from '../base/problem.ts';
+import { type Call, remainingMs } from '../platform/base/call.ts';
+import { FairQueue } from '../platform/base/fair-queue.ts';
+import { Problem } from '../platform/base/problem.ts';
 
 /** A page with more bytes than this needs a place among the large ones. */
 export const largeFrom = 512 * 1024;

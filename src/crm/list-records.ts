@@ -1,8 +1,8 @@
-import type { Call } from '../base/call.ts';
-import { Problem } from '../base/problem.ts';
-import { ownerField } from '../resources/created-by.ts';
-import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../resources/records.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { Call } from '../platform/base/call.ts';
+import { Problem } from '../platform/base/problem.ts';
+import { ownerField } from '../records/created-by.ts';
+import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../records/records.ts';
+import type { Resource } from '../records/resource.ts';
 import { queryPath, readPage } from './batching/find.ts';
 import { type LargePages, largeFrom } from './large-pages.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';

@@ -1,6 +1,6 @@
-import type { Log } from '../observability/log.ts';
-import { createdByFields } from '../resources/created-by.ts';
-import type { Field, Resource } from '../resources/resource.ts';
+import type { Log } from '../platform/observability/log.ts';
+import { createdByFields } from '../records/created-by.ts';
+import type { Field, Resource } from '../records/resource.ts';
 import { CrmFailure } from './rest/failure.ts';
 
 /*

@@ -1,10 +1,10 @@
-import type { Call } from '../base/call.ts';
-import { isUuid } from '../base/uuid.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { ChangedRecord, ChangePlace, ChangeSource, IdRange, ReadIds } from '../resources/changes.ts';
-import { ownerField } from '../resources/created-by.ts';
-import type { FieldValues } from '../resources/records.ts';
-import type { Field, Resource } from '../resources/resource.ts';
+import type { Call } from '../platform/base/call.ts';
+import { isUuid } from '../platform/base/uuid.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import type { ChangedRecord, ChangePlace, ChangeSource, IdRange, ReadIds } from '../records/changes.ts';
+import { ownerField } from '../records/created-by.ts';
+import type { FieldValues } from '../records/records.ts';
+import type { Field, Resource } from '../records/resource.ts';
 import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
 import { queryPath } from './batching/find.ts';
 import { pollShare } from './budget/waiters.ts';

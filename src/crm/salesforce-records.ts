@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type Call, remainingMs } from '../base/call.ts';
-import { inTime } from '../base/in-time.ts';
-import { Problem } from '../base/problem.ts';
-import { isUuid } from '../base/uuid.ts';
-import type { Log } from '../observability/log.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import { creatorValues, ownerField } from '../resources/created-by.ts';
+import { type Call, remainingMs } from '../platform/base/call.ts';
+import { inTime } from '../platform/base/in-time.ts';
+import { Problem } from '../platform/base/problem.ts';
+import { isUuid } from '../platform/base/uuid.ts';
+import type { Log } from '../platform/observability/log.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import { creatorValues, ownerField } from '../records/created-by.ts';
 import type {
   FieldValues,
   ListQuery,
@@ -15,8 +15,8 @@ import type {
   RecordRef,
   Records,
   StoredRecord,
-} from '../resources/records.ts';
-import type { Resource } from '../resources/resource.ts';
+} from '../records/records.ts';
+import type { Resource } from '../records/resource.ts';
 import { Batcher } from './batching/batcher.ts';
 import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
 import type { Company } from './batching/company.ts';

@@ -1,8 +1,8 @@
 import { createPublicKey, generateKeyPair, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
-import type { CrmSettings, DiningSettings, Settings } from '../settings/table.ts';
+import { type SecretsManager, VersionConflict } from '../platform/secrets/secrets-manager.ts';
+import type { CrmSettings, DiningSettings, Settings } from '../platform/settings/table.ts';
 
 /** A simulated Salesforce org on a loopback port of its own. */
 export interface SimulatedOrg {

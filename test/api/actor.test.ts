@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { parseActor } from '../../src/api/pipeline/actor.ts';
-import { Problem } from '../../src/base/problem.ts';
-import { visibleRecords } from '../../src/consumers/visible-records.ts';
+import { visibleRecords } from '../../src/identity/consumers/visible-records.ts';
+import { Problem } from '../../src/platform/base/problem.ts';
 
 describe('X-Actor', () => {
   test('is what was percent-encoded, whatever it was', () => {

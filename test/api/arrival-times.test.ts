@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { defineRoute, json } from '../../src/api/route.ts';
 import { openTlsServer } from '../../src/api/tls/tls-server.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
 import { recordLog } from '../support/log.ts';
 import { connectRaw } from '../support/raw-client.ts';

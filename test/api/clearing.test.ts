@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createJobQueue, type JobQueue } from '../../src/jobs/job-queue.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openPostgres } from '../../src/store/postgres.ts';
+import { createJobQueue, type JobQueue } from '../../src/platform/jobs/job-queue.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import type { Database } from '../../src/platform/store/database.ts';
+import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { recordLog } from '../support/log.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';

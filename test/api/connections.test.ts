@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { Type } from 'typebox';
 import { defineRoute, json } from '../../src/api/route.ts';
 import type { ServerOptions } from '../../src/api/server.ts';
-import { answerLimits, markShared } from '../../src/http/connections.ts';
+import { answerLimits, markShared } from '../../src/platform/http/connections.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
 import { startGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ProblemCode } from '../../src/base/problems.ts';
+import type { ProblemCode } from '../../src/platform/base/problems.ts';
 import type { Credentials, RequestOptions, TestGateway } from '../support/gateway.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 import { newReservation } from '../support/reservations.ts';

@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { problemCodes } from '../../src/api/openapi/problem-responses.ts';
 import { defineRoute } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
-import { type ProblemCode, problems } from '../../src/base/problems.ts';
+import { type ProblemCode, problems } from '../../src/platform/base/problems.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';

@@ -1,9 +1,9 @@
 import type { Route } from '../../src/api/route.ts';
 import { createServer, type ServerOptions } from '../../src/api/server.ts';
 import { openTlsServer } from '../../src/api/tls/tls-server.ts';
-import { answerLimits } from '../../src/http/connections.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { plainTracing } from '../../src/observability/tracing.ts';
+import { answerLimits } from '../../src/platform/http/connections.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { plainTracing } from '../../src/platform/observability/tracing.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
 

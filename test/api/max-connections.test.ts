@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineRoute, json } from '../../src/api/route.ts';
 import type { ServerOptions } from '../../src/api/server.ts';
-import { answerLimits } from '../../src/http/connections.ts';
+import { answerLimits } from '../../src/platform/http/connections.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
 import { startGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';

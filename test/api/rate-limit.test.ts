@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { networkOf } from '../../src/api/pipeline/rate-limit.ts';
-import type { PermissionAction } from '../../src/consumers/consumer.ts';
+import type { PermissionAction } from '../../src/identity/consumers/consumer.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
 import { startRedis } from '../support/redis.ts';

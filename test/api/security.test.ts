@@ -5,12 +5,16 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineRoute, isPublic, type Permission, type Route } from '../../src/api/route.ts';
 import { allRoutes, type Services } from '../../src/api/routes.ts';
-import { type Consumer, permissionActions, permissionResources } from '../../src/consumers/consumer.ts';
-import { createConsumers } from '../../src/consumers/consumers.ts';
-import type { RequiredPermission } from '../../src/consumers/permissions.ts';
-import { commandLine } from '../../src/consumers/record-changes.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { createFileSecretsManager } from '../../src/secrets/file.ts';
+import {
+  type Consumer,
+  permissionActions,
+  permissionResources,
+} from '../../src/identity/consumers/consumer.ts';
+import { createConsumers } from '../../src/identity/consumers/consumers.ts';
+import type { RequiredPermission } from '../../src/identity/consumers/permissions.ts';
+import { commandLine } from '../../src/identity/consumers/record-changes.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { recordLog } from '../support/log.ts';
 import { assertProblem } from '../support/problems.ts';

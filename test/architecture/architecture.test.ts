@@ -58,36 +58,46 @@ describe('a planted violation is found', () => {
   };
 
   const forbidden: Record<string, [file: string, code: string, imported: string]> = {
-    'from below to the HTTP face': ['src/handoff/x.ts', "import '../api/server.ts';", 'src/api/server.ts'],
+    'of an adapter by a feature': [
+      'src/features/handoff/x.ts',
+      "import '../../platform/store/postgres.ts';",
+      'src/platform/store/postgres.ts',
+    ],
+    'from below to the HTTP face': ['src/records/x.ts', "import '../api/server.ts';", 'src/api/server.ts'],
+    'of a feature by the HTTP face': [
+      'src/api/x.ts',
+      "import '../features/handoff/handoffs.ts';",
+      'src/features/handoff/handoffs.ts',
+    ],
     'of a type alone': [
-      'src/resources/x.ts',
+      'src/records/x.ts',
       "import type { App } from '../app.ts';\nexport type X = App;",
       'src/app.ts',
     ],
     'of a type in place': [
-      'src/resources/x.ts',
+      'src/records/x.ts',
       "export type X = import('../crm/crm.ts').Crm;",
       'src/crm/crm.ts',
     ],
     'by passing on': [
-      'src/base/x.ts',
+      'src/platform/base/x.ts',
       "export * from '../observability/log.ts';",
-      'src/observability/log.ts',
+      'src/platform/observability/log.ts',
     ],
     'of an adapter in place of its port': [
-      'src/consumers/x.ts',
-      "import '../secrets/file.ts';",
-      'src/secrets/file.ts',
+      'src/identity/consumers/x.ts',
+      "import '../../platform/secrets/file.ts';",
+      'src/platform/secrets/file.ts',
     ],
     'of the settings by a domain folder': [
       'src/crm/x.ts',
-      "import '../settings/settings.ts';",
-      'src/settings/settings.ts',
+      "import '../platform/settings/settings.ts';",
+      'src/platform/settings/settings.ts',
     ],
     'of the service by a simulator': [
       'simulators/salesforce/x.ts',
-      "import '../../src/base/uuid.ts';",
-      'src/base/uuid.ts',
+      "import '../../src/platform/base/uuid.ts';",
+      'src/platform/base/uuid.ts',
     ],
     'of a simulator by the service, when it runs': [
       'src/app.ts',
@@ -95,18 +105,22 @@ describe('a planted violation is found', () => {
       'simulators/salesforce/main.ts',
     ],
     'of a worker by its URL': [
-      'src/store/x.ts',
-      "new URL('../crm/worker.ts', import.meta.url);",
+      'src/platform/store/x.ts',
+      "new URL('../../crm/worker.ts', import.meta.url);",
       'src/crm/worker.ts',
     ],
-    'of a package outside its home': ['src/handoff/x.ts', "import { Pool } from 'pg';", 'pg'],
+    'of a package outside its home': ['src/features/handoff/x.ts', "import { Pool } from 'pg';", 'pg'],
     'of a package by resolving it': [
       'src/crm/x.ts',
       "import.meta.resolve('ioredis/built/index.js');",
       'ioredis',
     ],
-    'of a package that has no home': ['src/base/x.ts', "import 'left-pad';", 'left-pad'],
-    'by a folder that has no rule': ['src/novel/x.ts', "import '../base/uuid.ts';", 'src/base/uuid.ts'],
+    'of a package that has no home': ['src/platform/base/x.ts', "import 'left-pad';", 'left-pad'],
+    'by a folder that has no rule': [
+      'src/novel/x.ts',
+      "import '../platform/base/uuid.ts';",
+      'src/platform/base/uuid.ts',
+    ],
   };
   for (const [what, [file, code, imported]] of Object.entries(forbidden)) {
     test(`an import ${what}`, () => {
@@ -145,8 +159,8 @@ describe('a planted violation is found', () => {
     const found = violationsIn({
       'src/main.ts': "import './cli/run.ts';",
       'src/cli/run.ts': "import { Command } from 'commander';\nimport '../app.ts';",
-      'src/consumers/x.ts':
-        "import { randomUUID } from 'node:crypto';\nimport '../secrets/secrets-manager.ts';",
+      'src/identity/consumers/x.ts':
+        "import { randomUUID } from 'node:crypto';\nimport '../../platform/secrets/secrets-manager.ts';",
     });
     assert.deepEqual(found, []);
   });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import type { Finding } from '../../src/cli/doctor.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';

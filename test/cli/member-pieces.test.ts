@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { ClaimsTable } from '../../src/idempotency/claims-table.ts';
-import { PlansTable } from '../../src/reservations/plans-table.ts';
-import { EventsTable } from '../../src/webhooks/events-table.ts';
+import { ClaimsTable } from '../../src/api/idempotency/claims-table.ts';
+import { EventsTable } from '../../src/features/crm-webhooks/events-table.ts';
+import { PlansTable } from '../../src/features/reservations/plans-table.ts';
 import { databaseKinds, openTestPglite, type TestDatabase } from '../support/databases.ts';
 
 /** More rows than one statement looks at, so that the next must go on where the last one ended. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { it } from 'node:test';
-import type { Locks } from '../../src/base/lock.ts';
+import type { Locks } from '../../src/platform/base/lock.ts';
 
 export interface LocksUnderTest {
   locks: Locks;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { Problem } from '../../src/base/problem.ts';
-import { guardAgainstLoss } from '../../src/consumers/loss-guard.ts';
-import { consumerSecretName } from '../../src/consumers/stored-consumer.ts';
-import { type SecretsManager, SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
-import { createTestConsumers, readQuotes } from '../consumers/fixture.ts';
+import { guardAgainstLoss } from '../../src/identity/consumers/loss-guard.ts';
+import { consumerSecretName } from '../../src/identity/consumers/stored-consumer.ts';
+import { Problem } from '../../src/platform/base/problem.ts';
+import { type SecretsManager, SecretsUnavailable } from '../../src/platform/secrets/secrets-manager.ts';
+import { createTestConsumers, readQuotes } from '../identity/consumers/fixture.ts';
 
 /**
  * What the gateway makes of a secrets manager that has lost its content, whichever it is. `makeStore` makes an empty

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { type SecretsManager, VersionConflict } from '../../src/secrets/secrets-manager.ts';
-import { recordChanges } from '../secrets/changes.ts';
+import { type SecretsManager, VersionConflict } from '../../src/platform/secrets/secrets-manager.ts';
+import { recordChanges } from '../platform/secrets/changes.ts';
 
 /** How the suite reaches one secrets manager: every call makes another client of the same, empty store. */
 export interface ManagerUnderTest {

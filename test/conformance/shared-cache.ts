@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { SharedCache } from '../../src/cache/shared-cache.ts';
+import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { locksConformance } from './locks.ts';
 
 export interface CacheUnderTest {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createMemoryCache } from '../../src/cache/memory.ts';
-import { CacheUnavailable } from '../../src/cache/shared-cache.ts';
 import {
   Company,
   type CompanyOptions,
@@ -11,6 +9,8 @@ import {
   type SentOutcome,
   type Tell,
 } from '../../src/crm/batching/company.ts';
+import { createMemoryCache } from '../../src/platform/cache/memory.ts';
+import { CacheUnavailable } from '../../src/platform/cache/shared-cache.ts';
 
 /** That a host has for what it is lent. */
 const hostMs = 10_000;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, beforeEach } from 'node:test';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 import { aCall, type Replica, startCrmHarness } from './crm-harness.ts';
 
 /** A harness for the tests of one file. Its `crm` and `metrics` are of a replica that is new for each, with its token. */

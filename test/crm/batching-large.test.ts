@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, it } from 'node:test';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { StoredRecord } from '../../src/resources/records.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
+import type { StoredRecord } from '../../src/records/records.ts';
 import { aCall, type CrmHarness, quoteFor, startCrmHarness } from './crm-harness.ts';
 
 /*

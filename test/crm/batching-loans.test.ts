@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Call, startCall } from '../../src/base/call.ts';
 import { Batcher, type BatcherOptions } from '../../src/crm/batching/batcher.ts';
 import type { Company, Loan } from '../../src/crm/batching/company.ts';
 import { ObjectSize } from '../../src/crm/batching/object-size.ts';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
 import type { PaidCall } from '../../src/crm/budget/call-budget.ts';
 import { CrmFailure } from '../../src/crm/rest/failure.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { type Call, startCall } from '../../src/platform/base/call.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
 
 const paced = () => new CrmFailure('paced', 'no call is left', { retryAfter: 1 });
 

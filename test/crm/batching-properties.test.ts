@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, it } from 'node:test';
 import fc from 'fast-check';
-import { Problem } from '../../src/base/problem.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { Records, StoredRecord } from '../../src/resources/records.ts';
+import { Problem } from '../../src/platform/base/problem.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
+import type { Records, StoredRecord } from '../../src/records/records.ts';
 import { aCall, type CrmHarness, quoteFor, startCrmHarness } from './crm-harness.ts';
 
 let harness: CrmHarness;

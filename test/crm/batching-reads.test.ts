@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { it } from 'node:test';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { StoredRecord } from '../../src/resources/records.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
+import type { StoredRecord } from '../../src/records/records.ts';
 import { newIds, startBatchingHarness } from './batching-harness.ts';
 import { aCall, hasCode } from './crm-harness.ts';
 

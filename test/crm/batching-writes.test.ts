@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Problem } from '../../src/base/problem.ts';
-import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { FieldValues, StoredRecord } from '../../src/resources/records.ts';
+import type { Problem } from '../../src/platform/base/problem.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import type { FieldValues, StoredRecord } from '../../src/records/records.ts';
 import { newIds, startBatchingHarness } from './batching-harness.ts';
 import { aCall, hasCode, quoteFor } from './crm-harness.ts';
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ChangeWindows, type ReadWindow } from '../../src/crm/change-windows.ts';
-import type { ChangedRecord, ChangePlace } from '../../src/resources/changes.ts';
-import { member } from '../../src/resources/members.ts';
-import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { Resource } from '../../src/resources/resource.ts';
+import type { ChangedRecord, ChangePlace } from '../../src/records/changes.ts';
+import { member } from '../../src/records/members.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import type { Resource } from '../../src/records/resource.ts';
 
 const began = Date.parse('2026-03-01T00:00:00Z');
 const stampAt = (second: number) => new Date(began + second * 1000).toISOString();

@@ -5,15 +5,15 @@ import {
   type SalesforceSimulatorOptions,
   startSalesforceSimulator,
 } from '../../simulators/salesforce/simulator.ts';
-import { type Call, startCall } from '../../src/base/call.ts';
-import { Problem } from '../../src/base/problem.ts';
-import type { ProblemCode, ProblemFacts } from '../../src/base/problems.ts';
-import { createMemoryCache } from '../../src/cache/memory.ts';
-import type { SharedCache } from '../../src/cache/shared-cache.ts';
 import { type Crm, type CrmOptions, createCrm } from '../../src/crm/crm.ts';
-import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
-import type { FieldValues, ListQuery } from '../../src/resources/records.ts';
-import type { Secret, SecretsManager } from '../../src/secrets/secrets-manager.ts';
+import { type Call, startCall } from '../../src/platform/base/call.ts';
+import { Problem } from '../../src/platform/base/problem.ts';
+import type { ProblemCode, ProblemFacts } from '../../src/platform/base/problems.ts';
+import { createMemoryCache } from '../../src/platform/cache/memory.ts';
+import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
+import { createMetrics, type Metrics } from '../../src/platform/observability/metrics.ts';
+import type { Secret, SecretsManager } from '../../src/platform/secrets/secrets-manager.ts';
+import type { FieldValues, ListQuery } from '../../src/records/records.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
 
 export const keys = generateKeyPairSync('rsa', {

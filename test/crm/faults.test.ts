@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { Problem } from '../../src/base/problem.ts';
-import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { StoredRecord } from '../../src/resources/records.ts';
+import { Problem } from '../../src/platform/base/problem.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import type { StoredRecord } from '../../src/records/records.ts';
 import {
   aCall,
   aList,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, it, mock } from 'node:test';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 import { aCall, type CrmHarness, hasCode, quoteFor, type Replica, startCrmHarness } from './crm-harness.ts';
 
 let harness: CrmHarness;

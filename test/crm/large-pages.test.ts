@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { startCall } from '../../src/base/call.ts';
 import { createLargePages } from '../../src/crm/large-pages.ts';
+import { startCall } from '../../src/platform/base/call.ts';
 
 const of = (consumer: string, budgetMs?: number) => startCall('a test', consumer, budgetMs);
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { type Call, startCall } from '../../src/base/call.ts';
 import { type BatchCall, Limiter } from '../../src/crm/rest/limiter.ts';
+import { type Call, startCall } from '../../src/platform/base/call.ts';
 
 /** Does the work while it holds a slot. */
 async function run<T>(limiter: Limiter, call: Call | BatchCall, work: () => Promise<T>): Promise<T> {

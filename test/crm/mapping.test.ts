@@ -3,9 +3,9 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { apiFieldOf, scrub } from '../../src/crm/mapping/names.ts';
 import { createRowReader, toCrmFields } from '../../src/crm/mapping/records.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { member } from '../../src/resources/members.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { member } from '../../src/records/members.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 import { total } from './crm-harness.ts';
 
 const metrics = createMetrics();

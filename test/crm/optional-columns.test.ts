@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { type Call, startCall } from '../../src/base/call.ts';
 import { OptionalColumns } from '../../src/crm/optional-columns.ts';
 import { CrmFailure } from '../../src/crm/rest/failure.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { type Call, startCall } from '../../src/platform/base/call.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 import { recordLog } from '../support/log.ts';
 import { aCall, aList, type CrmHarness, hasCode, quoteFor, startCrmHarness } from './crm-harness.ts';
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, it } from 'node:test';
 import fc from 'fast-check';
-import type { ChangePlace } from '../../src/resources/changes.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { Resource } from '../../src/resources/resource.ts';
+import type { ChangePlace } from '../../src/records/changes.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
+import type { Resource } from '../../src/records/resource.ts';
 import { aCall, type CrmHarness, startCrmHarness } from './crm-harness.ts';
 
 let harness: CrmHarness;

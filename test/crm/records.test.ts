@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import type { Problem } from '../../src/base/problem.ts';
-import { member } from '../../src/resources/members.ts';
-import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
-import type { ListQuery } from '../../src/resources/records.ts';
+import type { Problem } from '../../src/platform/base/problem.ts';
+import { member } from '../../src/records/members.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import type { ListQuery } from '../../src/records/records.ts';
 import { aCall, aList, type CrmHarness, hasCode, quoteFor, startCrmHarness, total } from './crm-harness.ts';
 
 /** The service's own work names nobody. */

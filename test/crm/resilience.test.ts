@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Call, startCall } from '../../src/base/call.ts';
-import type { Problem } from '../../src/base/problem.ts';
-import { booking, quote } from '../../src/resources/quotes-and-bookings.ts';
+import { type Call, startCall } from '../../src/platform/base/call.ts';
+import type { Problem } from '../../src/platform/base/problem.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
 import {
   aCall,
   aList,

@@ -4,8 +4,8 @@ import { parseQuery } from '@jetstreamapp/soql-parser-js';
 import fc from 'fast-check';
 import { formatDateTime, quoteText } from '../../src/crm/soql/literal.ts';
 import { findQuery, pageQuery } from '../../src/crm/soql/query.ts';
-import { member } from '../../src/resources/members.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
+import { member } from '../../src/records/members.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 
 const wild = fc.oneof(
   fc.string({ unit: 'binary' }),

@@ -3,13 +3,13 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
-import { createMemoryCache } from '../../src/cache/memory.ts';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
 import { createBackoff } from '../../src/crm/token/backoff.ts';
 import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
 import { TokenFailure } from '../../src/crm/token/token-failure.ts';
-import { createHttp, type Http } from '../../src/http/http.ts';
+import { createMemoryCache } from '../../src/platform/cache/memory.ts';
+import { createHttp, type Http } from '../../src/platform/http/http.ts';
 import { keySecret, keys, TestSecrets } from './crm-harness.ts';
 
 const connection = {

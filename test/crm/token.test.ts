@@ -3,10 +3,10 @@ import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, it } from 'node:test';
-import { createMemoryCache } from '../../src/cache/memory.ts';
-import { CacheUnavailable, type SharedCache } from '../../src/cache/shared-cache.ts';
-import { quote } from '../../src/resources/quotes-and-bookings.ts';
-import { SecretsUnavailable } from '../../src/secrets/secrets-manager.ts';
+import { createMemoryCache } from '../../src/platform/cache/memory.ts';
+import { CacheUnavailable, type SharedCache } from '../../src/platform/cache/shared-cache.ts';
+import { SecretsUnavailable } from '../../src/platform/secrets/secrets-manager.ts';
+import { quote } from '../../src/records/quotes-and-bookings.ts';
 import {
   aCall,
   type CrmHarness,

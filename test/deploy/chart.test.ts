@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
-import { settingsTable } from '../../src/settings/table.ts';
+import { settingsTable } from '../../src/platform/settings/table.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../..');

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { createGroupMetrics } from '../../src/observability/worker-metrics.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createGroupMetrics } from '../../src/platform/observability/worker-metrics.ts';
 import { readPage, root } from './pages.ts';
 
 const alertsFile = 'docs/monitoring/alerts.yaml';

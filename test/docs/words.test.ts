@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { problems } from '../../src/base/problems.ts';
+import { problems } from '../../src/platform/base/problems.ts';
 import { markdownFiles, readPage } from './pages.ts';
 
 /** Words that say nothing, flatter, or tell readers that what they find hard is not. */

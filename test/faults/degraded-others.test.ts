@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createConsumers } from '../../src/consumers/consumers.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { createVaultSecretsManager } from '../../src/secrets/vault.ts';
+import { createConsumers } from '../../src/identity/consumers/consumers.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createVaultSecretsManager } from '../../src/platform/secrets/vault.ts';
 import { createCertificates } from '../support/certificates.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { PgBoss } from 'pg-boss';
-import type { SharedCache } from '../../src/cache/shared-cache.ts';
+import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
 import { startLoad } from '../support/load.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openPglite } from '../../src/store/pglite.ts';
+import { openPglite } from '../../src/platform/store/pglite.ts';
 import { endLeaseSql } from '../support/claims.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import {

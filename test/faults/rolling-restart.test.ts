@@ -51,7 +51,7 @@ describe('three gateways that start together on an empty database', { skip }, ()
   }
 
   it('bring its schema up to date once', async () => {
-    const files = await readdir(new URL('../../src/store/migrations/', import.meta.url));
+    const files = await readdir(new URL('../../src/platform/store/migrations/', import.meta.url));
     const applied = await query('select version from schema_migrations order by version');
     assert.deepEqual(
       applied.map(({ version }) => version),

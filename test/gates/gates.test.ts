@@ -44,7 +44,7 @@ describe('a planted fault is found', () => {
 
   test('by check:format', async () => {
     const output = await check('check:format', {
-      'src/base/planted-format.ts': 'export const  planted = "x"\n',
+      'src/platform/base/planted-format.ts': 'export const  planted = "x"\n',
       'test/planted-order.ts':
         "import { b } from 'node:path';\nimport { a } from 'node:fs';\n\nexport { a, b };\n",
     });
@@ -56,10 +56,11 @@ describe('a planted fault is found', () => {
     const branches = Array.from({ length: 12 }, (_, i) => `  if (n === ${i}) return ${i * i};`).join('\n');
     const lines = Array.from({ length: 61 }, (_, i) => `  n += ${i};`).join('\n');
     const output = await check('check:lint', {
-      'src/base/planted-ring-a.ts':
+      'src/platform/base/planted-ring-a.ts':
         "import type { B } from './planted-ring-b.ts';\nexport type A = B | string;\n",
-      'src/base/planted-ring-b.ts': "import type { A } from './planted-ring-a.ts';\nexport type B = A[];\n",
-      'src/base/planted-faults.ts': [
+      'src/platform/base/planted-ring-b.ts':
+        "import type { A } from './planted-ring-a.ts';\nexport type B = A[];\n",
+      'src/platform/base/planted-faults.ts': [
         'const work = async () => 1;',
         'export function lose(): void {\n  work();\n}',
         "export const same = (a: number) => a == 1 && console.log('x');",
@@ -80,12 +81,12 @@ describe('a planted fault is found', () => {
         found.some((line) => line.includes(file) && line.includes(rule)),
         `${rule} in ${file}`,
       );
-    has('src/base/planted-ring-a.ts', 'no-cycle');
+    has('src/platform/base/planted-ring-a.ts', 'no-cycle');
     for (const rule of ['no-floating-promises', 'eqeqeq', 'no-console', 'no-unsafe-return', 'complexity']) {
-      has('src/base/planted-faults.ts', rule);
+      has('src/platform/base/planted-faults.ts', rule);
     }
-    has('src/base/planted-faults.ts', 'max-lines-per-function');
-    has('src/base/planted-faults.ts', 'no-default-export');
+    has('src/platform/base/planted-faults.ts', 'max-lines-per-function');
+    has('src/platform/base/planted-faults.ts', 'no-default-export');
     for (const folder of ['simulators', 'salesforce', 'test', 'bench', 'scripts']) {
       has(`${folder}/planted.`, 'no-floating-promises');
     }
@@ -93,8 +94,8 @@ describe('a planted fault is found', () => {
 
   test('by check:types', async () => {
     const output = await check('check:types', {
-      'src/base/planted-type.ts': "export const planted: number = 'x';\n",
-      'src/base/planted-enum.ts': 'export enum Planted {\n  a,\n}\n',
+      'src/platform/base/planted-type.ts': "export const planted: number = 'x';\n",
+      'src/platform/base/planted-enum.ts': 'export enum Planted {\n  a,\n}\n',
       'simulators/planted.ts': 'export const planted: string = [1][0];\n',
       'scripts/planted.js': '/** @type {number} */\nexport const planted = true;\n',
     });
@@ -106,8 +107,8 @@ describe('a planted fault is found', () => {
 
   test('by check:dead-code', async () => {
     const output = await check('check:dead-code', {
-      'src/base/planted-file.ts': 'export const planted = 1;\n',
-      'src/base/planted-export.ts': 'export const used = 1;\nexport const plantedExport = 2;\n',
+      'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
+      'src/platform/base/planted-export.ts': 'export const used = 1;\nexport const plantedExport = 2;\n',
       'test/planted.test.ts':
         "import { used } from '../src/base/planted-export.ts';\nimport 'left-pad';\n\nused;\n",
     });
@@ -119,7 +120,7 @@ describe('a planted fault is found', () => {
   test('by check:dead-code, where only tests use what is in src', async () => {
     const script = 'check:dead-code:production';
     const output = await check(script, {
-      'src/base/planted-file.ts': 'export const planted = 1;\n',
+      'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
       'test/planted.test.ts': "import { planted } from '../src/base/planted-file.ts';\n\nplanted;\n",
     });
     assert.match(output, /Unused files[\s\S]*src\/base\/planted-file\.ts/);
@@ -132,8 +133,8 @@ describe('a planted fault is found', () => {
     const output = await check('check:secrets', {
       'docs/planted-key.md': `x-api-key: hgk_${letters(16)}_${letters(22)}\n`,
       'test/planted-secret.ts': `export const secret = 'hgs_${letters(49)}';\n`,
-      'src/base/planted.pem': pem('PRIVATE KEY'),
-      'src/base/planted-line.ts': `export const key = ${JSON.stringify(pem('ENCRYPTED PRIVATE KEY'))};\n`,
+      'src/platform/base/planted.pem': pem('PRIVATE KEY'),
+      'src/platform/base/planted-line.ts': `export const key = ${JSON.stringify(pem('ENCRYPTED PRIVATE KEY'))};\n`,
       // The rule wants a letter or a digit at the end.
       '.ci/planted-aws': `AWS_SECRET_ACCESS_KEY=${randomBytes(30).toString('base64').slice(0, -1)}A\n`,
       '.planted-url': `url=postgres://user:${letters(12)}@db.example.com/handoff\n`,

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Database } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { openPglite } from '../../src/store/pglite.ts';
-import { openPostgres } from '../../src/store/postgres.ts';
+import type { Database } from '../../src/platform/store/database.ts';
+import { migrate } from '../../src/platform/store/migrate.ts';
+import { openPglite } from '../../src/platform/store/pglite.ts';
+import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { recordLog } from './log.ts';
 import { copyEmptyDatabase } from './pglite.ts';
 import { startPostgres } from './postgres.ts';

@@ -1,4 +1,4 @@
-import type { Log } from '../../src/observability/log.ts';
+import type { Log } from '../../src/platform/observability/log.ts';
 
 export interface LogLine {
   level: string;

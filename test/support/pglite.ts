@@ -1,8 +1,8 @@
 import { cp, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openPglite } from '../../src/store/pglite.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/platform/base/version.ts';
+import { openPglite } from '../../src/platform/store/pglite.ts';
 
 /** Made once a machine, since it takes seconds; another version of PGlite makes another. */
 const template = join(tmpdir(), `handoff-test-pglite-${version}-${process.getuid?.()}`);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
-const migrations = 'src/store/migrations';
+const migrations = 'src/platform/store/migrations';
 
 /** The sources of an earlier release, with the packages of this one. */
 export interface PreviousRelease {
@@ -59,7 +59,7 @@ async function candidates(): Promise<string[]> {
 
 /** Earlier ones refused a schema that they did not know, whatever it said. */
 async function allowsNewerSchemas(commit: string): Promise<boolean> {
-  const { stdout } = await run('git', ['show', `${commit}:src/store/migrate.ts`], { cwd: root });
+  const { stdout } = await run('git', ['show', `${commit}:src/platform/store/migrate.ts`], { cwd: root });
   return stdout.includes('oldest_program');
 }
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
-import { openPglite } from '../../src/store/pglite.ts';
+import { openPglite } from '../../src/platform/store/pglite.ts';
 import { type DiningPartner, partnerCredentials, startOwnPartner } from './dining-partner.ts';
 import { createInstallation, type Installation } from './gateway-process.ts';
 import type { Org } from './org.ts';

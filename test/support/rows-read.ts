@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/platform/store/database.ts';
 
 /**
  * Rows of these tables and of their indexes that were read so far, in PostgreSQL. Both kinds of connections tell what they

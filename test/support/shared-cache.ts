@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createAuthenticatedCache, loadCacheKeys } from '../../src/cache/authenticated.ts';
-import { createRedisCache } from '../../src/cache/redis.ts';
-import type { SharedCache } from '../../src/cache/shared-cache.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
-import { createFileSecretsManager } from '../../src/secrets/file.ts';
+import { createAuthenticatedCache, loadCacheKeys } from '../../src/platform/cache/authenticated.ts';
+import { createRedisCache } from '../../src/platform/cache/redis.ts';
+import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { recordLog } from './log.ts';
 
 /** The cache of the gateways with those secrets, of the environment `dev`. */

@@ -1,4 +1,4 @@
-import { type ProblemCode, problems } from '../../base/problems.ts';
+import { type ProblemCode, problems } from '../../platform/base/problems.ts';
 import {
   exampleProblem,
   exampleRequestId,

@@ -1,7 +1,7 @@
 import { TLSSocket } from 'node:tls';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import type { Problem } from '../../base/problem.ts';
-import type { Log } from '../../observability/log.ts';
+import type { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
 import { problemOfFramework } from './framework-errors.ts';
 import { problemAnswer, problemOfError } from './problem-answer.ts';
 import { send } from './run-route.ts';

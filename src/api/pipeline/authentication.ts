@@ -1,23 +1,23 @@
 import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Attempt, AttemptSum } from '../../audit/attempt.ts';
-import { formatTimestamp } from '../../base/clock.ts';
-import { normaliseAddress } from '../../base/networks.ts';
-import { Problem } from '../../base/problem.ts';
+import type { Attempt, AttemptSum } from '../../identity/audit/attempt.ts';
 import {
   type Authenticate,
   type Authentication,
   invalidCredentials,
   type PresentedCredentials,
-} from '../../consumers/authentication.ts';
-import type { Consumer } from '../../consumers/consumer.ts';
+} from '../../identity/consumers/authentication.ts';
+import type { Consumer } from '../../identity/consumers/consumer.ts';
 import {
   hasOneOf,
   permissionDenied,
   type RequiredPermission,
   requireOneOf,
-} from '../../consumers/permissions.ts';
-import { attributeTo } from '../../http/connections.ts';
+} from '../../identity/consumers/permissions.ts';
+import { formatTimestamp } from '../../platform/base/clock.ts';
+import { normaliseAddress } from '../../platform/base/networks.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { attributeTo } from '../../platform/http/connections.ts';
 import { isPublic, type Permission, type Route } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import {

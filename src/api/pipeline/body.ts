@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Problem } from '../../base/problem.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Connections } from '../connections/lingering-close.ts';
 import type { Route } from '../route.ts';
 import { bodyTooLarge, maxBodyBytes } from './framework-errors.ts';

@@ -1,4 +1,4 @@
-import { Problem } from '../../base/problem.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { RouteAnswer } from '../route.ts';
 
 const tag = /(?:W\/)?"[^"]*"/g;

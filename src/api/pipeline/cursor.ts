@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { Problem } from '../../base/problem.ts';
-import type { KeySet } from '../../secrets/key-set.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { KeySet } from '../../platform/secrets/key-set.ts';
 
 const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;

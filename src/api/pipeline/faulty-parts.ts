@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { eachField, eachItem, startOfValue } from '../../base/json-text.ts';
+import { eachField, eachItem, startOfValue } from '../../platform/base/json-text.ts';
 import type { Route } from '../route.ts';
 import { maxFaults } from './framework-errors.ts';
 import type { Step } from './step.ts';

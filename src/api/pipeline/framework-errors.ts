@@ -1,8 +1,8 @@
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
-import { momentRule } from '../../base/moment.ts';
-import { Problem } from '../../base/problem.ts';
-import type { Fault } from '../../base/problems.ts';
-import { visibleRule } from '../../base/visible-text.ts';
+import { momentRule } from '../../platform/base/moment.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Fault } from '../../platform/base/problems.ts';
+import { visibleRule } from '../../platform/base/visible-text.ts';
 import { patterns } from './formats.ts';
 
 /** Most faults that one answer lists. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Freshness } from '../../base/call.ts';
+import type { Freshness } from '../../platform/base/call.ts';
 
 /** Seconds; nothing is kept for longer. */
 const mostSeconds = 2 ** 31;

@@ -1,6 +1,6 @@
-import { Problem } from '../../base/problem.ts';
-import { type ProblemCode, type ProblemFacts, problems } from '../../base/problems.ts';
-import type { StoredAnswer } from '../../idempotency/keyed-request.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { type ProblemCode, type ProblemFacts, problems } from '../../platform/base/problems.ts';
+import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 
 /** Where the problem is explained; its `type` (RFC 9457 section 3.1.1) leads there. */
 function problemPath(code: string): string {

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { copyOfText } from '../../base/copy-of-text.ts';
-import { firstPartOf, normaliseAddress } from '../../base/networks.ts';
-import { Problem } from '../../base/problem.ts';
-import type { RateLimitResult } from '../../rate-limits/rate-counter.ts';
-import type { RateLimit, RateLimits } from '../../rate-limits/rate-limits.ts';
-import { windowSeconds } from '../../rate-limits/sliding-count.ts';
+import type { RateLimitResult } from '../../identity/rate-limits/rate-counter.ts';
+import type { RateLimit, RateLimits } from '../../identity/rate-limits/rate-limits.ts';
+import { windowSeconds } from '../../identity/rate-limits/sliding-count.ts';
+import { copyOfText } from '../../platform/base/copy-of-text.ts';
+import { firstPartOf, normaliseAddress } from '../../platform/base/networks.ts';
+import { Problem } from '../../platform/base/problem.ts';
 
 /** Characters of a header that an address in it may keep in memory. */
 const maxHeaderKept = 255;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Problem } from '../../base/problem.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import { bodyTooLarge } from './framework-errors.ts';
 
 /** Bytes to begin with for a body whose length is not known. */

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Attempt, AttemptRecorder, AttemptSum } from '../../audit/attempt.ts';
-import type { Span } from '../../base/span.ts';
-import { readTraceContext } from '../../base/trace-context.ts';
-import { escapeInvisible } from '../../base/visible-text.ts';
-import { apiKeyPattern, maxCredentialLength } from '../../consumers/credentials.ts';
-import type { Log } from '../../observability/log.ts';
-import type { Metrics } from '../../observability/metrics.ts';
-import type { Tracing } from '../../observability/tracing.ts';
+import type { Attempt, AttemptRecorder, AttemptSum } from '../../identity/audit/attempt.ts';
+import { apiKeyPattern, maxCredentialLength } from '../../identity/consumers/credentials.ts';
+import type { Span } from '../../platform/base/span.ts';
+import { readTraceContext } from '../../platform/base/trace-context.ts';
+import { escapeInvisible } from '../../platform/base/visible-text.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Tracing } from '../../platform/observability/tracing.ts';
 import type { Limits } from './rate-limit.ts';
 import { userAgentOf } from './user-agent.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Problem } from '../../base/problem.ts';
-import type { Log } from '../../observability/log.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
 import type { Route } from '../route.ts';
 import { bytesOf, readBody } from './body.ts';
 import { bodyTooLarge, maxBodyBytes as usualBodyBytes } from './framework-errors.ts';

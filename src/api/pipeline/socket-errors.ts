@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { Problem } from '../../base/problem.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Connections, Exchange } from '../connections/lingering-close.ts';
 import { problemAnswer } from './problem-answer.ts';
 import { failReading, tooSlow } from './read-bytes.ts';

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import leven from 'leven';
-import { Problem } from '../../base/problem.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Step } from './step.ts';
 
 /** A path with more characters or parts is nobody's slip of the pen. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { copyOfText } from '../../base/copy-of-text.ts';
-import { escapeInvisible } from '../../base/visible-text.ts';
+import { copyOfText } from '../../platform/base/copy-of-text.ts';
+import { escapeInvisible } from '../../platform/base/visible-text.ts';
 
 /** Characters that are kept of what a client calls itself. */
 const maxLength = 255;

@@ -1,8 +1,8 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { Consumer } from '../../consumers/consumer.ts';
-import { normaliseFingerprint } from '../../consumers/consumer.ts';
+import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { normaliseFingerprint } from '../../identity/consumers/consumer.ts';
 
 /** The authorities whose client certificates are trusted, by fingerprint; another object whenever they change. */
 export type Authorities = ReadonlyMap<string, X509Certificate>;

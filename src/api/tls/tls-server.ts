@@ -3,11 +3,11 @@ import type { RequestListener, ServerOptions } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { coalesce } from '../../base/coalesce.ts';
-import { endsOf } from '../../http/connections.ts';
-import type { Log } from '../../observability/log.ts';
-import type { Metrics } from '../../observability/metrics.ts';
-import type { TlsSettings } from '../../settings/table.ts';
+import { coalesce } from '../../platform/base/coalesce.ts';
+import { endsOf } from '../../platform/http/connections.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { TlsSettings } from '../../platform/settings/table.ts';
 import { type Authorities, ClientCertificates } from './client-certificates.ts';
 import { readTlsFiles, type TlsFilesUnusable, type TlsMaterial, watchFiles } from './tls-files.ts';
 

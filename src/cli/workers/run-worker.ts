@@ -1,7 +1,7 @@
 import { createApp } from '../../app.ts';
-import { createLog } from '../../observability/log.ts';
-import { createMetrics } from '../../observability/metrics.ts';
-import type { Settings } from '../../settings/table.ts';
+import { createLog } from '../../platform/observability/log.ts';
+import { createMetrics } from '../../platform/observability/metrics.ts';
+import type { Settings } from '../../platform/settings/table.ts';
 import { closeAndExit, explainTaken } from '../process.ts';
 import type { FromWorker, ToWorker } from './worker-group.ts';
 

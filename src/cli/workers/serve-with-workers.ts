@@ -1,17 +1,17 @@
 import cluster from 'node:cluster';
-import { lockDataDir } from '../../base/file-lock.ts';
-import { banner } from '../../embedded/banner.ts';
 import {
   type SimulatedOrg,
   type SimulatedPartner,
   startSimulatedOrg,
   startSimulatedPartner,
 } from '../../embedded/simulators.ts';
-import { createLog, type Log } from '../../observability/log.ts';
-import { createOperationsServer } from '../../observability/operations-server.ts';
-import { WorkerMetrics } from '../../observability/worker-metrics.ts';
-import { openSecretsManager } from '../../secrets/secrets.ts';
-import type { Settings } from '../../settings/table.ts';
+import { lockDataDir } from '../../platform/base/file-lock.ts';
+import { createLog, type Log } from '../../platform/observability/log.ts';
+import { createOperationsServer } from '../../platform/observability/operations-server.ts';
+import { WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
+import { openSecretsManager } from '../../platform/secrets/secrets.ts';
+import type { Settings } from '../../platform/settings/table.ts';
+import { banner } from '../banner.ts';
 import { endAtTheLatest, explainTaken, onSignals, warnOfVariables } from '../process.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:cluster';
 import { once } from 'node:events';
-import type { Log } from '../../observability/log.ts';
-import type { MetricsSnapshot, WorkerMetrics } from '../../observability/worker-metrics.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { MetricsSnapshot, WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
 
 /*
  * The workers of one gateway. Each is in one of these states:

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, isAlone, remainingMs, startCall } from '../../base/call.ts';
-import { FairQueue } from '../../base/fair-queue.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/call.ts';
+import { FairQueue } from '../../platform/base/fair-queue.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget, PaidCall, Waiting } from '../budget/call-budget.ts';
 import { CrmFailure, crowded } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';

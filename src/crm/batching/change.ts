@@ -1,5 +1,5 @@
-import { hasValues } from '../../resources/field-values.ts';
-import type { FieldValues, RecordRef, StoredRecord } from '../../resources/records.ts';
+import { hasValues } from '../../records/field-values.ts';
+import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
 import { type CrmRow, toCrmFields } from '../mapping/records.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { now } from '../../base/clock.ts';
-import { Problem } from '../../base/problem.ts';
-import type { ProblemCode, ProblemFacts } from '../../base/problems.ts';
-import type { SharedCache } from '../../cache/shared-cache.ts';
+import { now } from '../../platform/base/clock.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure.ts';
 
 /*

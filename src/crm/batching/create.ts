@@ -1,5 +1,5 @@
-import type { Visible } from '../../base/call.ts';
-import type { FieldValues, StoredRecord } from '../../resources/records.ts';
+import type { Visible } from '../../platform/base/call.ts';
+import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import { toCrmFields } from '../mapping/records.ts';
 import type { CrmRequest } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';

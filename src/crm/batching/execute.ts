@@ -1,4 +1,4 @@
-import { isAlone } from '../../base/call.ts';
+import { isAlone } from '../../platform/base/call.ts';
 import { CrmFailure, type FailureKind } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';

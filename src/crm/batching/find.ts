@@ -1,7 +1,7 @@
-import type { Visible } from '../../base/call.ts';
-import { ownerField } from '../../resources/created-by.ts';
-import type { StoredRecord } from '../../resources/records.ts';
-import type { Resource } from '../../resources/resource.ts';
+import type { Visible } from '../../platform/base/call.ts';
+import { ownerField } from '../../records/created-by.ts';
+import type { StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, readKey } from '../mapping/records.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { CrmAnswer, CrmRequest, Permit } from '../rest/request.ts';

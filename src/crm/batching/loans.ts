@@ -1,4 +1,4 @@
-import { type Call, remainingMs, startCall } from '../../base/call.ts';
+import { type Call, remainingMs, startCall } from '../../platform/base/call.ts';
 import { fromSent, type LentItem, type Loan, returnMs, type Tell, toSent } from './company.ts';
 import type { Pending } from './pending.ts';
 

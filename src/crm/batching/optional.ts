@@ -1,9 +1,9 @@
-import type { Visible } from '../../base/call.ts';
-import { splitText } from '../../base/split-text.ts';
-import { ownerField } from '../../resources/created-by.ts';
-import { detailsTooLarge } from '../../resources/field-values.ts';
-import type { FieldValues } from '../../resources/records.ts';
-import type { Resource } from '../../resources/resource.ts';
+import type { Visible } from '../../platform/base/call.ts';
+import { splitText } from '../../platform/base/split-text.ts';
+import { ownerField } from '../../records/created-by.ts';
+import { detailsTooLarge } from '../../records/field-values.ts';
+import type { FieldValues } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
 import { isLacking, lacksOwner, type OptionalColumns, type UsedColumns } from '../optional-columns.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';

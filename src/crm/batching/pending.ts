@@ -1,4 +1,4 @@
-import type { Call } from '../../base/call.ts';
+import type { Call } from '../../platform/base/call.ts';
 
 /** A request that waits to be sent. */
 export interface Pending<Item, Result> {

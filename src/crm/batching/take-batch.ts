@@ -1,6 +1,6 @@
-import { remainingMs } from '../../base/call.ts';
-import { now } from '../../base/clock.ts';
-import type { FairQueue } from '../../base/fair-queue.ts';
+import { remainingMs } from '../../platform/base/call.ts';
+import { now } from '../../platform/base/clock.ts';
+import type { FairQueue } from '../../platform/base/fair-queue.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import { returnMs } from './company.ts';
 import type { Pending } from './pending.ts';

@@ -1,4 +1,4 @@
-import type { FieldValues } from '../../resources/records.ts';
+import type { FieldValues } from '../../records/records.ts';
 import type { CrmRow } from '../mapping/records.ts';
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';

@@ -1,4 +1,4 @@
-import type { SharedCache } from '../../cache/shared-cache.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 
 /** Where the bucket is kept: one text, which all replicas change. */
 export interface BudgetStore {

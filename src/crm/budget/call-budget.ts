@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Log } from '../../observability/log.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
   type BudgetLimits,
   type Grant,

@@ -1,4 +1,4 @@
-import { FairQueue } from '../../base/fair-queue.ts';
+import { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { BudgetLimits } from './bucket.ts';
 
 /** What a call is for. `poll`: the reader of changes, which may fall behind but must not stop. */

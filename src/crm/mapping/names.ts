@@ -1,4 +1,4 @@
-import type { Resource } from '../../resources/resource.ts';
+import type { Resource } from '../../records/resource.ts';
 
 /** Longest text of the CRM that is passed on. */
 const longestMessage = 300;

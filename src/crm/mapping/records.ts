@@ -1,8 +1,8 @@
-import { joinText, splitText } from '../../base/split-text.ts';
-import { isUuid } from '../../base/uuid.ts';
-import type { Metrics } from '../../observability/metrics.ts';
-import type { FieldValues, Links } from '../../resources/records.ts';
-import type { CrmColumn, Field, FieldKind, Resource } from '../../resources/resource.ts';
+import { joinText, splitText } from '../../platform/base/split-text.ts';
+import { isUuid } from '../../platform/base/uuid.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { FieldValues, Links } from '../../records/records.ts';
+import type { CrmColumn, Field, FieldKind, Resource } from '../../records/resource.ts';
 
 /** A row as the CRM gives it. */
 export type CrmRow = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-import type { Call } from '../../base/call.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import type { Call } from '../../platform/base/call.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
 import type { Breaker } from './breaker.ts';
 import { crowded } from './failure.ts';

@@ -1,6 +1,6 @@
-import type { Call } from '../../base/call.ts';
-import type { Log } from '../../observability/log.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import type { Call } from '../../platform/base/call.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 
 const failuresToOpen = 5;

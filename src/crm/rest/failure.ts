@@ -1,4 +1,4 @@
-import type { Problem } from '../../base/problem.ts';
+import type { Problem } from '../../platform/base/problem.ts';
 
 /** What an error of the CRM means for the service. */
 export type FailureKind =

@@ -1,5 +1,5 @@
-import { type Call, remainingMs } from '../../base/call.ts';
-import { FairQueue } from '../../base/fair-queue.ts';
+import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { FairQueue } from '../../platform/base/fair-queue.ts';
 import { crowded } from './failure.ts';
 
 /** A call to the CRM on behalf of many requests. */

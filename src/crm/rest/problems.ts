@@ -1,6 +1,6 @@
-import { Problem } from '../../base/problem.ts';
-import type { ProblemCode, ProblemFacts } from '../../base/problems.ts';
-import type { Resource } from '../../resources/resource.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts';
+import type { Resource } from '../../records/resource.ts';
 import { apiFieldOf, lookupFieldOf, scrub } from '../mapping/names.ts';
 import type { CrmError, CrmFailure, FailureFacts, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';

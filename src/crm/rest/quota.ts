@@ -1,5 +1,5 @@
-import { Problem } from '../../base/problem.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 

@@ -1,5 +1,5 @@
-import type { Call } from '../../base/call.ts';
-import type { Resource } from '../../resources/resource.ts';
+import type { Call } from '../../platform/base/call.ts';
+import type { Resource } from '../../records/resource.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TakeRow } from './row-stream.ts';
 

@@ -1,8 +1,8 @@
-import { type Call, remainingMs } from '../../base/call.ts';
-import { Problem } from '../../base/problem.ts';
-import type { Http } from '../../http/http.ts';
-import type { Log } from '../../observability/log.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Http } from '../../platform/http/http.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
 import type { CallKind } from '../budget/waiters.ts';
 import type { AccessToken } from '../token/access-token.ts';

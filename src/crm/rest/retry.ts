@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, isAlone, remainingMs } from '../../base/call.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure, type FailureKind, saysNothing, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
 

@@ -1,8 +1,8 @@
-import { remainingMs } from '../../base/call.ts';
-import type { Span } from '../../base/span.ts';
-import { traceHeaders } from '../../base/trace-context.ts';
-import { type Http, HttpFailure, type HttpRequest } from '../../http/http.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import { remainingMs } from '../../platform/base/call.ts';
+import type { Span } from '../../platform/base/span.ts';
+import { traceHeaders } from '../../platform/base/trace-context.ts';
+import { type Http, HttpFailure, type HttpRequest } from '../../platform/http/http.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { createTokenGauges } from '../token/token-gauges.ts';
 import type { CrmTime } from './crm-time.ts';

@@ -1,7 +1,7 @@
-import type { Visible } from '../../base/call.ts';
-import type { ChangePlace } from '../../resources/changes.ts';
-import { ownerField } from '../../resources/created-by.ts';
-import type { Field, Resource } from '../../resources/resource.ts';
+import type { Visible } from '../../platform/base/call.ts';
+import type { ChangePlace } from '../../records/changes.ts';
+import { ownerField } from '../../records/created-by.ts';
+import type { Field, Resource } from '../../records/resource.ts';
 import { formatDateTime, quoteText } from './literal.ts';
 
 /** Where a page starts: after the record with this moment and this External ID, as the CRM has them. */

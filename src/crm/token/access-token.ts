@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isLoopback } from '../../base/loopback.ts';
+import { isLoopback } from '../../platform/base/loopback.ts';
 
 export interface AccessToken {
   accessToken: string;

@@ -1,4 +1,4 @@
-import type { SharedCache } from '../../cache/shared-cache.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
 
 /** After the first failure; doubled for each further one. */

@@ -1,6 +1,10 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { SignJWT } from 'jose';
-import { type Secret, type SecretsManager, SecretsUnavailable } from '../../secrets/secrets-manager.ts';
+import {
+  type Secret,
+  type SecretsManager,
+  SecretsUnavailable,
+} from '../../platform/secrets/secrets-manager.ts';
 import type { Connection } from './access-token.ts';
 import { TokenFailure } from './token-failure.ts';
 

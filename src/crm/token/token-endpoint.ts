@@ -1,5 +1,5 @@
 import { decodeJwt } from 'jose';
-import { type Http, type HttpAnswer, HttpFailure } from '../../http/http.ts';
+import { type Http, type HttpAnswer, HttpFailure } from '../../platform/http/http.ts';
 import { isBearerToken, parseObject, readInstanceUrl } from './access-token.ts';
 import { TokenFailure } from './token-failure.ts';
 

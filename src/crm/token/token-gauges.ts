@@ -1,4 +1,4 @@
-import type { Metrics } from '../../observability/metrics.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { AccessToken } from './access-token.ts';
 
 /** Shows since when the token of the calls is in use here, and how long it lives. */

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, remainingMs } from '../../base/call.ts';
-import { inTime } from '../../base/in-time.ts';
-import type { Lock, Locks } from '../../base/lock.ts';
-import { Problem } from '../../base/problem.ts';
-import type { SharedCache } from '../../cache/shared-cache.ts';
-import type { Log } from '../../observability/log.ts';
-import type { Metrics } from '../../observability/metrics.ts';
+import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { inTime } from '../../platform/base/in-time.ts';
+import type { Lock, Locks } from '../../platform/base/lock.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './access-token.ts';
 import type { Backoff } from './backoff.ts';
 import type { AssertionSigner } from './jwt.ts';

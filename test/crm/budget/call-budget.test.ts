@@ -10,7 +10,7 @@ import {
 } from '../../../src/crm/budget/bucket.ts';
 import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
-import { createMetrics } from '../../../src/observability/metrics.ts';
+import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { recordLog } from '../../support/log.ts';
 
 /** One call in 36 minutes: only the 30 calls of the burst come while a test runs. */

@@ -1,0 +1,60 @@
+import { hash } from 'node:crypto';
+import { Problem } from '../../platform/base/problem.ts';
+import { isUuid } from '../../platform/base/uuid.ts';
+
+export interface KeyedRequest {
+  consumerId: string;
+  /** In lower case. */
+  key: string;
+  /** Name of the operation, for housekeeping. */
+  operation: string;
+  fingerprint: Buffer;
+  /** External ID to store if the claim is new. */
+  externalId: string;
+  /** The record that an unconditional change writes. */
+  overwrites?: string | undefined;
+  /** For a request without a key: for so long after its arrival the same one counts as its repeat. */
+  repeatWindowSeconds?: number | undefined;
+}
+
+/** What a claim is known by. */
+export type ClaimKey = Pick<KeyedRequest, 'consumerId' | 'key'>;
+
+/** An answer as it leaves the service: what a repeat gets again. */
+export interface StoredAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** What makes a repeat the same request; `body` is the raw bytes as they came. */
+export interface RequestIdentity {
+  method: string;
+  path: string;
+  ifMatch: string | undefined;
+  /** What bounds the caller to some records, where that can change the answer. */
+  scope?: string | undefined;
+  body: Uint8Array;
+}
+
+/** SHA-256 of the request; the separator can't occur in what it separates. */
+export function fingerprint({ method, path, ifMatch, scope, body }: RequestIdentity): Buffer {
+  const head = Buffer.from(
+    `${method}\0${path}\0${ifMatch ?? ''}\0${scope === undefined ? '' : `${scope}\0`}`,
+  );
+  return hash('sha256', Buffer.concat([head, body]), 'buffer');
+}
+
+/**
+ * The value of an Idempotency-Key header: a UUID, bare or as a structured-field string, in which form it is quoted
+ * (draft-ietf-httpapi-idempotency-key-header section 2.1). Both are the same key, in lower case.
+ * Throws `idempotency_key_invalid`.
+ */
+export function parseIdempotencyKey(header: string): string {
+  const bare = header.startsWith('"') && header.endsWith('"') ? header.slice(1, -1) : header;
+  if (isUuid(bare)) return bare.toLowerCase();
+  const message = 'must be one UUID, e.g. 8e03978e-40d5-43e8-bc93-6894a57f9324, bare or in double quotes';
+  throw new Problem('idempotency_key_invalid', `The Idempotency-Key header ${message}.`, {
+    errors: [{ header: 'Idempotency-Key', message }],
+  });
+}

@@ -1,0 +1,85 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import type { ClaimKey } from './keyed-request.ts';
+
+/*
+ * A write with If-Match must be alone with its record from before it reads the record until it has written: else two
+ * that read the same state would both find their tag there. So it takes a lease on the record, over all replicas:
+ *
+ *   1. It takes the lease. It is refused while another conditional write has the lease.
+ *   2. It checks for unconditional changes of the record that are under way. It is refused while there is one.
+ *   3. It reads, compares and writes.
+ *
+ * An unconditional change takes no lease: many may run at once. Its claim names the record (`overwrites`), and a later
+ * statement, just before it writes, does nothing while the record is leased. So at least one of the two sees the other: a
+ * change whose later statement came before the lease had named its record by then. It is named with the claim; where the
+ * caller may see some records only, after the look-up, so that nobody holds up writes to records of others. A deletion
+ * without If-Match needs none of this: it does not write where the record is gone.
+ *
+ * A lease ends with its claim, when that is completed, without a statement of its own. The lease of a failed write is
+ * ended, unless nobody knows whether the write took effect; then, as after its owner's death, it runs out. An owner that
+ * wakes up after that does not write, since its claim, which is older, has run out too.
+ */
+
+/** Leases that one statement deletes. */
+const deletedAtOnce = 5000;
+
+/** Leases of claims on records. */
+export class LeasesTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** False while another claim has the record; an owner's repeat gets it again. */
+  async take(record: string, { consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      insert into record_leases as l (record, consumer_id, key, fence, leased_until)
+      values (${record}, ${consumerId}, ${key}, ${fence}::bigint, now() + ${interval(leaseSeconds)})
+      on conflict (record) do update set consumer_id = excluded.consumer_id, key = excluded.key,
+        fence = excluded.fence, leased_until = excluded.leased_until
+      where not ${isLive('l')}
+        or (l.consumer_id = excluded.consumer_id and l.key = excluded.key and l.fence <= excluded.fence)
+    `.execute(this.#database.sql);
+    return numAffectedRows === 1n;
+  }
+
+  /** Whether an unconditional change of the record is under way. To be asked once the lease is there. */
+  async isOverwritten(record: string): Promise<boolean> {
+    const { rows } = await sql`
+      select 1 from idempotency_claims
+      where overwrites = ${record} and completed_at is null and lease_until > now() limit 1
+    `.execute(this.#database.sql);
+    return rows.length > 0;
+  }
+
+  /** Gives the record back before the claim is completed. */
+  async end(record: string, { consumerId, key }: ClaimKey, fence: string): Promise<void> {
+    await sql`
+      delete from record_leases
+      where record = ${record} and consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint
+    `.execute(this.#database.sql);
+  }
+
+  /** Deletes the rows of leases that have run out. */
+  async clear(signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from record_leases where record in (
+        select record from record_leases where leased_until <= now() limit ${limit} for update skip locked)`;
+    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+}
+
+/**
+ * Whether a lease still keeps others out. Only what cannot be taken back counts as its end, so that a statement that
+ * sees older versions of claims is never misled.
+ */
+export function isLive(lease: string) {
+  const l = sql.ref(lease);
+  return sql`(${l}.leased_until > now() and not exists (
+    select 1 from idempotency_claims o
+    where o.consumer_id = ${l}.consumer_id and o.key = ${l}.key and o.fence >= ${l}.fence and o.completed_at is not null
+  ))`;
+}

@@ -1,0 +1,273 @@
+import { timingSafeEqual } from 'node:crypto';
+import { now } from '../../platform/base/clock.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
+import { createBatcher } from '../../platform/store/statement-batcher.ts';
+import { packAnswer, storedBytes } from './answer-text.ts';
+import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
+import type { KeyedRequest, StoredAnswer } from './keyed-request.ts';
+import { LeasesTable } from './leases-table.ts';
+
+/*
+ * The ledger of keyed writes. A claim is one row (consumer, key); it is in one of these states:
+ *
+ *   none ── claim ──> owned ── complete ──> completed ── retention over ──> none
+ *                      │  ^
+ *            release or │  │ claim (same fingerprint; fence + 1; same External ID)
+ *           lease over  v  │
+ *                     unowned
+ *
+ *   owned      lease_until is in the future: a repeat is refused (409) and comes again later.
+ *   unowned    lease_until has passed, because the owner gave the claim back (its failure may pass: a limit, a time-out)
+ *              or died. Exactly one repeat takes it over and continues the same record.
+ *   completed  the answer is stored: a repeat gets it byte for byte. Where the answer was erased with a member's data
+ *              (`handoff member forget`), a repeat is refused, and not executed.
+ *
+ * A request without a key that is claimed by its body (repeat-window.ts) has a window: when it is over, the claim is taken
+ * as if it were new, unless it is owned.
+ *
+ * Invariants: the External ID is stored before the CRM is called and never changes while the claim is unfinished and has no window; the fence
+ * only grows; only the owner with the current fence completes or releases; all times are the database's clock.
+ */
+
+/** For this long after the claim nobody else can own it, whatever the request does: no need to ask again. */
+const certainMs = 5000;
+
+/** The right to execute the request, and the record that it is about. */
+export interface Claim {
+  readonly consumerId: string;
+  readonly key: string;
+  readonly externalId: string;
+  /** An earlier owner may have got as far as the CRM. */
+  readonly continued: boolean;
+  /** Entity tag of the record from before the first write, if an owner got that far. */
+  readonly before: string | undefined;
+  /**
+   * For a write with If-Match, before it reads the record: keeps every replica from other writes to it until this one is
+   * done. Throws `idempotency_in_progress` while another one is under way.
+   */
+  leaseRecord(record: string): Promise<void>;
+  /**
+   * Names the record that this unconditional change writes, for a caller that may see some records only: after the look-up
+   * that has shown it, and before `rememberBefore`. Others name it with their claim. Throws `idempotency_in_progress`.
+   */
+  nameRecord(record: string): Promise<void>;
+  /**
+   * Stores the tag before the write, so that a later owner can tell our change from another. False where a write with
+   * If-Match has the record: nothing is stored, and the record is to be read again.
+   */
+  rememberBefore(entityTag: string): Promise<boolean>;
+  /** To be called just before each call that writes. Throws `idempotency_in_progress` once replaced. */
+  confirmOwnership(): Promise<void>;
+}
+
+/** An answer; `isStored` where a plan has completed the claim with it already. */
+export type ExecutedAnswer = StoredAnswer & { isStored?: true };
+
+export interface Ledger {
+  /**
+   * Executes the request under its key, or answers from an earlier run. What `execute` returns is stored: a repeat gets
+   * it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
+   * nothing is touched, and only a request that was answered before gets its answer. Throws `idempotency_key_reused`,
+   * `idempotency_in_progress`, `store_unavailable`, and what `execute` and `admit` throw.
+   */
+  run(
+    request: KeyedRequest,
+    execute: (claim: Claim) => Promise<ExecutedAnswer>,
+    admit?: () => void,
+  ): Promise<{ answer: StoredAnswer; replayed: boolean }>;
+}
+
+export interface LedgerOptions {
+  database: Database;
+  metrics: Metrics;
+  retentionHours: number;
+  /** Statements of each kind in flight at most; requests that come meanwhile share the next. */
+  statementsAtOnce: number;
+}
+
+/** Requests that share a statement at most: other replicas may wait for its rows. */
+const batchSize = 100;
+
+export function createLedger({ database, metrics, retentionHours, statementsAtOnce }: LedgerOptions): Ledger {
+  const claims = new ClaimsTable(database, retentionHours);
+  const leases = new LeasesTable(database);
+  const batching = { inFlight: statementsAtOnce, batchSize, isShared: isUnavailable, isHung };
+  const take = createBatcher({
+    ...batching,
+    execute: (requests: KeyedRequest[]) => claims.take(requests),
+    identity: identify,
+  });
+  const complete = createBatcher({
+    ...batching,
+    execute: (completions: Completion[]) => claims.complete(completions),
+    identity: ({ claim }) => identify(claim),
+  });
+  return {
+    async run(request, execute, admit) {
+      const refusal = catchRefusal(admit);
+      if (refusal)
+        return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
+      const claimedAt = now();
+      const row = await atStore(() => take(request));
+      if (!row) {
+        const earlier = await atStore(() => claims.find(request));
+        return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
+      }
+      metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
+      const lease = recordLease(leases, request, row.fence);
+      let answer: ExecutedAnswer;
+      try {
+        answer = await execute(ownedClaim(claims, request, row, { claimedAt, lease }));
+      } catch (error) {
+        // If even the release fails, the leases run out by themselves.
+        const hasWritten = await lease.endAfter(error).catch(() => true);
+        const isUntouched = !hasWritten && row.entity_tag_before === null;
+        await claims.release(request, row.fence, isUntouched).catch(() => undefined);
+        throw error;
+      }
+      if (!answer.isStored) {
+        const packed = await packAnswer(answer);
+        const completion = { claim: request, fence: row.fence, answer: packed };
+        if (!(await atStore(() => complete(completion), true))) throw inProgress();
+        metrics.idempotencyStoredBytes.inc(storedBytes(packed));
+      }
+      return { answer, replayed: false };
+    },
+  };
+}
+
+function catchRefusal(admit: (() => void) | undefined): { error: unknown } | undefined {
+  try {
+    admit?.();
+    return undefined;
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** A request that can't be executed now; one that was executed before gets its answer. */
+async function answerUnadmitted(
+  claims: ClaimsTable,
+  request: KeyedRequest,
+  metrics: Metrics,
+  refusal: { error: unknown },
+): Promise<StoredAnswer> {
+  const earlier = await claims.find(request).catch(() => undefined);
+  if (!earlier?.completed) throw refusal.error;
+  return answerFromEarlier(earlier, request, metrics);
+}
+
+/** The lease of one claim on the record that it writes, if it has taken one. */
+function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
+  let leased: string | undefined;
+  return {
+    async take(record: string): Promise<void> {
+      leased = record;
+      if (!(await atStore(() => leases.take(record, owner, fence)))) throw recordInUse();
+      if (await atStore(() => leases.isOverwritten(record))) throw recordInUse();
+    },
+    /**
+     * Where nobody knows whether the write took effect, it may take effect later: the lease stays until it runs out.
+     * False where there was a lease, and the record is certainly as it was.
+     */
+    async endAfter(error: unknown): Promise<boolean> {
+      const isUnknown = !(error instanceof Problem) || error.facts.outcomeUnknown === true;
+      if (leased === undefined || isUnknown) return true;
+      await leases.end(leased, owner, fence);
+      return false;
+    },
+  };
+}
+
+function ownedClaim(
+  claims: ClaimsTable,
+  request: KeyedRequest,
+  row: ClaimRow,
+  { claimedAt, lease }: { claimedAt: number; lease: ReturnType<typeof recordLease> },
+): Claim {
+  const { consumerId, key } = request;
+  let mayBeLeased = request.overwrites !== undefined;
+  return {
+    consumerId,
+    key,
+    externalId: row.external_id,
+    continued: row.continued,
+    before: row.entity_tag_before ?? undefined,
+    leaseRecord: (record) => lease.take(record),
+    async nameRecord(record) {
+      if (mayBeLeased) return;
+      if (!(await atStore(() => claims.nameRecord(request, row.fence, record)))) throw inProgress();
+      mayBeLeased = true;
+    },
+    async rememberBefore(entityTag) {
+      if (await atStore(() => claims.remember(request, row.fence, entityTag))) return true;
+      if (mayBeLeased && (await atStore(() => claims.isOwner(request, row.fence)))) return false;
+      throw inProgress();
+    },
+    async confirmOwnership() {
+      if (now() - claimedAt < certainMs) return;
+      if (!(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
+    },
+  };
+}
+
+/** The answer to a request whose claim another request has, or had. */
+function answerFromEarlier(
+  row: EarlierClaim | undefined,
+  request: KeyedRequest,
+  { idempotencyOutcomes }: Metrics,
+): StoredAnswer {
+  if (row && !timingSafeEqual(row.fingerprint, request.fingerprint)) {
+    idempotencyOutcomes.inc({ outcome: 'reused' });
+    throw keyReused();
+  }
+  if (!row?.completed) {
+    idempotencyOutcomes.inc({ outcome: 'in_progress' });
+    throw request.repeatWindowSeconds === undefined ? inProgress() : sameInProgress();
+  }
+  const { response_status: status, response_headers: headers, response_body: body } = row;
+  if (body === null) throw answerErased(status, headers['location']);
+  idempotencyOutcomes.inc({ outcome: 'replayed' });
+  return { status, headers, body };
+}
+
+function keyReused(): Problem {
+  const detail =
+    'This Idempotency-Key was sent with another request before. Take a new key for a new request.';
+  return new Problem('idempotency_key_reused', detail, {
+    errors: [{ header: 'Idempotency-Key', message: 'belongs to another request' }],
+  });
+}
+
+/** The request is not executed again, although its answer is known no more. */
+function answerErased(status: number, location: string | undefined): Problem {
+  const where = location === undefined ? '' : ` Read ${location}.`;
+  const detail = `This request was executed before and answered ${status}. Its answer was erased with a member's data.`;
+  return new Problem('conflict', detail + where);
+}
+
+/** The answer to a repeat while the first request, or its plan, is under way. */
+export function inProgress(): Problem {
+  const detail =
+    'The first request with this Idempotency-Key is still running. Send the same request again shortly.';
+  return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
+}
+
+/** The same for one without a key. */
+function sameInProgress(): Problem {
+  const detail = 'The same request arrived before and is still running. Send it again shortly.';
+  return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
+}
+
+/** The answer to a write while another one has its record. */
+export function recordInUse(): Problem {
+  const detail = 'Another write to this record is still running. Send the same request again shortly.';
+  return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
+}
+
+function atStore<T>(work: () => Promise<T>, outcomeUnknown = false): Promise<T> {
+  return orUnavailable(work, { keeps: 'remembers idempotency keys', outcomeUnknown });
+}

@@ -1,0 +1,147 @@
+import { Type } from 'typebox';
+import type { ConnectionState, HealthReport } from '../../platform/observability/health.ts';
+import { defineRoute, json, type Route } from '../route.ts';
+
+const connection = (description: string) =>
+  Type.Object({ connected: Type.Boolean() }, { description, additionalProperties: true });
+
+const user = Type.Object(
+  {
+    Id: Type.String({ description: "The CRM's identifier of the integration user.", maxLength: 18 }),
+    Name: Type.String({ description: 'Name of the integration user.', maxLength: 255 }),
+  },
+  { additionalProperties: false },
+);
+
+/** More than any org's quota. */
+const manyCalls = 2_147_483_647;
+
+const quota = Type.Object(
+  {
+    used: Type.Integer({ description: 'Calls of the org in 24 hours.', minimum: 0, maximum: manyCalls }),
+    limit: Type.Integer({ description: 'Calls that it may make.', minimum: 0, maximum: manyCalls }),
+    budget: Type.Optional(
+      Type.Integer({
+        description: 'Calls that the service may make, where a budget is set.',
+        minimum: 0,
+        maximum: manyCalls,
+      }),
+    ),
+    budget_used: Type.Optional(
+      Type.Integer({
+        description: 'Calls that it has made in 24 hours, of all replicas.',
+        minimum: 0,
+        maximum: manyCalls,
+      }),
+    ),
+  },
+  {
+    description: 'Use of the daily quota of CRM calls, once the CRM has reported it.',
+    additionalProperties: false,
+  },
+);
+
+const report = Type.Object(
+  {
+    status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
+    crm: Type.Object({
+      connected: Type.Boolean(),
+      user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
+      reason: Type.Optional(
+        Type.String({
+          description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
+          maxLength: 1000,
+        }),
+      ),
+      lacks: Type.Optional(
+        Type.String({
+          description:
+            'Fields that the org does not have, and what to do; the service works without. Else absent.',
+          maxLength: 1000,
+        }),
+      ),
+      quota: Type.Optional(quota),
+    }),
+    secretsManager: connection('Where consumers and keys come from.'),
+    database: connection('Where idempotency keys are remembered.'),
+    cache: connection('What all replicas share for speed.'),
+    handoffs: Type.Object(
+      {
+        connected: Type.Boolean({ description: 'False where the database cannot be asked.' }),
+        waiting: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: manyCalls,
+            description: 'Accepted hand-offs that wait for the CRM.',
+          }),
+        ),
+        oldest_seconds: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: manyCalls,
+            description: 'How long the first of them has waited.',
+          }),
+        ),
+      },
+      { description: 'Hand-offs that were answered 202 and are not delivered yet.' },
+    ),
+  },
+  {
+    additionalProperties: connection('A further system that reservations span, such as `dining`.'),
+    title: 'Health',
+  },
+);
+
+const example = {
+  status: 'ok',
+  crm: {
+    connected: true,
+    user: { Id: '0055g00000AbCdEAAV', Name: 'Handoff Gateway Integration' },
+    quota: { used: 1806, limit: 150_000 },
+  },
+  secretsManager: { connected: true },
+  database: { connected: true },
+  cache: { connected: true },
+  handoffs: { connected: true, waiting: 0, oldest_seconds: 0 },
+  dining: { connected: true },
+};
+
+/** What is shown without credentials: no counts, ages, quotas or reasons. */
+function publicPart({ status, ...parts }: HealthReport): HealthReport {
+  const states = Object.entries(parts).map(([name, part]) => {
+    const { connected, user: integrationUser } = part as ConnectionState;
+    return [name, { connected, ...(name === 'crm' && { user: integrationUser }) }];
+  });
+  return { status, ...(Object.fromEntries(states) as Record<string, ConnectionState>) };
+}
+
+/** Live connection state of everything that the service needs; public in part, and cheap to answer. */
+export function healthRoute({ health }: { health: () => Promise<HealthReport> }): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/healthz',
+    operationId: 'getHealth',
+    tag: 'Operations',
+    summary: 'Connection state of the CRM and of everything else',
+    description: 'Answers 503 if and only if the CRM or the database is not connected.',
+    permission: {
+      none: 'load balancers read it; it shows `status`, `connected` of each part and `crm.user`',
+      showsMore: 'also counts, ages, quotas, reasons and missing permissions',
+    },
+    idempotencyKey: 'ignored',
+    request: {},
+    answers: {
+      200: { description: 'The service can work.', schema: report, example },
+      503: {
+        description: 'The CRM or the database is not connected.',
+        schema: report,
+        example: { ...example, status: 'unavailable', crm: { connected: false, user: null } },
+      },
+    },
+    problems: [],
+    async handle({ consumer }) {
+      const found = await health();
+      return json(found.status === 'ok' ? 200 : 503, consumer === undefined ? publicPart(found) : found);
+    },
+  });
+}

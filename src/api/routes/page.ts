@@ -1,0 +1,74 @@
+import { type TSchema, Type } from 'typebox';
+import type { Visible } from '../../platform/base/call.ts';
+import { maxCursorLength } from '../pipeline/cursor.ts';
+import type { RouteAnswer } from '../route.ts';
+
+export const defaultLimit = 50;
+const maxLimit = 200;
+/** Bytes of the records of a page at most, in UTF-8; a first record may have more. */
+export const maxPageBytes = 4 * 1024 * 1024;
+const exampleCursor = 'AAAAAfmC1Pp0Yt9dTnQ7wXb2vKzN5sJrG8hLqE3uVaM';
+
+/** The query parameters that every list has. */
+export const pageParameters = {
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: maxLimit,
+      default: defaultLimit,
+      description:
+        'Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; ' +
+        '`has_more` tells whether there are others.',
+      examples: [defaultLimit],
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: maxCursorLength,
+      description: '`next_cursor` of the page before.',
+      examples: [exampleCursor],
+    }),
+  ),
+};
+
+/** What a cursor is bound to: the list with its filters, and what of it the caller sees. */
+export function listName(filters: readonly unknown[], visible: Visible): string {
+  return JSON.stringify(visible === 'all' ? filters : [...filters, visible]);
+}
+
+/** The envelope of a list. */
+export function pageSchema(item: TSchema, title: string, description: string) {
+  return Type.Object(
+    {
+      data: Type.Array(item, { maxItems: maxLimit }),
+      next_cursor: Type.Union([Type.String({ maxLength: maxCursorLength }), Type.Null()], {
+        description: 'Cursor of the next page; null on the last.',
+        examples: [exampleCursor],
+      }),
+      has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
+    },
+    { additionalProperties: false, title, description },
+  );
+}
+
+/** A page of the found entries; `found` has one more than the limit where there is a next page. */
+export function pageAnswer<T>(
+  found: readonly T[],
+  limit: number,
+  show: (entry: T) => unknown,
+  cursorAfter: (entry: T) => string,
+): RouteAnswer {
+  const texts: string[] = [];
+  let bytes = 0;
+  for (const entry of found.slice(0, limit)) {
+    const text = JSON.stringify(show(entry));
+    bytes += Buffer.byteLength(text);
+    if (texts.length > 0 && bytes > maxPageBytes) break;
+    texts.push(text);
+  }
+  const last = found[texts.length - 1];
+  const hasMore = found.length > texts.length && last !== undefined;
+  const next = JSON.stringify(hasMore ? cursorAfter(last) : null);
+  return { status: 200, body: `{"data":[${texts.join(',')}],"next_cursor":${next},"has_more":${hasMore}}` };
+}

@@ -1,0 +1,170 @@
+import { formatTimestamp } from '../../../platform/base/clock.ts';
+import type { SharedCache } from '../../../platform/cache/shared-cache.ts';
+import type { Metrics } from '../../../platform/observability/metrics.ts';
+import { difference, nothing, type Point, quantile, readTotals, sum } from './point.ts';
+
+/** Length of an interval. */
+export const intervalSeconds = 10;
+const intervalMs = intervalSeconds * 1000;
+/** How many intervals are kept and shown: an hour. */
+const shown = 360;
+/** In the cache a point lives a little longer than it is shown. */
+const ttlMs = (shown + 6) * intervalMs;
+/** Intervals in which a replica may still add its counts to a point. */
+const growing = 6;
+/** Replicas write at the same time; so many lost races are one too many. */
+const maxTries = 20;
+
+export interface Series {
+  name: string;
+  unit: string;
+  /** RFC 3339 of the beginning of an interval, and what was counted in it. An interval without a value is left out. */
+  points: [time: string, value: number][];
+}
+
+export interface Activity {
+  /** What all replicas did in the last hour; while the cache is unavailable, what this one did. */
+  series(): Promise<Series[]>;
+  /** Takes a reading now, as the timer does after each interval. */
+  record(): Promise<void>;
+  stop(): void;
+}
+
+export interface ActivityOptions {
+  cache: SharedCache;
+  environment: string;
+  metrics: Metrics;
+  /** Milliseconds since 1970. */
+  clock?: () => number;
+}
+
+/** Records what the metrics count, interval by interval, until `stop`. */
+export function createActivity(options: ActivityOptions): Activity {
+  const recorder = new Recorder(options);
+  recorder.start();
+  return recorder;
+}
+
+class Recorder implements Activity {
+  readonly #options: ActivityOptions;
+  readonly #clock: () => number;
+  /** What this replica did, by number of the interval. */
+  readonly #own = new Map<number, { point: Point; isShared: boolean }>();
+  /** What all did in intervals that nobody adds to any more. */
+  readonly #final = new Map<number, Point | undefined>();
+  /** The last reading. The metrics begin with this process: what came before the first is nothing. */
+  #before: Promise<Point> = Promise.resolve(nothing);
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: ActivityOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? Date.now;
+  }
+
+  start(): void {
+    // Not all replicas at once.
+    const wait = intervalMs - (this.#clock() % intervalMs) + Math.random() * 500;
+    this.#timer = setTimeout(() => {
+      void this.record();
+      this.start();
+    }, wait).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  async record(): Promise<void> {
+    const number = Math.floor(this.#clock() / intervalMs) - 1;
+    const before = this.#before;
+    const now = readTotals(this.#options.metrics);
+    this.#before = now;
+    const point = difference(await now, await before);
+    const known = this.#own.get(number);
+    this.#own.set(number, known ? { ...known, point: sum(known.point, point) } : { point, isShared: false });
+    forgetBefore(this.#own, number - shown);
+    forgetBefore(this.#final, number - shown);
+    await this.#share(number).catch(() => {
+      // The cache is unavailable; what is not shared yet is shared later.
+    });
+  }
+
+  async series(): Promise<Series[]> {
+    const last = Math.floor(this.#clock() / intervalMs);
+    const numbers = Array.from({ length: shown }, (_, i) => last - shown + i);
+    const points = await Promise.all(numbers.map((number) => this.#read(number, last))).catch(() =>
+      numbers.map((number) => this.#own.get(number)?.point),
+    );
+    return seriesOf(numbers, points);
+  }
+
+  async #share(last: number): Promise<void> {
+    for (const [number, entry] of this.#own) {
+      if (entry.isShared || number > last) continue;
+      entry.isShared = true;
+      try {
+        await this.#add(number, entry.point);
+      } catch (error) {
+        entry.isShared = false;
+        throw error;
+      }
+    }
+  }
+
+  async #add(number: number, point: Point): Promise<void> {
+    const { cache } = this.#options;
+    for (let tries = 0; tries < maxTries; tries++) {
+      const text = await cache.get(this.#key(number));
+      const both = text === undefined ? point : sum(JSON.parse(text) as Point, point);
+      if (await cache.setIfEqual(this.#key(number), text, JSON.stringify(both), ttlMs)) return;
+    }
+  }
+
+  async #read(number: number, last: number): Promise<Point | undefined> {
+    if (this.#final.has(number)) return this.#final.get(number);
+    const text = await this.#options.cache.get(this.#key(number));
+    const point = text === undefined ? undefined : (JSON.parse(text) as Point);
+    if (number < last - growing) this.#final.set(number, point);
+    return point;
+  }
+
+  #key(number: number): string {
+    return `activity:${this.#options.environment}:${number}`;
+  }
+}
+
+function forgetBefore(map: Map<number, unknown>, first: number): void {
+  for (const number of map.keys()) if (number < first) map.delete(number);
+}
+
+/** `end`: seconds since 1970 when the interval ended. */
+type ValueOf = (point: Point, end: number) => number | undefined;
+
+const kinds: [name: string, unit: string, value: ValueOf][] = [
+  ['requests', 'requests', ({ requests }) => requests],
+  ['errors', 'requests', ({ errors }) => errors],
+  ['latency_p50', 'ms', (point) => quantile(point, 0.5)],
+  ['latency_p99', 'ms', (point) => quantile(point, 0.99)],
+  ['crm_calls', 'calls', ({ crmCalls }) => crmCalls],
+  ['crm_quota_used', 'calls', ({ quotaUsed, quotaLimit }) => (quotaLimit > 0 ? quotaUsed : undefined)],
+  ['handoffs_waiting', 'hand-offs', ({ waiting }) => waiting],
+  [
+    'reader_age',
+    's',
+    ({ changesReadAt }, end) => (changesReadAt > 0 ? Math.max(0, end - changesReadAt) : undefined),
+  ],
+  ['crm_quota_limit', 'calls', ({ quotaLimit }) => (quotaLimit > 0 ? quotaLimit : undefined)],
+];
+
+function seriesOf(numbers: readonly number[], points: readonly (Point | undefined)[]): Series[] {
+  return kinds.map(([name, unit, value]) => ({
+    name,
+    unit,
+    points: points.flatMap((point, i): Series['points'] => {
+      const number = numbers[i] ?? 0;
+      const found = point && value(point, (number + 1) * intervalSeconds);
+      if (found === undefined) return [];
+      return [[formatTimestamp(number * intervalMs), Math.round(found * 1000) / 1000]];
+    }),
+  }));
+}

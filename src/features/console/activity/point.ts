@@ -1,0 +1,108 @@
+import type { Metrics } from '../../../platform/observability/metrics.ts';
+
+/** What happened in one interval, of one replica or of all: counts add up, of levels the highest counts. */
+export interface Point {
+  requests: number;
+  /** Requests that were answered with 5xx. */
+  errors: number;
+  /** Requests by upper bound of their duration in seconds, each bound with all below it, as Prometheus has it. */
+  durations: Record<string, number>;
+  crmCalls: number;
+  quotaUsed: number;
+  quotaLimit: number;
+  /** Hand-offs that were accepted and are not delivered yet. */
+  waiting: number;
+  /** When the reader of the CRM's changes last read all of them, seconds since 1970; 0 before that. */
+  changesReadAt: number;
+}
+
+export const nothing: Point = {
+  requests: 0,
+  errors: 0,
+  durations: {},
+  crmCalls: 0,
+  quotaUsed: 0,
+  quotaLimit: 0,
+  waiting: 0,
+  changesReadAt: 0,
+};
+
+const counts = ['requests', 'errors', 'crmCalls'] as const;
+const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'changesReadAt'] as const;
+
+/** The metrics as they stand; the counts are those since the process began. */
+export async function readTotals(metrics: Metrics): Promise<Point> {
+  const crmCalls = (await metrics.crmCalls.get()).values.reduce((total, { value }) => total + value, 0);
+  return {
+    ...countRequests((await metrics.httpRequestDuration.get()).values),
+    crmCalls,
+    quotaUsed: await valueOf(metrics.crmApiUsage),
+    quotaLimit: await valueOf(metrics.crmApiLimit),
+    waiting: await valueOf(metrics.acceptedWaiting),
+    changesReadAt: await valueOf(metrics.changesReadAt),
+  };
+}
+
+interface HistogramValue {
+  metricName?: string;
+  labels: { le?: string | number; http_response_status_code?: string | number };
+  value: number;
+}
+
+const isCount = (name: string | undefined) => name?.endsWith('_count') ?? false;
+
+function countRequests(values: readonly HistogramValue[]): Pick<Point, 'requests' | 'errors' | 'durations'> {
+  const found = { requests: 0, errors: 0, durations: {} as Record<string, number> };
+  for (const { metricName, labels, value } of values) {
+    const { le, http_response_status_code: status } = labels;
+    if (le !== undefined) found.durations[le] = (found.durations[le] ?? 0) + value;
+    if (!isCount(metricName)) continue;
+    found.requests += value;
+    if (Number(status) >= 500) found.errors += value;
+  }
+  return found;
+}
+
+async function valueOf(gauge: { get(): Promise<{ values: { value: number }[] }> }): Promise<number> {
+  return (await gauge.get()).values[0]?.value ?? 0;
+}
+
+/** What came to the totals between two readings. */
+export function difference(now: Point, before: Point): Point {
+  const change = { ...now, durations: { ...now.durations } };
+  for (const name of counts) change[name] -= before[name];
+  for (const bound of Object.keys(now.durations)) {
+    change.durations[bound] = (now.durations[bound] ?? 0) - (before.durations[bound] ?? 0);
+  }
+  return change;
+}
+
+/** The same interval of two replicas. */
+export function sum(a: Point, b: Point): Point {
+  const both = { ...a, durations: { ...a.durations } };
+  for (const name of counts) both[name] += b[name];
+  for (const name of levels) both[name] = Math.max(a[name], b[name]);
+  for (const [bound, count] of Object.entries(b.durations)) {
+    both.durations[bound] = (both.durations[bound] ?? 0) + count;
+  }
+  return both;
+}
+
+/** The duration in milliseconds that this share of the requests stayed below; undefined where there were none. */
+export function quantile({ durations, requests }: Point, share: number): number | undefined {
+  if (requests === 0) return undefined;
+  const bounds = Object.keys(durations)
+    .map((text) => ({ text, bound: text === '+Inf' ? Number.POSITIVE_INFINITY : Number(text) }))
+    .sort((a, b) => a.bound - b.bound);
+  const wanted = share * requests;
+  let [low, below] = [0, 0];
+  for (const { text, bound } of bounds) {
+    const count = durations[text] ?? 0;
+    // Longer than the last bound: that is all that is known.
+    if (bound === Number.POSITIVE_INFINITY) break;
+    if (count >= wanted && count > below)
+      return 1000 * (low + ((bound - low) * (wanted - below)) / (count - below));
+    [low, below] = [bound, count];
+  }
+  return 1000 * low;
+}

@@ -1,0 +1,145 @@
+import { Type } from 'typebox';
+import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { defineRoute, type Route } from '../../../api/route.ts';
+import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import type { Audit } from '../../../identity/audit/audit.ts';
+import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
+import { id } from './schemas.ts';
+
+const text = (maxLength: number, description: string, example: string) =>
+  Type.String({ maxLength, format: 'text', description, examples: [example] });
+const orNull = (schema: Type.TSchema) => Type.Union([schema, Type.Null()]);
+const action = Type.Enum(auditActions, {
+  description: 'What was done. Where `enabled` changes with other fields, that is the action.',
+  examples: ['consumer.updated'],
+});
+const actorId = text(
+  256,
+  'Id of the consumer; the name of the user of the operating system; `service`.',
+  'con_o2tBsovC6m7gYpQd',
+);
+
+const query = Type.Object(
+  {
+    ...pageParameters,
+    action: Type.Optional(action),
+    actor_id: Type.Optional(actorId),
+    target_id: Type.Optional(id),
+    since: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'Earlier events are left out.',
+        examples: ['2027-03-01T08:00:00.000Z'],
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** What a field of a consumer can hold. */
+const fieldValue = (description: string, example: unknown) =>
+  Type.Unsafe<unknown>({
+    ...{
+      type: ['null', 'boolean', 'integer', 'string', 'array', 'object'],
+      description,
+      examples: [example],
+    },
+    ...{ minimum: 0, maximum: 2_147_483_647, maxLength: 400, maxItems: 150 },
+  });
+
+const event = Type.Object(
+  {
+    id: text(36, 'Id of the event.', '0199f3a2-7c11-7001-8f53-2b6c1d9e4a07'),
+    timestamp: Type.String({ format: 'date-time', maxLength: 40, examples: ['2027-03-01T08:00:00.000Z'] }),
+    action,
+    actor: Type.Object(
+      {
+        type: Type.Enum(authorTypes, {
+          description: '`service`: the first start, which makes two consumers.',
+          examples: ['consumer'],
+        }),
+        id: actorId,
+        name: text(400, 'Its name.', 'Operations'),
+        person: orNull(text(1020, 'The person whom X-Actor named.', 'marta.ruiz@example.com')),
+      },
+      { description: 'Who did it.' },
+    ),
+    target: Type.Object(
+      { id, name: text(400, 'Its name then.', 'Partner A') },
+      { description: 'The consumer.' },
+    ),
+    address: orNull(text(64, 'Address of the request; null without one.', '192.0.2.17')),
+    user_agent: orNull(text(255, 'What the client called itself.', 'curl/8.14.1')),
+    request_id: orNull(text(128, 'The X-Request-Id of the request.', '933bfcba-80b2-48dd-b31b-e58b7b06d3e3')),
+    changes: Type.Array(
+      Type.Object({
+        field: text(40, 'Name of the field.', 'rateLimitPerMinute'),
+        from: fieldValue('Its value before; null for a new consumer.', null),
+        to: fieldValue('Its value since.', 600),
+      }),
+      { maxItems: 20, description: 'The fields that were changed; never a secret.' },
+    ),
+  },
+  { title: 'AuditEvent', description: 'A change of a consumer.' },
+);
+
+/** Lists the changes of consumers. */
+export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: CursorCodec): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/audit-events',
+    operationId: 'listAuditEvents',
+    tag: 'Administration',
+    summary: 'List changes of consumers',
+    description:
+      'Newest first, whether they were made here, on another replica or on the command line. One event a request. A cursor ' +
+      'is good for the same filters only.',
+    permission: { resource: 'consumers', action: 'read' },
+    idempotencyKey: 'ignored',
+    request: { query },
+    answers: {
+      200: {
+        description: 'A page.',
+        schema: pageSchema(event, 'AuditEventPage', 'A page of changes of consumers.'),
+      },
+    },
+    problems: ['invalid_cursor', 'store_unavailable'],
+    async handle({ query: { limit = defaultLimit, cursor, since, ...filters } }) {
+      const list = JSON.stringify([
+        'audit-events',
+        filters.action,
+        filters.actor_id,
+        filters.target_id,
+        since,
+      ]);
+      const found = await audit.listEvents({
+        ...filters,
+        ...(since !== undefined && { since: Date.parse(since) }),
+        ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
+        limit: limit + 1,
+      });
+      return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));
+    },
+  });
+}
+
+/** In the order of the documentation: the database keeps none. */
+function show({
+  id: eventId,
+  timestamp,
+  action: done,
+  actor,
+  target,
+  address,
+  user_agent,
+  request_id,
+  changes,
+}: AuditEvent) {
+  const { type, id: authorId, name, person } = actor;
+  return {
+    ...{ id: eventId, timestamp, action: done, actor: { type, id: authorId, name, person } },
+    ...{ target: { id: target.id, name: target.name }, address, user_agent, request_id },
+    changes: changes.map(({ field, from, to }) => ({ field, from, to })),
+  };
+}

@@ -1,0 +1,187 @@
+import { type TSchema, Type } from 'typebox';
+import {
+  fingerprintPattern,
+  permissionActions,
+  permissionResources,
+  recordScopes,
+} from '../../../identity/consumers/consumer.ts';
+import { maxAllowedAddresses, maxRateLimitPerMinute } from '../../../identity/consumers/consumer-change.ts';
+import { credentialStates, expiredListedDays } from '../../../identity/consumers/consumer-view.ts';
+import { maxConsumerNameLength } from '../../../identity/consumers/permissions.ts';
+import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
+
+const exampleId = 'con_o2tBsovC6m7gYpQd';
+export const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
+const exampleSecret = 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM';
+const exampleFingerprint = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+
+export const orNull = <T extends TSchema>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
+const moment = (example: string) => Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
+
+export const id = Type.String({
+  maxLength: 200,
+  format: 'text',
+  description: 'Id of the consumer.',
+  examples: [exampleId],
+});
+export const idParams = Type.Object({ id }, { additionalProperties: false });
+const apiKey = Type.String({ maxLength: 64, examples: [exampleKey] });
+const apiSecret = Type.String({
+  maxLength: 64,
+  description: 'The API secret. It is shown this one time and not stored.',
+  examples: [exampleSecret],
+});
+const rotatedAt = moment('2027-03-01T08:00:00.000Z');
+const expiresAt = moment('2027-03-02T08:00:00.000Z');
+const createdAt = moment('2027-01-15T09:30:00.000Z');
+
+const records = Type.Enum(recordScopes, {
+  description:
+    '`own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings.',
+  examples: ['all'],
+});
+
+const permissions = Type.Array(
+  Type.Object(
+    {
+      resource: Type.Enum(permissionResources, { examples: ['quotes'] }),
+      actions: Type.Array(Type.Enum(permissionActions), {
+        minItems: 1,
+        maxItems: 20,
+        examples: [['read', 'write']],
+      }),
+      records: Type.Optional(records),
+    },
+    { additionalProperties: false },
+  ),
+  { minItems: 1, maxItems: 20, description: 'What the consumer may do; each resource once.' },
+);
+
+const enabledText = 'False: its credentials are refused, until it is true again.';
+const validUntilText = 'From then on its credentials are refused; null: never.';
+const rateLimitText = 'Requests within 60 seconds; null: the limit of the settings.';
+const addressesText =
+  'IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 ' +
+  '`address_not_allowed`.';
+
+/** What a request may say of a consumer. */
+export const requested = {
+  name: Type.String({
+    minLength: 1,
+    maxLength: maxConsumerNameLength,
+    format: 'visible',
+    description: 'Name of the consumer, for people.',
+    examples: ['Partner A'],
+  }),
+  permissions,
+  certificateFingerprints: Type.Array(Type.String({ pattern: fingerprintPattern, maxLength: 95 }), {
+    maxItems: 20,
+    description:
+      'SHA-256 of the DER of client certificates in hex, either case, with or without colons; the consumer must ' +
+      'present one of them. None: no certificate is needed.',
+    examples: [[exampleFingerprint]],
+  }),
+  enabled: Type.Boolean({ description: enabledText, examples: [true] }),
+  validUntil: orNull(moment('2027-12-31T23:59:59.000Z'), validUntilText),
+  rateLimitPerMinute: orNull(
+    Type.Integer({ minimum: 1, maximum: maxRateLimitPerMinute, examples: [600] }),
+    rateLimitText,
+  ),
+  allowedAddresses: Type.Array(Type.String({ maxLength: 50, format: 'visible' }), {
+    maxItems: maxAllowedAddresses,
+    description: addressesText,
+    examples: [['192.0.2.10', '2001:db8::/32']],
+  }),
+};
+
+const lastUsedAt = orNull(
+  moment('2027-03-01T08:00:00.000Z'),
+  'When its credentials were used last, on any replica, to the minute; null: never.',
+);
+
+/** A consumer as answers show it. */
+const consumerProperties = {
+  id,
+  name: Type.String({ maxLength: 400, description: 'Name of the consumer.', examples: ['Partner A'] }),
+  apiKey: orNull(apiKey, 'The active API key; null where every pair was rotated out.'),
+  permissions: Type.Array(
+    Type.Object({
+      resource: Type.Enum(permissionResources, { examples: ['quotes'] }),
+      actions: Type.Array(Type.Enum(permissionActions), { maxItems: 20, examples: [['read', 'write']] }),
+      records,
+    }),
+    { maxItems: 20, description: 'What the consumer may do.' },
+  ),
+  createdAt,
+  updatedAt: moment('2027-03-01T08:00:00.000Z'),
+  rotatedAt: orNull(rotatedAt, 'When its credentials were rotated last.'),
+  expiresAt: orNull(expiresAt, 'Expiry of the pair that `apiKey` names; null while it is active.'),
+  certificateFingerprints: Type.Array(Type.String({ maxLength: 95 }), {
+    maxItems: 20,
+    description: 'SHA-256 of client certificates in lower-case hex.',
+    examples: [[exampleFingerprint]],
+  }),
+  enabled: requested.enabled,
+  validUntil: requested.validUntil,
+  rateLimitPerMinute: requested.rateLimitPerMinute,
+  allowedAddresses: requested.allowedAddresses,
+  lastUsedAt,
+  credentials: Type.Array(
+    Type.Object({
+      apiKey,
+      state: Type.Enum(credentialStates, {
+        description: '`rotated` is valid until `expiresAt`, `expired` is refused.',
+        examples: ['active'],
+      }),
+      createdAt,
+      expiresAt: orNull(expiresAt, 'From then on the pair is refused; null while it is active.'),
+      lastUsedAt,
+    }),
+    {
+      maxItems: 200,
+      description: `Every pair that is valid, and those that expired in the last ${expiredListedDays} days.`,
+    },
+  ),
+};
+
+export const consumerSchema = Type.Object(consumerProperties, {
+  title: 'Consumer',
+  description: 'A consumer of the API. Nothing here is secret.',
+});
+
+export const createdConsumerSchema = Type.Object(
+  { ...consumerProperties, apiKey, apiSecret },
+  { title: 'CreatedConsumer', description: 'A consumer with its first pair.' },
+);
+
+/** The body of a rotation. */
+export const rotationBody = Type.Object(
+  {
+    graceWindowHours: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: maxGraceWindowHours,
+        description:
+          'How long the pairs that are valid now stay valid, fractions allowed; 0 cuts them at once.',
+        examples: [24],
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** The answer of a rotation. */
+export const rotation = Type.Object(
+  {
+    id,
+    apiKey,
+    apiSecret,
+    rotatedAt,
+    previous: Type.Union(
+      [Type.Object({ apiKey, expiresAt }, { description: 'The pair that was active before.' }), Type.Null()],
+      { description: 'The pair that was active before; null where there was none.' },
+    ),
+  },
+  { title: 'Rotation', description: 'The new pair, and until when the old one is valid.' },
+);

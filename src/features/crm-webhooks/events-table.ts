@@ -1,0 +1,166 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import {
+  changeInPieces,
+  changeInSearch,
+  interval,
+  leaseSeconds,
+  type SearchedPiece,
+  searchedAtOnce,
+} from '../../platform/store/statements.ts';
+import { type EventState, isMemberEvent, type WebhookEvent } from './event.ts';
+
+/** Events that one statement takes at most, each of another member. */
+const takenAtOnce = 100;
+/** Events that one statement deletes. */
+const deletedAtOnce = 5000;
+
+/** An event that this process alone works on until its lease ends. */
+export interface TakenEvent {
+  webhook_id: string;
+  type: string;
+  member_id: string;
+  /** This attempt included; also the fence: only the owner of the latest attempt may finish it. */
+  attempts: number;
+  received_at: Date;
+}
+
+/** An event as an operator sees it: without the payload, which may hold personal data. */
+export interface ListedEvent {
+  webhook_id: string;
+  type: string;
+  member_id: string | null;
+  event_at: Date;
+  state: EventState;
+  attempts: number;
+  last_error: string | null;
+  came_late: boolean;
+  received_at: Date;
+  finished_at: Date | null;
+}
+
+/** Received webhooks. */
+export class EventsTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Stores an event; false where its id is known already. */
+  async add({ webhookId, type, occurredAt, memberId, payload }: WebhookEvent): Promise<boolean> {
+    const isKnown = isMemberEvent(type);
+    const { numAffectedRows } = await sql`
+      insert into webhook_events
+        (webhook_id, type, event_at, member_id, payload, state, due_at, received_at, finished_at)
+      values (${webhookId}, ${type}, ${occurredAt}, ${memberId}, ${payload}, ${isKnown ? 'received' : 'ignored'},
+        now(), now(), ${isKnown ? null : sql`now()`})
+      on conflict (webhook_id) do nothing`.execute(this.#database.sql);
+    return numAffectedRows === 1n;
+  }
+
+  /**
+   * Takes events that are due, of each member the earliest that is not finished: so they are applied in the order of
+   * their times. Of two processes, one gets an event.
+   */
+  async take(): Promise<TakenEvent[]> {
+    const { rows } = await sql<TakenEvent>`
+      update webhook_events as e
+      set attempts = e.attempts + 1, due_at = now() + ${interval(leaseSeconds)}
+      from (
+        select webhook_id from webhook_events as due
+        where state = 'received' and due_at <= now() and not exists (
+          select from webhook_events as earlier
+          where earlier.state = 'received' and earlier.member_id = due.member_id
+            and (earlier.event_at, earlier.sequence) < (due.event_at, due.sequence))
+        order by due_at limit ${takenAtOnce} for update skip locked
+      ) as mine
+      where e.webhook_id = mine.webhook_id
+      returning e.webhook_id, e.type, e.member_id, e.attempts, e.received_at`.execute(this.#database.sql);
+    return rows;
+  }
+
+  /** Marks an event as applied; false for an owner that was replaced. */
+  async finish({ webhook_id, attempts }: TakenEvent): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      update webhook_events as e set state = 'processed', finished_at = now(), last_error = null,
+        came_late = exists (
+          select from webhook_events as later
+          where later.member_id = e.member_id and later.state = 'processed' and later.event_at > e.event_at)
+      where webhook_id = ${webhook_id} and attempts = ${attempts} and state = 'received'`.execute(
+      this.#database.sql,
+    );
+    return numAffectedRows === 1n;
+  }
+
+  /** Notes that an attempt has failed: the event is due again after so many seconds, or dead where that is undefined. */
+  async fail(
+    { webhook_id, attempts }: TakenEvent,
+    error: string,
+    afterSeconds: number | undefined,
+  ): Promise<void> {
+    const next =
+      afterSeconds === undefined
+        ? sql`state = 'dead', finished_at = now()`
+        : sql`due_at = now() + ${interval(afterSeconds)}`;
+    await sql`
+      update webhook_events set last_error = ${error}, ${next}
+      where webhook_id = ${webhook_id} and attempts = ${attempts} and state = 'received'`.execute(
+      this.#database.sql,
+    );
+  }
+
+  /** Newest first; all states where none is given. */
+  async list(state: EventState | undefined, limit: number): Promise<ListedEvent[]> {
+    const where = state === undefined ? sql`` : sql`where state = ${state}`;
+    const { rows } = await sql<ListedEvent>`
+      select webhook_id, type, member_id, event_at, state, attempts, last_error, came_late, received_at, finished_at
+      from webhook_events ${where} order by sequence desc limit ${limit}`.execute(this.#database.sql);
+    return rows;
+  }
+
+  /** Has a finished event of a known type processed again; returns the state that it had, undefined where there is none. */
+  async replay(webhookId: string): Promise<Pick<ListedEvent, 'state' | 'type'> | undefined> {
+    const { rows } = await sql<Pick<ListedEvent, 'state' | 'type'>>`
+      select state, type from webhook_events where webhook_id = ${webhookId}`.execute(this.#database.sql);
+    const [found] = rows;
+    if (found === undefined || found.state === 'received' || !isMemberEvent(found.type)) return found;
+    await sql`
+      update webhook_events set state = 'received', attempts = 0, due_at = now(), finished_at = null, came_late = false
+      where webhook_id = ${webhookId} and state <> 'received' and member_id is not null`.execute(
+      this.#database.sql,
+    );
+    return found;
+  }
+
+  /**
+   * Empties the payloads of a member's events, and of all that name the member; returns how many had one. No payload is
+   * needed later, and the rest of the row keeps a repeat from being taken for another event.
+   */
+  eraseMember(memberId: string): Promise<number> {
+    return changeInSearch(
+      this.#database.bulk,
+      '0',
+      (after) => sql<SearchedPiece<string>>`
+        with piece as (
+          select sequence from webhook_events where sequence > ${after}::bigint order by sequence limit ${searchedAtOnce}
+        ), erased as (
+          update webhook_events e set payload = '' from piece
+          where e.sequence = piece.sequence and payload <> ''
+            and (member_id = ${memberId}::uuid or position(${memberId} in lower(payload)) > 0)
+          returning 1
+        )
+        select (select max(sequence)::text from piece) as last, (select count(*)::integer from erased) as changed`,
+    );
+  }
+
+  /** Deletes finished events that were received so many days ago; returns how many. */
+  deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      delete from webhook_events where webhook_id in (
+        select webhook_id from webhook_events
+        where state <> 'received' and received_at < now() - ${interval(days * 86_400)}
+        limit ${limit})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+}

@@ -1,0 +1,86 @@
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { EventsTable, TakenEvent } from './events-table.ts';
+
+/*
+ * What becomes of a webhook whose signature is right and whose id is new:
+ *
+ *   ── of a known type ──> received ── applied ──> processed ──┐
+ *   │                       ^  │                               │
+ *   │            replay, by │  └── 12 attempts failed ──> dead │
+ *   │           an operator └───────────────────────────── ┴───┘
+ *   └── of any other type ──> ignored
+ *
+ *   received   stored, and acknowledged only then. Due at once, and again some time after each attempt that failed or
+ *              whose process died.
+ *   processed  applied: it has had its effect, on every replica.
+ *   ignored    kept, without an effect. A final state.
+ *   dead       given up; an operator checks it.
+ *
+ * Order: of one member, only the earliest event that is received can be taken, by the time at which it happened. One that
+ * arrives after a later one was applied is applied all the same, and marked as late: its effect, to drop what is cached,
+ * undoes nothing, and leaving it out could leave something old. The time of the last applied event of a member is that
+ * of its latest processed one.
+ *
+ * Once: taking an event counts its attempt and leases it for 30 seconds, in one statement; only the owner of the latest
+ * attempt finishes it.
+ */
+
+/** Together with the waits between them they take six minutes: longer than anything that was cached before can live. */
+const maxAttempts = 12;
+const longestWaitSeconds = 60;
+
+export interface ProcessorOptions {
+  table: Pick<EventsTable, 'take' | 'finish' | 'fail'>;
+  /** Has an effect on all replicas; may throw, and is then repeated. `receivedAt` in milliseconds since 1970. */
+  apply(event: { memberId: string; receivedAt: number }): Promise<void>;
+  log: Log;
+  metrics: Pick<Metrics, 'webhooks'>;
+}
+
+export class EventProcessor {
+  readonly #options: ProcessorOptions;
+
+  constructor(options: ProcessorOptions) {
+    this.#options = options;
+  }
+
+  /** Processes all that is due. Throws what the database does; what is left then is due again later. */
+  async run(stopping?: AbortSignal): Promise<void> {
+    while (!stopping?.aborted) {
+      const taken = await this.#options.table.take();
+      if (taken.length === 0) return;
+      // Each is of another member. One that fails does not hold up the others.
+      const results = await Promise.allSettled(taken.map((event) => this.#process(event)));
+      const failed = results.find((result) => result.status === 'rejected');
+      if (failed !== undefined) throw failed.reason as Error;
+    }
+  }
+
+  async #process(event: TakenEvent): Promise<void> {
+    const { table, apply, metrics } = this.#options;
+    try {
+      await apply({ memberId: event.member_id, receivedAt: event.received_at.getTime() });
+    } catch (error) {
+      return this.#fail(event, error);
+    }
+    if (await table.finish(event)) metrics.webhooks.inc({ result: 'processed' });
+  }
+
+  async #fail(event: TakenEvent, err: unknown): Promise<void> {
+    const { table, log, metrics } = this.#options;
+    const { webhook_id, attempts } = event;
+    const facts = { err, webhook_id, attempts };
+    const name = err instanceof Error ? err.name : 'unknown';
+    if (attempts >= maxAttempts) {
+      await table.fail(event, name, undefined);
+      metrics.webhooks.inc({ result: 'dead' });
+      log.error(facts, 'a webhook could not be processed and is given up; see handoff webhook list');
+      return;
+    }
+    const seconds = Math.min(2 ** (attempts - 1), longestWaitSeconds);
+    await table.fail(event, name, seconds);
+    metrics.webhooks.inc({ result: 'failed' });
+    log.warn({ ...facts, seconds }, 'a webhook could not be processed and is tried again');
+  }
+}

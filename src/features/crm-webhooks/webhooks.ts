@@ -1,0 +1,81 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Polling, startPolling } from '../../platform/base/poll.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import { isMemberEvent, type WebhookEvent } from './event.ts';
+import { EventsTable } from './events-table.ts';
+import { EventProcessor, type ProcessorOptions } from './processor.ts';
+import { WebhookSecrets } from './secrets.ts';
+import { checkSignature, type SignatureFault } from './signature.ts';
+
+export interface WebhooksOptions {
+  database: Database;
+  secrets: SecretsManager;
+  log: Log;
+  metrics: Metrics;
+  refreshSeconds: number;
+  retentionDays: number;
+  apply: ProcessorOptions['apply'];
+  /** Told of each webhook, of whatever type: something has changed in the CRM. */
+  onReceived: () => void;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}
+
+/** Webhooks of the CRM: checked, stored, processed. */
+export interface Webhooks {
+  /** Why a request with these headers and this body is refused; undefined where it is not. Throws `secrets_unavailable`. */
+  checkSignature(headers: IncomingHttpHeaders, body: Buffer): SignatureFault | undefined;
+  /** Stores a webhook, and has it processed soon if its id is new. Throws `store_unavailable`. */
+  receive(event: WebhookEvent): Promise<'accepted' | 'duplicate'>;
+  /** Deletes what is older than its retention. Throws what the database does. */
+  deleteOld(signal?: AbortSignal): Promise<void>;
+  /** Loads the secrets, and begins to process, also what other processes have left. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createWebhooks(options: WebhooksOptions): Webhooks {
+  const { database, log, metrics, apply, retentionDays, clock = Date.now } = options;
+  const table = new EventsTable(database);
+  const secrets = new WebhookSecrets(options);
+  const processor = new EventProcessor({ table, apply, log, metrics });
+  let processing: Polling | undefined;
+  const count = (result: string) => metrics.webhooks.inc({ result });
+  return {
+    checkSignature(headers, body) {
+      const { loaded } = secrets;
+      if (loaded === undefined) {
+        const detail = 'The secrets manager that holds the webhook secrets is not available.';
+        throw new Problem('secrets_unavailable', detail, { retryAfter: 5 });
+      }
+      const fault = checkSignature(headers, body, loaded, clock());
+      if (fault !== undefined) count('refused');
+      return fault;
+    },
+    async receive(event) {
+      const isNew = await orUnavailable(() => table.add(event), { keeps: 'keeps webhooks', retryAfter: 5 });
+      count(isNew ? 'accepted' : 'duplicate');
+      options.onReceived();
+      // Later, so that the sender is answered first. A repeat wakes it too: the answer to the first one may have been lost,
+      // and with it the wake-up.
+      if (isMemberEvent(event.type)) setImmediate(() => processing?.wake());
+      else if (isNew) count('ignored');
+      return isNew ? 'accepted' : 'duplicate';
+    },
+    deleteOld: async (signal) => void (await table.deleteOlderThan(retentionDays, signal)),
+    async start() {
+      await secrets.start();
+      processing = startPolling({ what: 'webhooks', check: (stopping) => processor.run(stopping), log });
+      processing.wake();
+    },
+    async stop() {
+      await processing?.[Symbol.asyncDispose]();
+      await secrets.stop();
+    },
+  };
+}

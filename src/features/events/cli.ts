@@ -1,0 +1,44 @@
+import type { Command } from 'commander';
+import {
+  addList,
+  type ConfigFile,
+  checkChoice,
+  listedAtOnce,
+  table,
+  withDatabase,
+} from '../../platform/command-line/command.ts';
+import { EventFeed, type ListedEvent } from './event-feed.ts';
+import { eventTypes } from './event-log.ts';
+
+/**
+ * Adds `event list`, which works on the database beside a running service; the embedded database is its service's alone.
+ * Bad input ends the process with code 2.
+ */
+export function registerEventCommands(program: Command, configFile: ConfigFile): void {
+  const group = program.command('event').description('events of the feed');
+  const find = async (options: { type?: string; resource?: string }) => {
+    const type = checkChoice('--type', eventTypes, options.type);
+    const resourceId = options.resource?.toLowerCase();
+    return withDatabase(configFile, 'handoff event', (database) =>
+      new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
+    );
+  };
+  addList(group, 'events', find, show)
+    .option('--type <type>', 'only those of this type')
+    .option('--resource <id>', 'only those of the resource with this id');
+}
+
+/** Without the data, which may be personal. */
+function show(events: ListedEvent[]): string {
+  if (events.length === 0) return 'There are no such events.';
+  const header = ['recorded', 'occurred', 'type', 'resource', 'made by', 'id'];
+  const rows = events.map((event) => [
+    event.recorded_at.toISOString(),
+    event.occurred_at.toISOString(),
+    event.type,
+    event.resource_id,
+    event.consumer_id ?? '-',
+    event.id,
+  ]);
+  return table([header, ...rows]);
+}

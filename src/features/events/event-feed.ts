@@ -1,0 +1,208 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import {
+  changeInPieces,
+  changeInSearch,
+  interval,
+  type SearchedPiece,
+  searchedAtOnce,
+} from '../../platform/store/statements.ts';
+
+/** Events that one page searches at most, so that a filter that few of them pass does not search all. */
+const readAtOnce = 20_000;
+/** Events that one statement deletes: each may hold 256 KiB. */
+const deletedAtOnce = 500;
+
+/** An event as it is stored. */
+export interface StoredEvent {
+  /** Its place in the feed. */
+  sequence: number;
+  id: string;
+  type: string;
+  resource_type: string;
+  resource_id: string;
+  occurred_at: Date;
+  /** JSON text. */
+  data: string;
+  data_omitted: boolean;
+}
+
+/** Which events a reader sees: by the permission that they need. */
+export interface EventSight {
+  consumerId: string;
+  /** Resources whose events it sees. */
+  all: readonly string[];
+  /** Resources of which it sees events of the records that it made. */
+  own: readonly string[];
+}
+
+export interface FeedQuery {
+  /** Events behind this place; from the oldest on where it is left out. */
+  after?: number | undefined;
+  /** Undefined for an operator, who sees every event. */
+  sight?: EventSight;
+  types?: readonly string[] | undefined;
+  resourceId?: string | undefined;
+  /** Milliseconds since 1970. */
+  since?: number | undefined;
+  limit: number;
+  /** Bytes of data after which no further event is read. */
+  maxBytes: number;
+}
+
+interface LatestQuery {
+  type?: string | undefined;
+  resourceId?: string | undefined;
+  limit: number;
+}
+
+export interface FeedPage {
+  /** Oldest first, one more than `limit` or `maxBytes` allow where there are more. */
+  events: StoredEvent[];
+  /** All events up to here were searched. */
+  searchedTo: number;
+  /** There are events behind those that were searched. */
+  isCut: boolean;
+}
+
+/** An event as an operator sees it: without its data, which may be personal. */
+export interface ListedEvent {
+  id: string;
+  type: string;
+  resource_id: string;
+  consumer_id: string | null;
+  occurred_at: Date;
+  recorded_at: Date;
+}
+
+interface Row extends Omit<StoredEvent, 'sequence'> {
+  sequence: string | null;
+  last_sequence: string;
+  deleted_through: string;
+  searched_to: string | null;
+  searched: number;
+}
+
+/** Reads and clears the feed: the table `events`. */
+export class EventFeed {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /**
+   * A page of the feed; undefined where events behind `after` were deleted already, or where this is not the database
+   * that the place is from. Throws `store_unavailable`.
+   */
+  async read(query: FeedQuery): Promise<FeedPage | undefined> {
+    const { after, limit, maxBytes } = query;
+    const start = after ?? 0;
+    const statement = sql<Row>`
+      with searched as materialized (
+        select sequence from events where sequence > ${start} order by sequence limit ${readAtOnce}
+      ), upto as (
+        select max(sequence) as searched_to, count(*)::integer as searched from searched
+      )
+      select last_sequence::text, deleted_through::text, searched_to::text, searched,
+        found.sequence::text, id, type, resource_type, resource_id, occurred_at, data, data_omitted
+      from event_counter cross join upto left join lateral (
+        select * from (
+          select e.*, sum(octet_length(data)) over (order by sequence) - octet_length(data) as bytes_before
+          from (
+            select * from events e
+            where e.sequence > ${start} and e.sequence <= upto.searched_to and ${conditions(query)}
+            order by e.sequence limit ${limit + 1}
+          ) as e
+        ) as e where bytes_before <= ${maxBytes}
+      ) as found on true
+      order by found.sequence`;
+    const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), {
+      keeps: 'keeps the events',
+    });
+    const [first] = rows;
+    if (first === undefined) throw new Error('the table event_counter is empty');
+    // One statement sees the counter and the events as they are at one moment: there are none behind the counter.
+    const last = Number(first.last_sequence);
+    if (after !== undefined && (after > last || after < Number(first.deleted_through))) return undefined;
+    const isCut = first.searched === readAtOnce;
+    return {
+      events: rows.flatMap((row) =>
+        row.sequence === null ? [] : [{ ...row, sequence: Number(row.sequence) }],
+      ),
+      searchedTo: isCut ? Number(first.searched_to) : last,
+      isCut,
+    };
+  }
+
+  /** Newest first. Throws what the database does. */
+  async latest({ type, resourceId, limit }: LatestQuery): Promise<ListedEvent[]> {
+    const { rows } = await sql<ListedEvent>`
+      select id, type, resource_id, consumer_id, occurred_at, recorded_at from events
+      where (${type ?? null}::text is null or type = ${type ?? null}::text)
+        and (${resourceId ?? null}::text is null or resource_id = ${resourceId ?? null}::text)
+      order by sequence desc limit ${limit}`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  /**
+   * Leaves out the data of events about a member and of all that name it; returns how many had any. Throws what the
+   * database does.
+   */
+  eraseMember(memberId: string): Promise<number> {
+    return changeInSearch(
+      this.#database.bulk,
+      '0',
+      (after) => sql<SearchedPiece<string>>`
+        with piece as (
+          select sequence from events where sequence > ${after}::bigint order by sequence limit ${searchedAtOnce}
+        ), erased as (
+          update events e set data = json_build_object('id', resource_id)::text, data_omitted = true from piece
+          where e.sequence = piece.sequence and not data_omitted and type not like '%.deleted'
+            and position(${memberId} in lower(data)) > 0
+          returning 1
+        )
+        select (select max(sequence)::text from piece) as last, (select count(*)::integer from erased) as changed`,
+    );
+  }
+
+  /** Deletes events that were recorded so many days ago, oldest first; returns how many. Throws what the database does. */
+  deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      with old as (
+        select sequence from (
+          select sequence, recorded_at from events order by sequence limit ${limit}
+        ) as oldest where recorded_at < now() - ${interval(days * 86_400)}
+      ), noted as (
+        update event_counter set deleted_through = greatest(deleted_through, (select max(sequence) from old))
+        where exists (select from old)
+      )
+      delete from events where sequence in (select sequence from old)`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+}
+
+function conditions({ sight, types, resourceId, since }: FeedQuery): RawBuilder<unknown> {
+  const all: RawBuilder<unknown>[] = [sql`true`];
+  if (sight !== undefined) {
+    const { consumerId, all: whole, own } = sight;
+    all.push(sql`(private_to is null or private_to = ${consumerId})`);
+    all.push(sql`(permission_resource = any(${whole}::text[])
+      or (permission_resource = any(${own}::text[]) and consumer_id = ${consumerId}))`);
+  }
+  if (types !== undefined) all.push(sql`type = any(${types}::text[])`);
+  if (resourceId !== undefined) all.push(sql`resource_id = ${resourceId}`);
+  if (since !== undefined) all.push(sql`occurred_at >= ${new Date(since)}::timestamptz`);
+  return sql.join(all, sql` and `);
+}
+
+/** An event as consumers see it, but for what follows its data. */
+export function writeEvent(event: Omit<StoredEvent, 'sequence'>, rest = ''): string {
+  const { id, type, occurred_at, resource_type, resource_id, data, data_omitted } = event;
+  const head = {
+    ...{ id, type, occurred_at: occurred_at.toISOString() },
+    resource: { type: resource_type, id: resource_id },
+  };
+  return `${JSON.stringify(head).slice(0, -1)},"data":${data}${data_omitted ? ',"data_omitted":true' : ''}${rest}}`;
+}

@@ -1,0 +1,75 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+
+/*
+ * Every event once, in the table `events`. Readers go on from the sequence of the last event that they have seen, so no
+ * event may become visible behind one with a higher sequence. Numbers from a sequence of the database would do that:
+ * they are handed out before the commit. So they come from a single row, `event_counter`, that is updated with the
+ * insert: its lock makes writers commit one after the other, in the order of their numbers, and a transaction that is
+ * rolled back gives its numbers back.
+ *
+ * Others wait for that lock. A transaction adds its events as its last statement, and commits.
+ */
+
+/** Every type of event in the feed. */
+export const eventTypes = [
+  ...['quote.created', 'quote.updated', 'quote.deleted'],
+  ...['booking.created', 'booking.updated', 'booking.deleted'],
+  ...['member.created', 'member.updated', 'member.deleted'],
+  ...['handoff.created', 'handoff.failed'],
+  ...['reservation.confirmed', 'reservation.cancelled', 'reservation.failed', 'reservation.needs_attention'],
+  'webhook_endpoint.disabled',
+] as const;
+export type EventType = (typeof eventTypes)[number];
+
+/** Bytes of an event's data at most; longer ones are left out. */
+const maxDataBytes = 256 * 1024;
+
+export interface NewEvent {
+  type: EventType;
+  resource: { type: string; id: string };
+  /** RFC 3339. */
+  occurredAt: string;
+  /** JSON text, as GET answers it. */
+  data: string;
+  /** The resource that a consumer must be allowed to read to see the event. */
+  permission: 'members' | 'quotes' | 'bookings' | 'webhooks';
+  /** The consumer that made the record, for those that see only their own. */
+  consumerId?: string | undefined;
+  /** The only consumer that may see the event. */
+  privateTo?: string | undefined;
+}
+
+/**
+ * Adds events in their order, with one statement. To be the last one of the transaction that stores what the events tell
+ * of. Throws what the database does.
+ */
+export async function addEvents(transaction: Database['sql'], events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  const column = (read: (event: NewEvent) => unknown) => sql`${events.map(read)}`;
+  await sql`
+    with counter as (
+      update event_counter set last_sequence = last_sequence + ${events.length}::integer
+      returning last_sequence - ${events.length}::integer as before
+    )
+    insert into events (sequence, type, resource_type, resource_id, occurred_at, data, data_omitted,
+      permission_resource, consumer_id, private_to)
+    select counter.before + added.number, type, resource_type, resource_id, occurred_at, data, data_omitted,
+      permission_resource, consumer_id, private_to
+    from counter, unnest(
+      ${column(({ type }) => type)}::text[],
+      ${column(({ resource }) => resource.type)}::text[],
+      ${column(({ resource }) => resource.id)}::text[],
+      ${column(({ occurredAt }) => occurredAt)}::timestamptz[],
+      ${column((event) => (isTooLong(event) ? JSON.stringify({ id: event.resource.id }) : event.data))}::text[],
+      ${column(isTooLong)}::boolean[],
+      ${column(({ permission }) => permission)}::text[],
+      ${column(({ consumerId }) => consumerId ?? null)}::text[],
+      ${column(({ privateTo }) => privateTo ?? null)}::text[]
+    ) with ordinality as added (type, resource_type, resource_id, occurred_at, data, data_omitted,
+      permission_resource, consumer_id, private_to, number)`.execute(transaction);
+}
+
+function isTooLong({ data }: NewEvent): boolean {
+  return Buffer.byteLength(data) > maxDataBytes;
+}

@@ -1,0 +1,168 @@
+import { type Call, startCall } from '../../platform/base/call.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { ChangedRecord, ChangeSource, IdRange } from '../../records/changes.ts';
+import type { Records, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import { type Fenced, type Keeper, Replaced } from './keeper.ts';
+import type { ComparisonPosition, MissingRecord, MissingTable } from './missing-table.ts';
+
+/*
+ * Salesforce reports no deletion of a record that is removed without passing through the recycle bin (hard delete). Such a
+ * record is noted as missing when the CRM answers a request with 404, and by a regular comparison of all known ids with those
+ * of the CRM. The next poll looks it up by its External ID, and handles it like any other deletion.
+ */
+
+/** Seconds between the starts of two comparisons: less than a day, since a comparison may take some hours. */
+const compareEverySeconds = 20 * 3600;
+/** Ids in a page of the CRM; known ids per query, fewer since the CRM may have further ones; queries per call. */
+const idsOfPage = 2000;
+const idsOfQuery = 1900;
+const queriesOfCall = 5;
+/** Calls of the comparison in one poll, and the time after which no further one begins. */
+const mostCalls = 10;
+const longestMs = 10_000;
+/** Records that are looked up at once, and in one poll. */
+const lookedUpAtOnce = 200;
+const lookedUpInPoll = 1000;
+const callMs = 15_000;
+
+export interface MissingRecordsOptions {
+  table: MissingTable;
+  source: Pick<ChangeSource, 'readIds'>;
+  /** The CRM's own. */
+  records: Pick<Records, 'find' | 'now'>;
+  resources: readonly Resource[];
+  keeper?: Keeper | undefined;
+  log: Log;
+}
+
+/** Stores changed records and their events. */
+type Store = (records: readonly ChangedRecord[]) => Promise<void>;
+
+/** Finds records that were deleted without a trace in the CRM, at the end of each poll. */
+export class MissingRecords {
+  readonly #options: MissingRecordsOptions;
+
+  constructor(options: MissingRecordsOptions) {
+    this.#options = options;
+  }
+
+  /** For one poll: compares if that is due, and looks up. Whether there is more to look up. Throws `Replaced`. */
+  async work(fenced: Fenced, store: Store, stopping: AbortSignal): Promise<boolean> {
+    try {
+      await this.#compare(fenced, stopping);
+      return await this.#lookUp(fenced, store, stopping);
+    } catch (err) {
+      if (err instanceof Replaced) throw err;
+      this.#options.log.warn(
+        { err },
+        'records that may be deleted in the CRM could not be looked up; the next poll tries again',
+      );
+      return false;
+    }
+  }
+
+  async #lookUp(fenced: Fenced, store: Store, stopping: AbortSignal): Promise<boolean> {
+    const { table, records, resources } = this.#options;
+    const waiting = await table.waiting(lookedUpInPoll);
+    for (let start = 0; start < waiting.length && !stopping.aborted; start += lookedUpAtOnce) {
+      const some = waiting.slice(start, start + lookedUpAtOnce);
+      const lookUps = await Promise.all(
+        some.map(async (missing) => {
+          const resource = resources.find(({ name }) => name === missing.resource);
+          const found = resource && (await records.find(resource, missing.externalId, backgroundCall()));
+          return { missing, resource, found };
+        }),
+      );
+      await store(
+        lookUps.flatMap(({ missing, resource, found }) => {
+          const isThere = found?.nativeId === missing.nativeId;
+          return isThere !== missing.isDeleted || !resource
+            ? []
+            : [toChange(resource, missing, found, records.now())];
+        }),
+      );
+      await fenced((transaction) => table.clear(transaction, some));
+    }
+    return waiting.length === lookedUpInPoll;
+  }
+
+  async #compare(fenced: Fenced, stopping: AbortSignal): Promise<void> {
+    const began = performance.now();
+    for (let calls = 0; calls < mostCalls; calls++) {
+      const position = await this.#options.table.comparison(compareEverySeconds);
+      if (position === undefined || stopping.aborted || performance.now() - began > longestMs) return;
+      await this.#compareSome(position, fenced);
+    }
+  }
+
+  /** Compares the ids of one call. */
+  async #compareSome(from: ComparisonPosition | null, fenced: Fenced): Promise<void> {
+    const { table, source, keeper } = this.#options;
+    const ranges = await this.#rangesFrom(from);
+    const answers = ranges.length === 0 ? [] : await source.readIds(ranges, idsOfPage, backgroundCall());
+    if (answers.some(({ ids, isWhole }) => !isWhole && ids.length === 0))
+      throw new Error('the CRM gave no ids and says that there are more');
+    await fenced(async (transaction) => {
+      for (const [index, range] of ranges.entries()) {
+        const { ids = [], isWhole = false } = answers[index] ?? {};
+        // The CRM has more ids than fit into a page: the next call goes on after the last of these.
+        const to = isWhole ? range.to : ids.at(-1);
+        const { resource, after } = range;
+        const compared = { resource, after, ...(to !== undefined && { to }) };
+        await table.noteMissingInRange(transaction, compared, ids);
+        await keeper?.compare(transaction, compared, ids);
+        await table.move(transaction, this.#positionAfter(compared), {
+          isBegun: from === null && index === 0,
+        });
+        if (!isWhole) return;
+      }
+    });
+  }
+
+  /** The ranges of the next call. The last range of a resource has no end: the CRM may have ids after the last known one. */
+  async #rangesFrom(from: ComparisonPosition | null): Promise<IdRange[]> {
+    const { table, resources } = this.#options;
+    const ranges: IdRange[] = [];
+    const first = from === null ? 0 : resources.findIndex(({ name }) => name === from.resource);
+    for (const resource of resources.slice(Math.max(0, first))) {
+      let after = resource.name === from?.resource ? from.after : '';
+      const ids = await table.idsAfter(
+        { resource: resource.name, after },
+        idsOfQuery * (queriesOfCall - ranges.length),
+      );
+      for (let start = 0; ranges.length < queriesOfCall; start += idsOfQuery) {
+        const to = ids[start + idsOfQuery - 1];
+        ranges.push({ resource, after, ...(to !== undefined && { to }) });
+        if (to === undefined) break;
+        after = to;
+      }
+      if (ranges.length === queriesOfCall) break;
+    }
+    return ranges;
+  }
+
+  #positionAfter({ resource, to }: IdRange): ComparisonPosition | null {
+    if (to !== undefined) return { resource: resource.name, after: to };
+    const { resources } = this.#options;
+    const next = resources[resources.indexOf(resource) + 1];
+    return next === undefined ? null : { resource: next.name, after: '' };
+  }
+}
+
+/** The change that explains a missing record: another record has its External ID, or none has. */
+function toChange(
+  resource: Resource,
+  { nativeId, externalId }: MissingRecord,
+  found: StoredRecord | undefined,
+  now: number,
+): ChangedRecord {
+  const stamp = new Date(Math.floor(now / 1000) * 1000).toISOString();
+  if (found === undefined) return { resource, nativeId, externalId, isDeleted: true, stamp, values: {} };
+  return { resource, externalId, isDeleted: false, stamp: found.values['updated_at'] ?? stamp, ...found };
+}
+
+/** Calls of background work: requests go first. */
+function backgroundCall(): Call {
+  return { ...startCall('changes', undefined, callMs), background: 'batch' };
+}

@@ -1,0 +1,92 @@
+import type { ChangedRecord, ChangePlace } from '../../records/changes.ts';
+import type { Resource } from '../../records/resource.ts';
+import type { Piece, Positions } from './reader-table.ts';
+
+/** The CRM's clock and its stamps may differ by so much, in milliseconds. */
+const clockMarginMs = 60_000;
+
+export interface ReadPlanOptions {
+  resources: readonly Resource[];
+  /** By the name of the resource; none for one that was never read. */
+  positions: ReadonlyMap<string, Positions>;
+  /** The poll looks far back. */
+  isLong: boolean;
+  lookBackMs: number;
+  lookFarBackMs: number;
+}
+
+/**
+ * Where one poll reads, and what its positions become. A record that becomes visible behind the place that this poll has
+ * read to is found by later ones: they look back from where this poll began. So no position passes that moment, however
+ * long the poll takes.
+ */
+export class ReadPlan {
+  readonly #isLong: boolean;
+  readonly #places: Map<Resource, ChangePlace>;
+  /** Where each resource is far enough for the next poll to begin behind the place where this one did. */
+  readonly #ahead: ReadonlyMap<Resource, string>;
+  /** When the poll began, by the CRM's clock. */
+  #beganAt = 0;
+
+  constructor({ resources, positions, isLong, lookBackMs, lookFarBackMs }: ReadPlanOptions) {
+    this.#isLong = isLong;
+    const lookBack = isLong ? lookFarBackMs : lookBackMs;
+    this.#places = new Map(
+      resources.map((resource) => {
+        const position = positions.get(resource.name);
+        const from = ((isLong ? position?.readLateTo : position?.readTo) ?? 0) - lookBack;
+        return [resource, { stamp: new Date(Math.floor(Math.max(0, from) / 1000) * 1000).toISOString() }];
+      }),
+    );
+    this.#ahead = new Map(
+      [...this.#places].map(([resource, { stamp }]) => [
+        resource,
+        new Date(Date.parse(stamp) + 2 * lookBack).toISOString(),
+      ]),
+    );
+  }
+
+  /** What is left to read. */
+  get places(): ReadonlyMap<Resource, ChangePlace> {
+    return this.#places;
+  }
+
+  /**
+   * Whether the rest can be left to the next poll. It looks back from here, so that one which ends earlier would be
+   * followed by others that read the same for ever, where very much has changed within moments.
+   */
+  get isAhead(): boolean {
+    return [...this.#places].every(
+      ([resource, { stamp }]) => Date.parse(stamp) >= Date.parse(this.#ahead.get(resource) ?? ''),
+    );
+  }
+
+  begin(at: number): void {
+    this.#beganAt = at;
+  }
+
+  /** Goes on behind these records; the positions once they are stored. */
+  advance(records: readonly ChangedRecord[]): Piece['positions'] {
+    const positions: Piece['positions'] = new Map();
+    for (const { resource, stamp, nativeId } of records) {
+      this.#places.set(resource, { stamp, nativeId });
+      positions.set(resource.name, this.#position(Math.min(Date.parse(stamp), this.#beganAt)));
+    }
+    return positions;
+  }
+
+  /** Nothing is left of these resources; their positions. */
+  complete(resources: ReadonlySet<Resource>): Piece['positions'] {
+    const positions: Piece['positions'] = new Map();
+    for (const resource of resources) {
+      this.#places.delete(resource);
+      // Where nothing changes, what changed last must not be read for ever.
+      positions.set(resource.name, this.#position(this.#beganAt - clockMarginMs));
+    }
+    return positions;
+  }
+
+  #position(to: number) {
+    return { readTo: to, readLateTo: this.#isLong ? to : null };
+  }
+}

@@ -1,0 +1,323 @@
+import { startCall } from '../../platform/base/call.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Database } from '../../platform/store/database.ts';
+import type { ChangedRecord, ChangeSource } from '../../records/changes.ts';
+import { addEvents } from './event-log.ts';
+import { createJudge, deletionOf, type Judge, type WatchedResource } from './judge.ts';
+import { type Fenced, type Keeper, Replaced } from './keeper.ts';
+import { KnownIds, type PendingDeletion } from './known-ids.ts';
+import type { MissingRecords } from './missing-records.ts';
+import { ReadPlan } from './read-plan.ts';
+import type { Piece, ReaderState, ReaderTable, Turn } from './reader-table.ts';
+
+/*
+ * The reader turns changes of records in the CRM, whoever made them, into events. There is one for all replicas: the row
+ * of `change_reader` is in one of these states, by the database's clock.
+ *
+ *   waiting ── due, or wanted and allowed ──> reading ── all pages stored ──> waiting
+ *      ^                                        │  │
+ *      ├──────── a call or statement failed ────┘  └── its process died ──> reading, with a lease that runs out;
+ *      └─────────────────────────────────────────────────────────────────── then it is due
+ *
+ *   waiting  `due_at` says when the next poll is due, `not_before` when it may begin for a replica that knows of changes:
+ *            its own writes, and webhooks. After a failure both are later, and later still where the CRM's daily calls run
+ *            short.
+ *   reading  the owner of the latest fence reads page after page. Each piece of a page is one transaction: its events,
+ *            what is known of its records, how far it was read, and a lease that is longer again. An owner that was
+ *            replaced stores nothing, since every piece checks the fence.
+ *
+ * Nothing is lost: a record's stamp is set before its transaction commits, so a record may become visible behind the
+ * place that was read to. Every poll looks 120 s behind where the poll before began, and every tenth, and the first of
+ * every process, 15 minutes behind where the one that did so before began. Nothing comes twice: an event is made only where
+ * what the API shows differs from what was known. An External ID that its record no longer has gets its deletion event at
+ * the end of the poll: until then another record may be read that has it now.
+ *
+ * The very first poll reads everything there is, so that all is known. What changed before the reader's start is no event.
+ */
+
+/** How far behind its last place a poll looks, in milliseconds. */
+const lookBackMs = 120_000;
+const lookFarBackMs = 900_000;
+/** Every so many polls one looks far back. */
+const pollsToLookFarBack = 10;
+/** Pages of one poll, unless it is still where the next one would begin; the rest is due at once. */
+const mostPages = 50;
+/** Records and characters of a piece, which is one transaction. */
+const mostRecords = 200;
+const mostCharacters = 2 * 1024 * 1024;
+/** The CRM remembers deletions for 15 days. */
+const longestAbsence = 15 * 86_400;
+/** After failures, in seconds. */
+const longestPause = 60;
+/** So that several writes in a row lead to one check. */
+const nudgeMs = 50;
+const callMs = 15_000;
+
+export interface ReaderOptions {
+  table: ReaderTable;
+  source: ChangeSource;
+  resources: readonly WatchedResource[];
+  /** Told of each member that has changed, before its event is stored. */
+  memberChanged: (externalId: string) => Promise<void>;
+  pollSeconds: number;
+  minimumSeconds: number;
+  /** Keeps a copy of all that is read. */
+  keeper?: Keeper | undefined;
+  /** Finds records that were deleted without a trace in the CRM. */
+  missing?: MissingRecords | undefined;
+  log: Log;
+  metrics: Metrics;
+  /** Checks soon. */
+  wake: () => void;
+}
+
+export class ChangeReader {
+  readonly #options: ReaderOptions;
+  readonly #judges: ReadonlyMap<string, Judge>;
+  /** When this replica last heard of a change that no poll has begun after, by `performance.now()`. */
+  #nudgedAt: number | undefined;
+  /** The first poll of a process looks far back: what happened before is not known. */
+  #isNew = true;
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  /** As of the last check, and when that was. */
+  #state: ReaderState | undefined;
+  #stateAt = 0;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+    this.#judges = new Map(options.resources.map((resource) => [resource.name, createJudge(resource)]));
+  }
+
+  /** Something has changed: looks soon. */
+  nudge(): void {
+    const isFirst = this.#nudgedAt === undefined;
+    this.#nudgedAt = performance.now();
+    if (isFirst) this.#wakeIn(nudgeMs);
+  }
+
+  /** As of the last check; undefined before it. */
+  get state(): (ReaderState & { checkedAgo: number }) | undefined {
+    return this.#state && { ...this.#state, checkedAgo: (performance.now() - this.#stateAt) / 1000 };
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** Polls where it is this replica's turn. Throws what the database does. */
+  async check(stopping: AbortSignal): Promise<void> {
+    const checkedAt = performance.now();
+    const nudgedAt = this.#nudgedAt;
+    const state = await this.#options.table.take(
+      nudgedAt !== undefined || this.#isNew,
+      this.#options.keeper !== undefined,
+    );
+    this.#note(state, checkedAt);
+    const { fence } = state;
+    if (fence === null) {
+      // Another replica's poll that began after the change has seen it.
+      const isCovered = checkedAt - (nudgedAt ?? checkedAt) > (state.polledAgo ?? Number.MAX_VALUE) * 1000;
+      if (isCovered && this.#nudgedAt === nudgedAt) this.#nudgedAt = undefined;
+      this.#wakeIn(1000 * (this.#nudgedAt === undefined ? state.dueIn : Math.min(state.dueIn, state.mayIn)));
+      return;
+    }
+    if (this.#nudgedAt === nudgedAt) this.#nudgedAt = undefined;
+    await this.#poll({ ...state, fence }, checkedAt, stopping);
+  }
+
+  /** The regular check comes every two seconds: a timer only makes it earlier. */
+  #wakeIn(ms: number): void {
+    const at = performance.now() + ms;
+    if (ms > 2000 || (this.#timerAt > performance.now() && this.#timerAt <= at)) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    this.#timer = setTimeout(this.#options.wake, Math.max(0, ms) + 5).unref();
+  }
+
+  #note(state: ReaderState, checkedAt: number): void {
+    this.#state = state;
+    this.#stateAt = checkedAt;
+    const { metrics, keeper } = this.#options;
+    const { completedAgo, absentAgo } = state;
+    if (completedAgo !== null) metrics.changesReadAt.set(Date.now() / 1000 - completedAgo);
+    if (keeper !== undefined) metrics.copyAge.set(state.copyAge ?? Number.NaN);
+    metrics.changesMissedDeletions.set(isRecentAbsence(absentAgo) ? 1 : 0);
+  }
+
+  /** One poll, to its end or its failure, which is noted and not thrown. */
+  async #poll(turn: Turn, takenAt: number, stopping: AbortSignal): Promise<void> {
+    const { table, log, metrics } = this.#options;
+    const isLong = this.#isNew || turn.polls >= pollsToLookFarBack - 1;
+    try {
+      const isComplete = await this.#readAndKeep(turn, takenAt, isLong, stopping);
+      metrics.changePolls.inc({ result: 'ok' });
+      if (isComplete) this.#isNew = false;
+    } catch (err) {
+      if (err instanceof Replaced) return;
+      metrics.changePolls.inc({ result: 'failed' });
+      log[turn.failures === 0 ? 'warn' : 'debug']({ err }, 'changes in the CRM could not be read');
+      await table.fail(turn.fence, pauseAfter(err, turn.failures, this.#options.pollSeconds));
+    }
+  }
+
+  /** Whether all was read. Throws as `#readAll`. */
+  async #readAndKeep(turn: Turn, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+    const { table, keeper } = this.#options;
+    const { fence, completedAgo } = turn;
+    const fenced: Fenced = (work) => table.fenced(fence, work);
+    const isTorn = completedAgo !== null && completedAgo > longestAbsence;
+    if (isTorn) await this.#noteAbsence(turn);
+    await keeper?.begin(fence, isTorn, fenced);
+    const isComplete = await this.#readAll(turn, takenAt, isLong, stopping);
+    const areMoreMissing = isComplete && (await this.#endReading(turn, fenced, stopping));
+    const isBusy = [await keeper?.work(fenced, stopping), areMoreMissing].includes(true);
+    const further = isComplete && keeper ? (tx: Database['sql']) => keeper.complete(tx, fence) : undefined;
+    // The rest of what has changed is read as soon as it may be.
+    const { mayIn, ...next } = this.#nextPoll();
+    const dueIn = isComplete && !isBusy ? next.dueIn : mayIn;
+    await table.finish(fence, { isComplete, isLong, dueIn, mayIn, further });
+    return isComplete;
+  }
+
+  /** After all changes were read: finds and stores deletions. Whether there are more records to look up. */
+  async #endReading(turn: Turn, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+    const { missing } = this.#options;
+    const store = async (records: readonly ChangedRecord[]) => {
+      if (records.length > 0) await this.#storePiece(turn, records);
+    };
+    const areMoreMissing = (await missing?.work(fenced, store, stopping)) === true;
+    await this.#addDeletionEvents(turn);
+    return areMoreMissing;
+  }
+
+  async #noteAbsence({ fence, completedAgo }: Turn): Promise<void> {
+    const { table, log } = this.#options;
+    log.error({ seconds: completedAgo }, 'changes were not read for longer than the CRM remembers deletions');
+    await table.noteAbsence(fence);
+  }
+
+  /** Seconds from the beginning of this poll to the next one: more where the CRM's daily calls, or those of the budget, run short. */
+  #nextPoll() {
+    const { source, pollSeconds, minimumSeconds } = this.#options;
+    const factor = stretchFor(source.usage);
+    const { leastSeconds = 0 } = source;
+    return {
+      dueIn: Math.max(leastSeconds, pollSeconds * factor),
+      mayIn: Math.max(leastSeconds, minimumSeconds * factor),
+    };
+  }
+
+  /** Reads and stores page after page; whether nothing is left. Throws what the CRM or the database does, `Replaced`. */
+  async #readAll(turn: Turn, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+    const { table, source, resources } = this.#options;
+    const plan = new ReadPlan({
+      resources,
+      positions: await table.positions(),
+      isLong,
+      lookBackMs,
+      lookFarBackMs,
+    });
+    let startedAt = 0;
+    for (let pages = 0; (pages < mostPages || !plan.isAhead) && !stopping.aborted; pages++) {
+      const sentAfter = performance.now() - takenAt;
+      const call = { ...startCall('changes', undefined, callMs), background: 'poll' as const };
+      const page = await source.readChanges(plan.places, call);
+      if (pages === 0) {
+        plan.begin(page.sentAt);
+        startedAt = Math.floor((page.sentAt - sentAfter - turn.startedAgo * 1000) / 1000) * 1000;
+      }
+      for (const records of inPieces(page.records))
+        await this.#storePiece(turn, records, startedAt, plan.advance(records));
+      const positions = plan.complete(page.complete);
+      if (positions.size > 0) await table.store(turn.fence, { events: [], positions });
+      if (plan.places.size === 0) return true;
+      if (page.records.length === 0)
+        throw new Error('the CRM gave an empty page and says that there are more');
+    }
+    return false;
+  }
+
+  /** Stores the events of some records, what is known of them, and the positions after them. */
+  async #storePiece(
+    { fence, completedAgo }: Turn,
+    records: readonly ChangedRecord[],
+    startedAt = 0,
+    positions: Piece['positions'] = new Map(),
+  ): Promise<void> {
+    const { table, metrics, keeper } = this.#options;
+    const ids = new KnownIds(
+      await table.known(records.map(({ resource, ...record }) => ({ ...record, resource: resource.name }))),
+    );
+    const isFirst = completedAgo === null;
+    const events = records.flatMap((record) => {
+      const judge = this.#judges.get(record.resource.name) as Judge;
+      const isSilent = isFirst && Date.parse(record.stamp) < startedAt;
+      return judge(record, ids, { startedAt: isFirst ? startedAt : 0, isSilent }) ?? [];
+    });
+    const changes = ids.changes();
+    if (!isFirst) await this.#notifyOfMembers([...changes.known, ...changes.pending]);
+    const further = keeper && ((transaction: Database['sql']) => keeper.keep(transaction, records));
+    await table.store(fence, { changes, events, positions, further });
+    for (const { type } of events) metrics.changeEvents.inc({ type });
+  }
+
+  async #notifyOfMembers(changed: readonly { resource: string; externalId: string }[]): Promise<void> {
+    const members = changed.filter(({ resource }) => resource === 'member');
+    const ids = new Set(members.map(({ externalId }) => externalId));
+    await Promise.all([...ids].map((id) => this.#options.memberChanged(id)));
+  }
+
+  /** Adds deletion events of External IDs that no record has: all changes have been read. */
+  async #addDeletionEvents({ fence }: Turn): Promise<void> {
+    const { table, resources, metrics } = this.#options;
+    const toEvents = (pending: readonly PendingDeletion[]) =>
+      pending.flatMap((one) => {
+        const resource = resources.find(({ name }) => name === one.resource);
+        return resource === undefined ? [] : [deletionOf(resource, one)];
+      });
+    for (let count = mostRecords; count === mostRecords; ) {
+      count = await table.takePending(fence, mostRecords, async (transaction, pending) => {
+        const events = toEvents(pending);
+        await addEvents(transaction, events);
+        for (const { type } of events) metrics.changeEvents.inc({ type });
+      });
+    }
+  }
+}
+
+/** For as long as an operator should hear of it. */
+export function isRecentAbsence(absentAgo: number | null): boolean {
+  return absentAgo !== null && absentAgo < 30 * 86_400;
+}
+
+function* inPieces(records: readonly ChangedRecord[]): Generator<ChangedRecord[]> {
+  let piece: ChangedRecord[] = [];
+  let characters = 0;
+  for (const record of records) {
+    const length = Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    if (piece.length === mostRecords || (piece.length > 0 && characters + length > mostCharacters)) {
+      yield piece;
+      piece = [];
+      characters = 0;
+    }
+    piece.push(record);
+    characters += length;
+  }
+  if (piece.length > 0) yield piece;
+}
+
+/** By which all waits grow: 1 up to half of the daily calls, 2 at three quarters, 10 at 95 of 100, at most 60. */
+function stretchFor(usage: ChangeSource['usage']): number {
+  if (usage === undefined || usage.limit <= 0) return 1;
+  const left = Math.max(0, 1 - usage.used / usage.limit);
+  return Math.min(60, Math.max(1, 0.5 / left));
+}
+
+function pauseAfter(error: unknown, failures: number, pollSeconds: number): number {
+  const { retryAfter = 0 } = error instanceof Problem ? error.facts : {};
+  const most = Math.max(longestPause, pollSeconds);
+  return Math.max(retryAfter, Math.min(most, pollSeconds * 2 ** Math.min(failures, 10)));
+}

@@ -1,0 +1,150 @@
+import { Type } from 'typebox';
+import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
+import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import { readableEvents } from '../../../identity/consumers/readable-events.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { type EventFeed, type FeedPage, type FeedQuery, writeEvent } from '../event-feed.ts';
+import { eventTypes } from '../event-log.ts';
+
+const idSchema = (description: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 64,
+    format: 'text',
+    description,
+    examples: ['0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f'],
+  });
+
+const query = Type.Object(
+  {
+    ...pageParameters,
+    type: Type.Optional(
+      Type.Array(Type.Enum(eventTypes), {
+        minItems: 1,
+        maxItems: eventTypes.length,
+        description: 'Only events of this type; may be repeated.',
+        examples: [['quote.updated']],
+      }),
+    ),
+    resource_id: Type.Optional(idSchema('Only events of the resource with this id.')),
+    since: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'Only events with this `occurred_at` or a later one.',
+        examples: ['2027-03-01T08:00:00.000Z'],
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const event = Type.Object(
+  {
+    id: Type.String({
+      maxLength: 64,
+      description: 'The same wherever the event is seen: whoever has seen it leaves a repeat out.',
+      examples: ['evt_0f6c1d8a9b2e4f7c8d3a5b6e7f801922'],
+    }),
+    type: Type.Enum(eventTypes, { description: 'What has happened.', examples: ['quote.updated'] }),
+    occurred_at: Type.String({
+      format: 'date-time',
+      maxLength: 24,
+      description:
+        'When it happened; for records of the CRM a whole second. It gives no order: the feed does.',
+      examples: ['2027-03-02T16:05:12.000Z'],
+    }),
+    resource: Type.Object(
+      {
+        type: Type.String({ maxLength: 64, description: 'Type of the resource.', examples: ['quote'] }),
+        id: idSchema('Its id.'),
+      },
+      { additionalProperties: false, description: 'What it happened to.' },
+    ),
+    data: Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description: 'The resource as it was then, as GET shows it; only its `id` once it is deleted.',
+        examples: [{ id: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f', status: 'confirmed' }],
+      },
+    ),
+    data_omitted: Type.Optional(
+      Type.Boolean({
+        description: 'True where the data is left out, for being too long or erased: read the resource.',
+      }),
+    ),
+  },
+  { additionalProperties: false, title: 'Event', description: 'Something that happened to a resource.' },
+);
+
+const page = pageSchema(event, 'EventPage', 'A page of events. The last one has a `next_cursor`, too.');
+
+/** The feed: what has happened, whoever did it, in an order in which a cursor misses nothing. */
+export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/events',
+    operationId: 'listEvents',
+    tag: 'Events',
+    summary: 'Read the feed of events',
+    description:
+      'Oldest first. Keep `next_cursor`, which the last page has too, and go on from it later: no event is missed. ' +
+      'A cursor is good for the same filters only. A consumer sees the events of what it may read.',
+    permission: { anyCredentials: true },
+    idempotencyKey: 'ignored',
+    request: { query },
+    answers: {
+      200: {
+        description: 'A page.',
+        schema: page,
+      },
+    },
+    problems: ['invalid_cursor', 'cursor_expired', 'store_unavailable'],
+    async handle({ query: { limit = defaultLimit, cursor, type, resource_id, since }, consumer }) {
+      const types = type && [...new Set(type)].sort();
+      const resourceId = resource_id?.toLowerCase();
+      const list = JSON.stringify(['events', types, resourceId, since]);
+      const found = await feed.read({
+        after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as number),
+        sight: readableEvents(consumer as Consumer),
+        types,
+        resourceId,
+        since: since === undefined ? undefined : Date.parse(since),
+        limit,
+        maxBytes: maxPageBytes,
+      } satisfies FeedQuery);
+      if (found === undefined)
+        throw new Problem(
+          'cursor_expired',
+          'Events behind this cursor were deleted already: they are kept for a limited time.',
+        );
+      return pageOf(found, limit, (sequence) => cursors.encode(sequence, list));
+    },
+  });
+}
+
+function pageOf(
+  { events, searchedTo, isCut }: FeedPage,
+  limit: number,
+  cursorAt: (at: number) => string,
+): RouteAnswer {
+  const texts: string[] = [];
+  let bytes = 0;
+  for (const found of events.slice(0, limit)) {
+    const text = writeEvent(found);
+    bytes += Buffer.byteLength(text);
+    if (texts.length > 0 && bytes > maxPageBytes) break;
+    texts.push(text);
+  }
+  const hasMore = texts.length < events.length;
+  const last = hasMore ? (events[texts.length - 1]?.sequence ?? searchedTo) : searchedTo;
+  const end = `],"next_cursor":${JSON.stringify(cursorAt(last))},"has_more":${hasMore || isCut}}`;
+  return {
+    status: 200,
+    body: `{"data":[${texts.join(',')}${end}`,
+    headers: { 'cache-control': 'private, no-cache' },
+  };
+}

@@ -1,0 +1,107 @@
+import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
+import type { HandoffRequest, HandoffType } from './handoff.ts';
+
+/*
+ * A hand-off that was answered 202 is a row that outlives its request. It is in one of these states:
+ *
+ *   ── stored ──> accepted ── the CRM has the record ──> created
+ *                  │  ^  │
+ *                  │  │  └── the CRM refuses it for good ──> failed ──┐
+ *                  │  └─────────────────── retry ─────────────────────┤
+ *                  └── cancel ──────────> cancelled <───── cancel ────┘
+ *
+ *   accepted   waits, or is being delivered: then `lease_until` is in the future, and nobody else tries it. A process
+ *              that is killed leaves it to another one when the lease is over.
+ *   created    the CRM has the record. What it was made of is not needed any more, and erased.
+ *   failed     the CRM will never take it as it is: `problem` says why. It can be tried again, when the cause is gone.
+ *   cancelled  it is not to be delivered. If a call may have created the record all the same, the record is looked for
+ *              until that is settled, and removed.
+ *
+ * Invariants: the External ID is chosen before the first call and never changes, so that any number of tries makes one
+ * record; each try has a fence of its own, and only the latest one stores how it ended; `may_exist` is set before a call
+ * is made, and unset only by an answer that says that nothing was done; all times are the database's clock.
+ */
+
+export const handoffStatuses = ['accepted', 'created', 'failed', 'cancelled'] as const;
+export type HandoffStatus = (typeof handoffStatuses)[number];
+
+/** Why the CRM refused it. */
+export interface Refusal {
+  code: ProblemCode;
+  detail: string;
+  errors?: Fault[] | undefined;
+}
+
+/** Who handed it off, and with which request. */
+export interface Origin {
+  consumerId: string;
+  consumerName: string | undefined;
+  /** The person, as X-Actor named them. */
+  actor: string | undefined;
+  requestId: string;
+}
+
+export interface NewHandoff extends HandoffRequest, Origin {
+  externalId: string;
+  /** An earlier try may have created the record. */
+  mayExist: boolean;
+  /** This process tries it at once, and nobody else does meanwhile. */
+  isHeld: boolean;
+}
+
+/** One that this process alone delivers, until its lease is over. */
+export interface TakenHandoff extends HandoffRequest, Origin {
+  externalId: string;
+  fence: string;
+  /** As it was before this try. */
+  mayExist: boolean;
+  /** Consecutive failures while the CRM was available. */
+  failures: number;
+}
+
+/** One as it is read. */
+export interface StoredHandoff extends Pick<Origin, 'consumerId' | 'requestId'> {
+  externalId: string;
+  /** Order of acceptance. */
+  sequence: string;
+  type: HandoffType;
+  status: HandoffStatus;
+  tripId: string;
+  nativeId: string | undefined;
+  refusal: Refusal | undefined;
+  attempts: number;
+  acceptedAt: Date;
+  completedAt: Date | undefined;
+}
+
+/** How a try ended. */
+export type Outcome =
+  | { status: 'created'; nativeId: string }
+  /** `mayExist`: the record may exist nevertheless. */
+  | { status: 'failed'; refusal: Refusal; mayExist: boolean }
+  /** Still to be delivered; `mayExist`: the record may be there all the same. */
+  | { status: 'accepted'; mayExist: boolean; failures: number; pauseSeconds: number };
+
+export interface Settled {
+  handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
+  outcome: Outcome;
+}
+
+/** Which ones a reader may see: for each type all, those of one consumer, or none. */
+export type Readable = Partial<Record<HandoffType, 'all' | { readonly consumerId: string }>>;
+
+export interface HandoffQuery {
+  readable: Readable;
+  status?: HandoffStatus | undefined;
+  tripId?: string | undefined;
+  /** Sequence of the last one of the page before. */
+  after?: string | undefined;
+  limit: number;
+}
+
+/** What waits to be delivered. */
+export interface Waiting {
+  waiting: number;
+  /** How long the first one has waited; 0 where none does. */
+  oldestSeconds: number;
+}

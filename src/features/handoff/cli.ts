@@ -1,0 +1,121 @@
+import type { Command } from 'commander';
+import { isUuid } from '../../platform/base/uuid.ts';
+import {
+  addList,
+  CommandFailed,
+  type ConfigFile,
+  checkChoice,
+  exitBadInput,
+  exitNotFound,
+  listedAtOnce,
+  print,
+  runCommand,
+  table,
+  withDatabase,
+} from '../../platform/command-line/command.ts';
+import { type HandoffStatus, handoffStatuses, type StoredHandoff } from './accepted.ts';
+import { HandoffsTable } from './handoffs-table.ts';
+
+/**
+ * Adds `handoff list`, `retry` and `cancel` for hand-offs that were answered 202. They work on the database beside a
+ * running service; the embedded database is its service's alone.
+ */
+export function registerHandoffCommands(program: Command, configFile: ConfigFile): void {
+  const group = program.command('handoff').description('hand-offs that were answered 202');
+  const find = async (options: { status?: string }) =>
+    list(configFile, checkChoice('--status', handoffStatuses, options.status));
+  addList(group, 'them', find, show).option(
+    '--status <status>',
+    `only those with this status: ${handoffStatuses.join(', ')}`,
+  );
+  registerChange(group, configFile, {
+    name: 'retry',
+    description: 'deliver a failed one again',
+    done: 'is delivered again, by a running service within seconds',
+    change: async (handoffs, id) => (await handoffs.retry(id)) === 'waits',
+  });
+  registerChange(group, configFile, {
+    name: 'cancel',
+    description: 'cancel one that waits or has failed',
+    done: 'is cancelled',
+    change: async (handoffs, id) =>
+      (await handoffs.cancel(id)) || (await handoffs.find(id))?.status === 'cancelled',
+  });
+}
+
+interface Change {
+  name: string;
+  description: string;
+  /** What the hand-off is afterwards. */
+  done: string;
+  /** False where its state does not allow it. */
+  change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
+}
+
+function registerChange(group: Command, configFile: ConfigFile, { name, description, done, change }: Change) {
+  group
+    .command(name)
+    .description(description)
+    .argument('<external-id>', 'its External ID, a UUID')
+    .option('--json', 'print JSON')
+    .action((externalId: string, options: { json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        if (!isUuid(externalId))
+          throw new CommandFailed(
+            `${JSON.stringify(externalId)} is not an External ID, which is a UUID.`,
+            exitBadInput,
+          );
+        const id = externalId.toLowerCase();
+        const status = await withHandoffs(configFile, async (handoffs) => {
+          if (await change(handoffs, id)) return (await handoffs.find(id))?.status;
+          throw await whyNot(handoffs, id);
+        });
+        print(options.json, { external_id: id, status }, () => `The hand-off ${id} ${done}.`);
+      }),
+    );
+}
+
+async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFailed> {
+  const found = await handoffs.find(id);
+  const message = found
+    ? `The hand-off ${id} is ${found.status}: that is not possible.`
+    : `There is no hand-off ${id} that was answered 202.`;
+  return new CommandFailed(message, exitNotFound);
+}
+
+function withHandoffs<T>(configFile: ConfigFile, work: (handoffs: HandoffsTable) => Promise<T>): Promise<T> {
+  return withDatabase(configFile, 'handoff handoff', (database) => work(new HandoffsTable(database)));
+}
+
+async function list(configFile: ConfigFile, status: HandoffStatus | undefined) {
+  const readable = { quote: 'all', booking: 'all' } as const;
+  const found = await withHandoffs(configFile, (handoffs) =>
+    handoffs.list({ readable, status, limit: listedAtOnce }),
+  );
+  return found.map(toListed);
+}
+
+/** As operators see it: without the CRM's id, which is for consoles. */
+function toListed(handoff: StoredHandoff) {
+  return {
+    external_id: handoff.externalId,
+    type: handoff.type,
+    status: handoff.status,
+    consumer_id: handoff.consumerId,
+    trip_id: handoff.tripId,
+    code: handoff.refusal?.code ?? null,
+    detail: handoff.refusal?.detail ?? null,
+    attempts: handoff.attempts,
+    accepted_at: handoff.acceptedAt.toISOString(),
+    completed_at: handoff.completedAt?.toISOString() ?? null,
+  };
+}
+
+function show(listed: ReturnType<typeof toListed>[]): string {
+  if (listed.length === 0) return 'There are no such hand-offs.';
+  const header = ['status', 'accepted', 'type', 'attempts', 'problem', 'external id'];
+  const rows = listed.map(({ status, accepted_at, type, attempts, code, external_id }) => [
+    ...[status, accepted_at, type, String(attempts), code ?? '-', external_id],
+  ]);
+  return table([header, ...rows]);
+}

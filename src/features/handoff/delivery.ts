@@ -1,0 +1,320 @@
+import { randomUUID } from 'node:crypto';
+import { type Call, startCall, type Visible } from '../../platform/base/call.ts';
+import { now } from '../../platform/base/clock.ts';
+import { coalesce } from '../../platform/base/coalesce.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Records } from '../../records/records.ts';
+import type { Outcome, Settled, TakenHandoff } from './accepted.ts';
+import { deliver, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
+import { type HandoffType, targets } from './handoff.ts';
+import type { Failing, HandoffsTable, RecordToRemove } from './handoffs-table.ts';
+
+/** How long the others wait for a delivering process that was killed. In seconds. */
+export const turnSeconds = 10;
+
+/** Hand-offs that are delivered together at most, as many as one call to the CRM takes. */
+const largestBatch = 200;
+/** Time between two probes while the CRM is unavailable. */
+const probeEveryMs = 5000;
+/** Time limit of the look-up that shows whether the CRM answers. */
+const lookUpMs = 3000;
+/** Workers for each type that retry failed hand-offs, each in a call of its own. Those that failed once do not wait for others. */
+const retryWorkers: { failing: Failing; workers: number; ms: number }[] = [
+  { failing: 'once', workers: 4, ms: 3000 },
+  { failing: 'again', workers: 2, ms: 25_000 },
+];
+/**
+ * A hand-off has failed after so many failures: 18 hours after the first, or earlier while others of its type succeed and
+ * the failure is not transient.
+ */
+const mostFailures = 9;
+const mostWhileTypeWorks = 5;
+/** Others of the type succeed if one did within this time. */
+const recentMs = 600_000;
+/** In seconds: the pause before the third try, which grows fourfold with each further one, and the longest one. */
+const firstPause = 15;
+const longestPause = 43_200;
+/** In seconds, after a retry that failed because the CRM is unavailable. */
+const sharedFailurePause = 60;
+/** After an outage of a type of at least this long, its failed hand-offs are retried at once. */
+const longOutageMs = 60_000;
+/** Records of cancelled hand-offs that are looked for at once, and the pause before the next look. */
+const removedAtOnce = 20;
+const lookAgainSeconds = 20;
+
+export interface DeliveryOptions {
+  table: HandoffsTable;
+  records: Records;
+  /** Milliseconds for a batch, well within its lease. What is not answered by then is retried one by one. */
+  batchMs: number;
+  /** Whether this process is the delivering one for the next `turnSeconds`. Throws what the database does. */
+  holdTurn: () => Promise<boolean>;
+  /** Stores how tries ended. Throws what the database does. */
+  settle: (settled: readonly Settled[]) => Promise<void>;
+  /** Which records of a resource a consumer sees: who sees only its own needs to be written into what is made for it. */
+  visibleTo: (consumerId: string, resource: string) => Visible;
+  log: Log;
+}
+
+type Ended = { handoff: TakenHandoff; ended: Try };
+
+/** The state of the delivery of one type: an org may refuse bookings and accept quotes. Times are of `now()`. */
+interface TypeState {
+  type: HandoffType;
+  batchSize: number;
+  /** The CRM accepts none, whatever they contain: probes of one hand-off show when it does again. */
+  isUnavailable: boolean;
+  probedAt: number;
+  madeAt: number;
+  failedAt: number;
+}
+
+/**
+ * Delivers accepted hand-offs in one process at a time, so that the order holds and one process alone probes the CRM. These
+ * run in parallel, and do not wait for each other:
+ *
+ *   for each type: batches of hand-offs that have not failed, in the order of acceptance of each consumer; consumers take turns
+ *   for each type: retries of those that failed, each in a call of its own, after growing pauses
+ *   the removal of records of cancelled hand-offs
+ *
+ * A failure is the hand-off's own if the CRM answers a look-up right after it. Such failures are counted, and the hand-off has
+ * failed after too many. Otherwise the CRM is unavailable: no failure is counted, and one hand-off every 5 s shows when it is back.
+ */
+export class Delivery {
+  readonly #options: DeliveryOptions;
+  readonly #types: TypeState[] = (Object.keys(targets) as HandoffType[]).map((type) => ({
+    ...{ type, batchSize: largestBatch, isUnavailable: false },
+    ...{ probedAt: 0, madeAt: Number.NEGATIVE_INFINITY, failedAt: Number.NEGATIVE_INFINITY },
+  }));
+  readonly #workers: (() => Promise<void>)[];
+  #stopping: AbortSignal | undefined;
+  /** By `now()`. */
+  #turnEndsAt = Number.NEGATIVE_INFINITY;
+  #probedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+    this.#workers = [
+      ...this.#types.flatMap((state) => [
+        this.#worker(() => this.#deliverBatch(state)),
+        ...retryWorkers.flatMap((kind) =>
+          Array.from({ length: kind.workers }, () => this.#worker(() => this.#deliverAlone(state, kind))),
+        ),
+      ]),
+      this.#worker(() => this.#removeCancelled()),
+    ];
+  }
+
+  /** Becomes or stays the delivering process if possible, and starts what is due; to be called every few seconds. Throws what the database does. */
+  async run(stopping: AbortSignal): Promise<void> {
+    const askedAt = now();
+    if (!(await this.#options.holdTurn())) return;
+    this.#turnEndsAt = askedAt + turnSeconds * 1000;
+    this.#stopping = stopping;
+    for (const work of this.#workers) void work();
+  }
+
+  /** Waits for what is in progress, once `stopping` is aborted. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#workers.map((work) => work()));
+  }
+
+  /** Repeats a step until it finds nothing to do. If it throws, what it has taken is due again after its lease. */
+  #worker(step: () => Promise<boolean>): () => Promise<void> {
+    return coalesce(async () => {
+      try {
+        while (this.#mayWork() && (await step()));
+      } catch (err) {
+        this.#options.log.warn({ err }, 'the delivery of accepted hand-offs failed; it goes on later');
+      }
+    });
+  }
+
+  #mayWork(): boolean {
+    return this.#stopping?.aborted === false && now() < this.#turnEndsAt;
+  }
+
+  /** Delivers the next ones that have not failed; while the CRM is unavailable, one every few seconds. Whether to go on. */
+  async #deliverBatch(state: TypeState): Promise<boolean> {
+    const { table, batchMs } = this.#options;
+    const isProbe = state.isUnavailable;
+    const batch = isProbe ? await this.#takeProbe(state) : await table.take(state.type, state.batchSize);
+    if (batch.length === 0) return false;
+    const startedAt = now();
+    const tries = await this.#try(batch, isProbe ? 'probe' : 'batch', batchMs);
+    // The call budget has no call yet: this says nothing about the CRM, and a smaller batch would not help.
+    const waitsForBudget = tries.every(
+      ({ ended }) => ended.status === 'open' && isWaitingForBudget(ended.error),
+    );
+    const isCrmAvailable = waitsForBudget || (await this.#isCrmAvailable(tries));
+    await this.#settle(state, tries, isCrmAvailable);
+    if (!waitsForBudget)
+      this.#note(state, tries, { isCrmAvailable, isQuick: now() - startedAt < batchMs / 2 });
+    return isCrmAvailable;
+  }
+
+  /** Types take turns with probes: one probe every few seconds in all. */
+  async #takeProbe(state: TypeState): Promise<TakenHandoff[]> {
+    const { table } = this.#options;
+    const last = this.#probedAt;
+    const isTurn = this.#types.every((other) => !other.isUnavailable || other.probedAt >= state.probedAt);
+    if (!isTurn || now() - last < probeEveryMs) return [];
+    state.probedAt = now();
+    this.#probedAt = state.probedAt;
+    const fresh = await table.take(state.type, 1);
+    const taken = fresh.length > 0 ? fresh : await this.#takeAnyFailing(state.type);
+    if (taken.length === 0) this.#probedAt = last;
+    return taken;
+  }
+
+  async #takeAnyFailing(type: HandoffType): Promise<TakenHandoff[]> {
+    const { table } = this.#options;
+    const once = await table.takeFailing(type, 'once');
+    return once.length > 0 ? once : table.takeFailing(type, 'again');
+  }
+
+  /** Updates the state of a type after a batch. */
+  #note(
+    state: TypeState,
+    tries: readonly Ended[],
+    { isCrmAvailable, isQuick }: Record<'isCrmAvailable' | 'isQuick', boolean>,
+  ) {
+    const { log } = this.#options;
+    const { type } = state;
+    const open = tries.map(({ ended }) => ended).find(({ status }) => status === 'open');
+    if (!isCrmAvailable && !state.isUnavailable)
+      log.warn({ err: errorOf(open), type }, 'accepted hand-offs wait: the CRM takes none');
+    if (isCrmAvailable && state.isUnavailable) {
+      log.info({ type }, 'accepted hand-offs are delivered again');
+      // Other types may probe at once.
+      this.#probedAt = Number.NEGATIVE_INFINITY;
+    }
+    state.isUnavailable = !isCrmAvailable;
+    if (!isCrmAvailable) return;
+    if (tries.some(isOwnFailure)) state.batchSize = Math.max(1, Math.floor(state.batchSize / 4));
+    else if (isQuick) state.batchSize = Math.min(largestBatch, state.batchSize * 4);
+  }
+
+  async #deliverAlone(state: TypeState, { failing, ms }: (typeof retryWorkers)[number]): Promise<boolean> {
+    if (state.isUnavailable) return false;
+    const taken = await this.#options.table.takeFailing(state.type, failing);
+    if (taken.length === 0) return false;
+    const tries = await this.#try(taken, 'alone', ms);
+    await this.#settle(state, tries, await this.#isCrmAvailable(tries));
+    return true;
+  }
+
+  #try(batch: readonly TakenHandoff[], background: Call['background'], ms: number): Promise<Ended[]> {
+    const { records, visibleTo } = this.#options;
+    return Promise.all(
+      batch.map(async (handoff) => {
+        const visible = (resource: string) => visibleTo(handoff.consumerId, resource);
+        const call = { ...backgroundCall(handoff, background, ms), visible };
+        return { handoff, ended: await deliver(records, handoff, call) };
+      }),
+    );
+  }
+
+  /** Whether the CRM has answered any of these, or answers a look-up now: then failures are those of the hand-offs. */
+  async #isCrmAvailable(tries: readonly Ended[]): Promise<boolean> {
+    if (tries.some(({ ended }) => ended.status !== 'open')) return true;
+    const own = tries.find(isOwnFailure);
+    if (own === undefined) return false;
+    const { type, externalId } = own.handoff;
+    const call = backgroundCall(own.handoff, 'probe', lookUpMs);
+    try {
+      const found = await this.#options.records.findWithDeleted(targets[type], externalId, call);
+      // The record was created.
+      if (found) own.ended = { status: 'created', nativeId: found.nativeId };
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #settle(state: TypeState, tries: readonly Ended[], isCrmAvailable: boolean): Promise<void> {
+    const { settle, table } = this.#options;
+    const settled = tries.map((one) => ({
+      handoff: one.handoff,
+      outcome: this.#outcomeOf(state, one, isCrmAvailable),
+    }));
+    await settle(settled);
+    if (isCrmAvailable && tries.some(isOwnFailure)) state.failedAt = now();
+    if (!settled.some(({ outcome }) => outcome.status === 'created')) return;
+    const hasRecovered = state.failedAt > state.madeAt && now() - state.madeAt > longOutageMs;
+    state.madeAt = now();
+    if (hasRecovered || state.isUnavailable) await table.makeDue(state.type);
+  }
+
+  /** The outcome of a try to store. */
+  #outcomeOf(state: TypeState, one: Ended, isCrmAvailable: boolean): Outcome {
+    const { handoff, ended } = one;
+    if (ended.status !== 'open') return ended;
+    const mayExist = handoff.mayExist || isUnknown(ended.error);
+    const { failures } = handoff;
+    if (!isCrmAvailable || !isOwnFailure(one)) {
+      const pauseSeconds = failures === 0 ? 0 : sharedFailurePause;
+      return { status: 'accepted', mayExist, failures, pauseSeconds };
+    }
+    this.#options.log.warn(
+      { err: ended.error, external_id: handoff.externalId, failures: failures + 1 },
+      'an accepted hand-off failed while the CRM works: it is tried again alone',
+    );
+    const isEarly = now() - state.madeAt < recentMs && !isOfRecord(ended.error);
+    if (failures + 1 >= (isEarly ? mostWhileTypeWorks : mostFailures))
+      return { status: 'failed', refusal: refusalOf(ended.error), mayExist };
+    const pauseSeconds = failures === 0 ? 0 : Math.min(longestPause, firstPause * 4 ** (failures - 1));
+    return { status: 'accepted', mayExist, failures: failures + 1, pauseSeconds };
+  }
+
+  /** Removes what calls have made of hand-offs that were cancelled meanwhile; false where there was none. */
+  async #removeCancelled(): Promise<boolean> {
+    const { table } = this.#options;
+    const found = await table.takeToRemove(removedAtOnce);
+    await Promise.all(found.map((one) => this.#remove(one)));
+    return found.length > 0;
+  }
+
+  async #remove({ external_id: externalId, type, is_last: isLast }: RecordToRemove): Promise<void> {
+    const { table, records, log } = this.#options;
+    const call = { ...startCall(randomUUID()), isWrite: true };
+    let isSettled = isLast;
+    try {
+      const record = await records.find(targets[type], externalId, call);
+      if (record) await records.remove(targets[type], record, call);
+    } catch (err) {
+      isSettled = false;
+      log.warn(
+        { err, external_id: externalId },
+        'the record of a cancelled hand-off could not be looked for or removed',
+      );
+    }
+    await table.putOff(externalId, isSettled ? undefined : lookAgainSeconds);
+  }
+}
+
+function isWaitingForBudget(error: unknown): boolean {
+  return error instanceof Problem && error.facts.isPaced === true;
+}
+
+/** Whether a failure is the hand-off's own, provided that the CRM is available. */
+function isOwnFailure({ ended }: Ended): boolean {
+  return ended.status === 'open' && mayBeOwn(ended.error);
+}
+
+function errorOf(ended: Try | undefined): unknown {
+  return ended?.status === 'open' ? ended.error : undefined;
+}
+
+/** The problem that a hand-off shows after its last failure. */
+function refusalOf(error: unknown) {
+  if (error instanceof Problem) return { code: error.code, detail: error.message };
+  return { code: 'internal_error' as const, detail: 'The service failed over it.' };
+}
+
+/** On behalf of who handed it off: the record says so. */
+function backgroundCall(handoff: TakenHandoff, background: Call['background'], ms: number): Call {
+  const { requestId, consumerId, consumerName, actor } = handoff;
+  return { ...startCall(requestId, consumerId, ms), consumerName, actor, background, isWrite: true };
+}

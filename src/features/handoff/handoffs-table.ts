@@ -1,0 +1,390 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { addEvents, type NewEvent } from '../events/event-log.ts';
+import { insertNew, type QueueLimits, waitAgain } from './acceptance.ts';
+import type {
+  HandoffQuery,
+  NewHandoff,
+  Outcome,
+  Readable,
+  Refusal,
+  Settled,
+  StoredHandoff,
+  TakenHandoff,
+  Waiting,
+} from './accepted.ts';
+import type { HandoffType } from './handoff.ts';
+
+/** Bytes of details that one piece holds in memory; a first hand-off may have more. */
+const mostBytes = 3 * 1024 * 1024;
+/** Number of the advisory lock under which new ones are counted and stored; any constant will do. */
+const acceptanceLock = 4_702_118_904;
+/** Rows that one statement changes or deletes. */
+const changedAtOnce = 1000;
+/** For so long after it was cancelled, a call that was under way may still create the record. */
+const unsettledSeconds = 120;
+
+const unlimited: QueueLimits = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
+
+const lease = interval(leaseSeconds);
+/** Answers show milliseconds: what is stored is what is shown. */
+const now = sql.raw("date_trunc('milliseconds', now())");
+const columns = sql.raw(
+  `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.request_id, h.trip_id, h.native_id, h.problem,
+   h.attempts, h.accepted_at, h.completed_at`,
+);
+/** What the record is made of: erased when it is not needed any more. */
+const erased = sql.raw('member_id = null, name = null, source = null, details = null');
+
+interface Row {
+  external_id: string;
+  sequence: string;
+  type: HandoffType;
+  status: StoredHandoff['status'];
+  consumer_id: string;
+  request_id: string;
+  trip_id: string;
+  native_id: string | null;
+  problem: string | null;
+  attempts: number;
+  accepted_at: Date;
+  completed_at: Date | null;
+}
+
+interface TakenRow extends Pick<Row, 'external_id' | 'type' | 'consumer_id' | 'request_id' | 'trip_id'> {
+  consumer_name: string | null;
+  actor: string | null;
+  member_id: string;
+  name: string;
+  source: string;
+  details: string;
+  fence: string;
+  may_exist: boolean;
+  troubles: number;
+}
+
+/** Accepted hand-offs; the moves stand at the top of accepted.ts. Methods throw what the database does. */
+export class HandoffsTable {
+  readonly #database: Database;
+  /** Whose hand-off was taken last, of each type and kind of failing ones. */
+  readonly #lastFailing = new Map<string, string>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /**
+   * Stores new ones in their order, up to the limits. Returns for each the fence of the stored row; `known` where its
+   * External ID is stored already; undefined where a limit is reached. One replica at a time: two that count at once would
+   * exceed the limits.
+   */
+  async accept(
+    handoffs: readonly NewHandoff[],
+    limits: QueueLimits,
+  ): Promise<({ fence: string } | 'known' | undefined)[]> {
+    const rows = await this.#oneByOne((transaction) => insertNew(transaction, handoffs, limits));
+    const stored = new Map(rows.map(({ external_id, fence }) => [external_id, { fence }]));
+    const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
+    const known = others.length === 0 ? undefined : await this.#known(others);
+    return handoffs.map(
+      ({ externalId }) => stored.get(externalId) ?? (known?.has(externalId) ? 'known' : undefined),
+    );
+  }
+
+  /** While nobody else counts what waits and adds to it. */
+  #oneByOne<T>(work: (transaction: Database['sql']) => Promise<T>): Promise<T> {
+    return this.#database.sql.transaction().execute(async (transaction) => {
+      await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLock)})`.execute(transaction);
+      return work(transaction);
+    });
+  }
+
+  async #known(externalIds: readonly string[]): Promise<Set<string>> {
+    const { rows } = await sql<{ external_id: string }>`
+      select external_id from handoffs where external_id = any(${externalIds}::uuid[])`.execute(
+      this.#database.sql,
+    );
+    return new Set(rows.map(({ external_id }) => external_id));
+  }
+
+  /**
+   * Takes up to `count` hand-offs that have not failed. Consumers take turns, each in its order of acceptance, so that none
+   * waits for all those of another.
+   */
+  take(type: HandoffType, count: number): Promise<TakenHandoff[]> {
+    const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and lease_until <= now()`;
+    const nextConsumer = (after: RawBuilder<unknown>) => sql`
+      select consumer_id from handoffs where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
+    return this.#take(sql`
+      select h.external_id, h.may_exist from handoffs h join (
+        select external_id, sum(size) over (order by turn, sequence) - size as bytes_before from (
+          with recursive consumers as (
+            (${nextConsumer(sql`''`)})
+            union all
+            select (${nextConsumer(sql`consumers.consumer_id`)}) from consumers where consumer_id is not null
+          )
+          select own.* from consumers cross join lateral (
+            select external_id, sequence, size, row_number() over (order by sequence) as turn from handoffs
+            where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
+          ) as own order by turn, sequence limit ${count}
+        ) as first
+      ) as piece using (external_id)
+      where ${free} and bytes_before < ${mostBytes}
+      order by h.sequence for update of h skip locked`);
+  }
+
+  /** Takes one that has failed and is due again, for a call of its own. Consumers take turns here too. */
+  async takeFailing(type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
+    const kind = `${type} ${failing}`;
+    const last = this.#lastFailing.get(kind) ?? '';
+    let taken = await this.#takeFailingAfter(last, type, failing);
+    if (taken.length === 0 && last !== '') taken = await this.#takeFailingAfter('', type, failing);
+    this.#lastFailing.set(kind, taken[0]?.consumerId ?? '');
+    return taken;
+  }
+
+  #takeFailingAfter(consumerId: string, type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
+    return this.#take(sql`
+      select external_id, may_exist from handoffs
+      where type = ${type} and status = 'accepted' and troubles ${failing === 'once' ? sql`= 1` : sql`> 1`}
+        and due_at <= now() and lease_until <= now() and troubles > 0 and consumer_id > ${consumerId}
+      order by consumer_id, due_at limit 1 for update skip locked`);
+  }
+
+  /** Makes all that have failed due now, whatever their pause. */
+  async makeDue(type: HandoffType): Promise<void> {
+    const statement = (limit: number) => sql`
+      update handoffs set due_at = now() where external_id in (
+        select external_id from handoffs
+        where type = ${type} and status = 'accepted' and troubles > 0 and due_at > now()
+        limit ${limit} for update skip locked)`;
+    await changeInPieces(this.#database.bulk, changedAtOnce, statement);
+  }
+
+  async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
+    const { rows } = await sql<TakenRow>`
+      with due as (${due}), taken as (
+        update handoffs h set fence = h.fence + 1, lease_until = now() + ${lease}, attempts = h.attempts + 1,
+          may_exist = true
+        from due where h.external_id = due.external_id
+        returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
+          h.member_id, h.name, h.source, h.details, h.fence::text, due.may_exist, h.troubles
+      )
+      select * from taken order by sequence`.execute(this.#database.sql);
+    return rows.map(toTaken);
+  }
+
+  /**
+   * Stores how tries ended, each under its fence, and the events that tell of it. Returns those that were stored.
+   */
+  settle(
+    settled: readonly Settled[],
+    eventOf: (handoff: StoredHandoff) => NewEvent | undefined,
+  ): Promise<StoredHandoff[]> {
+    return this.#database.sql.transaction().execute(async (transaction) => {
+      const stored = await storeOutcomes(transaction, settled);
+      if (stored.length < settled.length) await endLeases(transaction, settled);
+      await addEvents(
+        transaction,
+        stored.map(eventOf).filter((event) => event !== undefined),
+      );
+      return stored;
+    });
+  }
+
+  /** Deletes one that was answered otherwise than 202; false for a try that was replaced. */
+  async drop({ externalId, fence }: Pick<TakenHandoff, 'externalId' | 'fence'>): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      delete from handoffs where external_id = ${externalId} and fence = ${fence}::bigint and status = 'accepted'
+    `.execute(this.#database.sql);
+    return numAffectedRows === 1n;
+  }
+
+  async find(externalId: string): Promise<StoredHandoff | undefined> {
+    const { rows } = await sql<Row>`
+      select ${columns} from handoffs h where external_id = ${externalId}`.execute(this.#database.sql);
+    return rows[0] && toStored(rows[0]);
+  }
+
+  /** Newest first. */
+  async list({ readable, status, tripId, after, limit }: HandoffQuery): Promise<StoredHandoff[]> {
+    const conditions = [
+      isReadable(readable),
+      ...(status === undefined ? [] : [sql`h.status = ${status}`]),
+      ...(tripId === undefined ? [] : [sql`h.trip_id = ${tripId}`]),
+      ...(after === undefined ? [] : [sql`h.sequence < ${after}::bigint`]),
+    ];
+    const { rows } = await sql<Row>`
+      select ${columns} from handoffs h where ${sql.join(conditions, sql` and `)}
+      order by h.sequence desc limit ${limit}`.execute(this.#database.sql);
+    return rows.map(toStored);
+  }
+
+  /** Has a failed one delivered again, as `waitAgain` says; an operator does so however many wait. */
+  retry(externalId: string, limits = unlimited) {
+    return this.#oneByOne((transaction) => waitAgain(transaction, externalId, limits));
+  }
+
+  /** Cancels one that waits or has failed; whatever is under way for it is removed later. False in any other state. */
+  async cancel(externalId: string): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      update handoffs set status = 'cancelled', problem = null, completed_at = ${now}, ${erased}, fence = fence + 1,
+        due_at = now()
+      where external_id = ${externalId} and status in ('accepted', 'failed')`.execute(this.#database.sql);
+    return numAffectedRows === 1n;
+  }
+
+  /** Takes cancelled ones whose records may exist, when no call is under way for them any more. */
+  async takeToRemove(count: number): Promise<RecordToRemove[]> {
+    const { rows } = await sql<RecordToRemove>`
+      update handoffs h set lease_until = now() + ${lease}
+      from (
+        select external_id from handoffs
+        where status = 'cancelled' and may_exist and due_at <= now() and lease_until <= now()
+        order by due_at limit ${count} for update skip locked
+      ) as due
+      where h.external_id = due.external_id
+      returning h.external_id, h.type, h.completed_at <= now() - ${interval(unsettledSeconds)} as is_last`.execute(
+      this.#database.sql,
+    );
+    return rows;
+  }
+
+  /** Looked for once more after so many seconds; undefined: there is nothing to remove any more. */
+  async putOff(externalId: string, seconds: number | undefined): Promise<void> {
+    await sql`
+      update handoffs set may_exist = ${seconds !== undefined}, due_at = now() + ${interval(seconds ?? 0)},
+        lease_until = now()
+      where external_id = ${externalId} and status = 'cancelled'`.execute(this.#database.sql);
+  }
+
+  /** What waits, and whether there is something to remove. */
+  async overview(): Promise<Waiting & { hasToRemove: boolean }> {
+    const { rows } = await sql<{ waiting: number; oldest: number | null; to_remove: boolean }>`
+      select (select count(*)::integer from handoffs where status = 'accepted') as waiting,
+        (select extract(epoch from now() - accepted_at)::double precision from handoffs
+          where status = 'accepted' order by sequence limit 1) as oldest,
+        exists (select from handoffs where status = 'cancelled' and may_exist and due_at <= now()) as to_remove`.execute(
+      this.#database.sql,
+    );
+    const { waiting = 0, oldest = 0, to_remove: hasToRemove = false } = rows[0] ?? {};
+    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest ?? 0)), hasToRemove };
+  }
+
+  /** Deletes what was completed so many days ago, a piece at a time; returns how many. */
+  deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      delete from handoffs where external_id in (
+        select external_id from handoffs
+        where completed_at <= now() - ${interval(days * 86_400)} and status <> 'accepted'
+        limit ${limit} for update skip locked)`;
+    return changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
+  }
+
+  /**
+   * Erases what failed hand-offs of a member hold, so that they cannot be tried again. Returns those that had something;
+   * one that waits still needs it.
+   */
+  async eraseMember(memberId: string): Promise<{ id: string; is_erased: boolean }[]> {
+    const { rows } = await sql<{ id: string; is_erased: boolean }>`
+      with mine as (select external_id from handoffs where member_id = ${memberId}::uuid), erased as (
+        update handoffs h set ${erased}, problem = null from mine
+        where h.external_id = mine.external_id and h.status <> 'accepted' returning h.external_id
+      )
+      select mine.external_id as id, erased.external_id is not null as is_erased
+      from mine left join erased using (external_id) order by 1`.execute(this.#database.bulk);
+    return rows;
+  }
+}
+
+/** How often a hand-off has failed that is retried in a call of its own. */
+export type Failing = 'once' | 'again';
+
+export interface RecordToRemove {
+  external_id: string;
+  type: HandoffType;
+  /** No call can create it any more. */
+  is_last: boolean;
+}
+
+/** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */
+async function endLeases(transaction: Database['sql'], settled: readonly Settled[]): Promise<void> {
+  await sql`
+    update handoffs h set lease_until = now(), due_at = now()
+    from unnest(${settled.map(({ handoff }) => handoff.externalId)}::uuid[],
+      ${settled.map(({ handoff }) => handoff.fence)}::bigint[]) as done (external_id, fence)
+    where h.external_id = done.external_id and h.fence = done.fence + 1 and h.status = 'cancelled'`.execute(
+    transaction,
+  );
+}
+
+async function storeOutcomes(
+  transaction: Database['sql'],
+  settled: readonly Settled[],
+): Promise<StoredHandoff[]> {
+  const column = (value: (settled: Settled) => unknown) => sql`${settled.map(value)}`;
+  const of = (value: (outcome: Outcome) => unknown) => column(({ outcome }) => value(outcome));
+  const { rows } = await sql<Row>`
+    update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,
+      may_exist = done.may_exist, troubles = done.troubles, lease_until = now(),
+      due_at = now() + make_interval(secs => done.pause),
+      completed_at = case when done.status = 'accepted' then null else ${now} end,
+      member_id = case when done.status = 'created' then null else h.member_id end,
+      name = case when done.status = 'created' then null else h.name end,
+      source = case when done.status = 'created' then null else h.source end,
+      details = case when done.status = 'created' then null else h.details end
+    from unnest(${column(({ handoff }) => handoff.externalId)}::uuid[],
+      ${column(({ handoff }) => handoff.fence)}::bigint[], ${of(({ status }) => status)}::text[],
+      ${of((outcome) => (outcome.status === 'created' ? outcome.nativeId : null))}::text[],
+      ${of((outcome) => (outcome.status === 'failed' ? JSON.stringify(outcome.refusal) : null))}::text[],
+      ${of((outcome) => 'mayExist' in outcome && outcome.mayExist)}::boolean[],
+      ${of((outcome) => (outcome.status === 'accepted' ? outcome.failures : 0))}::integer[],
+      ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[])
+      as done (external_id, fence, status, native_id, problem, may_exist, troubles, pause)
+    where h.external_id = done.external_id and h.fence = done.fence and h.status = 'accepted'
+    returning ${columns}`.execute(transaction);
+  return rows.map(toStored);
+}
+
+function isReadable(readable: Readable): RawBuilder<unknown> {
+  const types = Object.entries(readable).map(([type, which]) =>
+    which === 'all' ? sql`h.type = ${type}` : sql`(h.type = ${type} and h.consumer_id = ${which.consumerId})`,
+  );
+  return types.length === 0 ? sql`false` : sql`(${sql.join(types, sql` or `)})`;
+}
+
+function toTaken(row: TakenRow): TakenHandoff {
+  const { name, source, details } = row;
+  return {
+    externalId: row.external_id,
+    type: row.type,
+    consumerId: row.consumer_id,
+    consumerName: row.consumer_name ?? undefined,
+    actor: row.actor ?? undefined,
+    requestId: row.request_id,
+    tripId: row.trip_id,
+    memberId: row.member_id,
+    result: { name, source, details },
+    fence: row.fence,
+    mayExist: row.may_exist,
+    failures: row.troubles,
+  };
+}
+
+function toStored(row: Row): StoredHandoff {
+  return {
+    externalId: row.external_id,
+    sequence: row.sequence,
+    type: row.type,
+    status: row.status,
+    consumerId: row.consumer_id,
+    requestId: row.request_id,
+    tripId: row.trip_id,
+    nativeId: row.native_id ?? undefined,
+    refusal: row.problem === null ? undefined : (JSON.parse(row.problem) as Refusal),
+    attempts: row.attempts,
+    acceptedAt: row.accepted_at,
+    completedAt: row.completed_at ?? undefined,
+  };
+}

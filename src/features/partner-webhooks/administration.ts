@@ -1,0 +1,216 @@
+import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { CheckedAddresses } from '../../platform/http/checked-addresses.ts';
+import { SecretsUnavailable } from '../../platform/secrets/secrets-manager.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import { eventTypes } from '../events/event-log.ts';
+import { grantsOf } from './audience.ts';
+import type { DeliveriesTable, DeliveryFilter } from './deliveries-table.ts';
+import { type Delivery, type Endpoint, isEventFilter, maxEndpoints } from './endpoint.ts';
+import type { EndpointSecrets } from './endpoint-secrets.ts';
+import type { EndpointPosition, EndpointsTable } from './endpoints-table.ts';
+
+export interface WantedEndpoint {
+  url: string;
+  event_types?: readonly string[];
+  description?: string | null;
+}
+
+export interface EndpointChange extends Partial<WantedEndpoint> {
+  enabled?: boolean;
+}
+
+/** Checks the endpoint just before it is changed; throws what forbids the change. */
+export type Precondition = (endpoint: Endpoint) => void;
+
+/**
+ * What consumers do with their endpoints: those of others do not exist for them. Throws `Problem`: `not_found`,
+ * `invalid_request`, `conflict`, `store_unavailable`, `secrets_unavailable`.
+ */
+export interface EndpointAdministration {
+  /** No other answer has this secret. */
+  create(consumer: Consumer, wanted: WantedEndpoint): Promise<{ endpoint: Endpoint; secret: string }>;
+  /** The newest first. */
+  list(consumer: Consumer, after: EndpointPosition | undefined, limit: number): Promise<Endpoint[]>;
+  find(consumer: Consumer, id: string): Promise<Endpoint>;
+  change(
+    consumer: Consumer,
+    id: string,
+    change: EndpointChange,
+    precondition: Precondition,
+  ): Promise<Endpoint>;
+  remove(consumer: Consumer, id: string, precondition: Precondition): Promise<void>;
+  /** The secrets before it sign too, for so many hours. */
+  rotateSecret(
+    consumer: Consumer,
+    id: string,
+    graceHours: number,
+  ): Promise<{ secret: string; previous_expires_at: string }>;
+  /** Has a ping sent; returns the id of the event. */
+  test(consumer: Consumer, id: string): Promise<string>;
+  /** The newest first, those before the number `before`. */
+  deliveries(
+    consumer: Consumer,
+    id: string,
+    filter: DeliveryFilter,
+    before: string | undefined,
+    limit: number,
+  ): Promise<(Delivery & { number: string })[]>;
+  resend(consumer: Consumer, id: string, deliveryId: string): Promise<Delivery>;
+  /** Returns how many deliveries it makes. */
+  recover(consumer: Consumer, id: string, since: Date): Promise<number>;
+}
+
+export interface EndpointAdministrationOptions {
+  endpoints: EndpointsTable;
+  deliveries: DeliveriesTable;
+  secrets: EndpointSecrets;
+  addresses: Pick<CheckedAddresses, 'faultOf'>;
+  /** There is something to send. */
+  wake(): void;
+}
+
+export function createEndpointAdministration(options: EndpointAdministrationOptions): EndpointAdministration {
+  const { endpoints, secrets } = options;
+  const find: EndpointAdministration['find'] = async ({ id: owner }, id) =>
+    (await atStore(() => endpoints.find(owner, id))) ?? notFound('webhook endpoint');
+  return {
+    find,
+    list: (consumer, after, limit) => atStore(() => endpoints.list(consumer.id, after, limit)),
+    create: (consumer, wanted) => create(options, consumer, wanted),
+    async change(consumer, id, change, precondition) {
+      precondition(await find(consumer, id));
+      await applyChange(options, consumer, id, change);
+      return find(consumer, id);
+    },
+    async remove(consumer, id, precondition) {
+      precondition(await find(consumer, id));
+      // First, so that none is left behind where this is interrupted.
+      await atSecrets(() => secrets.remove(id));
+      if (!(await atStore(() => endpoints.remove(consumer.id, id)))) notFound('webhook endpoint');
+    },
+    async rotateSecret(consumer, id, graceHours) {
+      await find(consumer, id);
+      const previousUntil = new Date(Date.now() + graceHours * 3_600_000);
+      const secret = await atSecrets(() => secrets.renew(id, previousUntil));
+      await atStore(() => endpoints.noteNewSecret(id));
+      return { secret, previous_expires_at: previousUntil.toISOString() };
+    },
+    ...administerDeliveries(options, find),
+  };
+}
+
+function administerDeliveries(
+  { deliveries, wake }: EndpointAdministrationOptions,
+  find: EndpointAdministration['find'],
+): Pick<EndpointAdministration, 'test' | 'deliveries' | 'resend' | 'recover'> {
+  async function checkEnabled(consumer: Consumer, id: string): Promise<void> {
+    if ((await find(consumer, id)).enabled) return;
+    throw new Problem('conflict', 'The webhook endpoint is disabled; enable it first, and then recover.');
+  }
+  return {
+    async test(consumer, id) {
+      await checkEnabled(consumer, id);
+      const eventId = await atStore(() => deliveries.addPing(id));
+      wake();
+      return eventId;
+    },
+    async deliveries(consumer, id, filter, before, limit) {
+      await find(consumer, id);
+      return atStore(() => deliveries.list(id, filter, before, limit));
+    },
+    async resend(consumer, id, deliveryId) {
+      await checkEnabled(consumer, id);
+      const delivery = (await atStore(() => deliveries.resend(deliveryId, id))) ?? notFound('delivery');
+      wake();
+      return delivery;
+    },
+    async recover(consumer, id, since) {
+      await checkEnabled(consumer, id);
+      const recovered = await atStore(() => deliveries.recover(id, since, grantsOf(consumer)));
+      wake();
+      return recovered;
+    },
+  };
+}
+
+async function create(
+  { endpoints, secrets, addresses }: EndpointAdministrationOptions,
+  consumer: Consumer,
+  { url, event_types = [], description = null }: WantedEndpoint,
+): Promise<{ endpoint: Endpoint; secret: string }> {
+  await check({ url, event_types }, addresses);
+  const wanted = { url, event_types: unique(event_types), description };
+  const endpoint = stored(await atStore(() => endpoints.add(consumer.id, wanted)));
+  try {
+    return { endpoint, secret: await atSecrets(() => secrets.renew(endpoint.id, new Date())) };
+  } catch (error) {
+    // Nobody could verify what it gets.
+    await atStore(() => endpoints.remove(consumer.id, endpoint.id));
+    throw error;
+  }
+}
+
+async function applyChange(
+  { endpoints, addresses }: EndpointAdministrationOptions,
+  consumer: Consumer,
+  id: string,
+  { enabled, ...settings }: EndpointChange,
+): Promise<void> {
+  await check(settings, addresses);
+  const { event_types } = settings;
+  const wanted = { ...settings, ...(event_types && { event_types: unique(event_types) }) };
+  stored((await atStore(() => endpoints.change(consumer.id, id, wanted))) ?? notFound('webhook endpoint'));
+  if (enabled === true) await atStore(() => endpoints.enable(id));
+  if (enabled === false) await atStore(() => endpoints.disable(id, 'requested'));
+}
+
+async function check(
+  { url, event_types = [] }: Partial<WantedEndpoint>,
+  addresses: Pick<CheckedAddresses, 'faultOf'>,
+): Promise<void> {
+  const errors = event_types.flatMap((filter, at) =>
+    isEventFilter(filter, eventTypes)
+      ? []
+      : [
+          {
+            pointer: `#/event_types/${at}`,
+            message: 'is no type of event, nor the beginning of some with .*',
+          },
+        ],
+  );
+  const fault = url === undefined ? undefined : await addresses.faultOf(url);
+  if (fault !== undefined) errors.unshift({ pointer: '#/url', message: fault });
+  if (errors.length === 0) return;
+  const texts = errors.map(({ pointer, message }) => `"${pointer.slice(2)}" ${message}`);
+  throw new Problem('invalid_request', `The body is not valid: ${texts.join('; ')}.`, { errors });
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function stored(found: Endpoint | 'same url' | 'too many'): Endpoint {
+  if (typeof found === 'object') return found;
+  const tooMany = `You have ${maxEndpoints} webhook endpoints, the most that a consumer can have; delete one first.`;
+  const detail = found === 'too many' ? tooMany : 'You have a webhook endpoint with this URL already.';
+  throw new Problem('conflict', detail);
+}
+
+function notFound(what: string): never {
+  throw new Problem('not_found', `There is no ${what} with this id.`);
+}
+
+function atStore<T>(work: () => Promise<T>): Promise<T> {
+  return orUnavailable(work, { keeps: 'keeps webhook endpoints' });
+}
+
+async function atSecrets<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!(cause instanceof SecretsUnavailable)) throw cause;
+    const detail = 'The secrets manager, which keeps the secrets of webhook endpoints, is not available.';
+    throw new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
+  }
+}

@@ -1,0 +1,259 @@
+import { startPolling } from '../../platform/base/poll.ts';
+import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import {
+  type Audience,
+  type Claimed,
+  type DeliveryQueue,
+  type Result,
+  slotsInAll,
+} from './delivery-queue.ts';
+import type { Attempt, DisabledReason } from './endpoint.ts';
+import type { EndpointSecrets } from './endpoint-secrets.ts';
+import { bodyOf, signatureHeaders } from './message.ts';
+import { ResultWriter } from './result-writer.ts';
+import { delayAfter } from './schedule.ts';
+
+export interface DelivererOptions {
+  queue: DeliveryQueue;
+  secrets: Pick<EndpointSecrets, 'of'>;
+  http: Pick<OutboundHttp, 'post'>;
+  /** The consumers that have endpoints, as they are now. */
+  audienceOf(consumerIds: readonly string[]): Promise<Audience>;
+  /** Disables an endpoint; false where it was not enabled. */
+  disable(endpointId: string, reason: DisabledReason): Promise<boolean>;
+  userAgent: string;
+  log: Log;
+  metrics: Pick<
+    Metrics,
+    'deliveries' | 'webhookEndpointsDisabled' | 'deliveriesPendingAge' | 'deliveriesOverdue'
+  >;
+}
+
+export interface Deliverer {
+  /** Looks for work soon. */
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+/** Deliveries that one statement claims; their data may be 256 KiB each. */
+const claimedAtOnce = 50;
+/** How often each replica looks for events and deliveries, in milliseconds. */
+const pollMs = 1000;
+/** After a stop begins, deliveries under way are given up after so many milliseconds, and sent by another process. */
+const patienceMs = 3000;
+/** A delivery that cannot be signed waits so many seconds for the secrets manager. */
+const postponedSeconds = 5;
+const agesIntervalMs = 15_000;
+const gatherMs = 10;
+/** The endpoint says that it is not to be used any more. */
+const goneStatus = 410;
+
+export function startDeliverer(options: DelivererOptions): Deliverer {
+  const deliverer = new RunningDeliverer(options);
+  const polling = startPolling({
+    what: 'deliveries',
+    check: (stopping) => deliverer.run(stopping),
+    log: options.log,
+    pollMs,
+  });
+  deliverer.start(polling.wake);
+  return {
+    wake: () => polling.wake(),
+    stop: async () => {
+      await polling[Symbol.asyncDispose]();
+      await deliverer.finish();
+    },
+  };
+}
+
+class RunningDeliverer {
+  readonly #options: DelivererOptions;
+  readonly #underWay = new Set<Promise<void>>();
+  /** Deliveries in progress, by consumer. */
+  readonly #taken = new Map<string, number>();
+  /** Endpoints that are being disabled: ending what waits for one may take long. */
+  readonly #disabling = new Map<string, Promise<void>>();
+  readonly #givingUp = new AbortController();
+  readonly #results: ResultWriter;
+  #wake: () => void = () => {};
+  #timer: NodeJS.Timeout | undefined;
+  #ended: NodeJS.Timeout | undefined;
+  #agesAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DelivererOptions) {
+    this.#options = options;
+    this.#results = new ResultWriter({
+      ...options,
+      givingUp: this.#givingUp.signal,
+      onFailing: (id) => this.#startDisabling(id, 'failing'),
+    });
+  }
+
+  /** `wake` has `run` called soon. */
+  start(wake: () => void): void {
+    this.#wake = wake;
+    wake();
+  }
+
+  /** Starts all that can be started now. Throws what the database does. */
+  async run(stopping: AbortSignal): Promise<void> {
+    const { queue, audienceOf } = this.#options;
+    for (let isDone = false; !isDone && !stopping.aborted; ) {
+      const { consumers, hasEvents, hasDue, nextInSeconds } = await queue.look();
+      this.#wakeIn(nextInSeconds);
+      const audience = await audienceOf(consumers);
+      await this.#showAges(audience);
+      const limit = Math.min(slotsInAll - this.#underWay.size, claimedAtOnce);
+      if (consumers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
+      const { claimed, hasMore } = await queue.take(audience, { taken: this.#taken, limit });
+      for (const delivery of claimed) this.#start(delivery);
+      isDone = !hasMore && claimed.length < claimedAtOnce;
+    }
+  }
+
+  /** Lets what is under way end. */
+  async finish(): Promise<void> {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#ended);
+    const timer = setTimeout(() => this.#givingUp.abort(), patienceMs);
+    await Promise.all(this.#underWay);
+    await Promise.all(this.#disabling.values());
+    clearTimeout(timer);
+  }
+
+  /** Repeats after a few seconds are to be in time. */
+  #wakeIn(seconds: number | null): void {
+    clearTimeout(this.#timer);
+    if (seconds === null || seconds * 1000 > pollMs) return;
+    this.#timer = setTimeout(() => this.#wake(), seconds * 1000 + 5).unref();
+  }
+
+  async #showAges(audience: Audience): Promise<void> {
+    const { queue, metrics } = this.#options;
+    const now = performance.now();
+    if (now - this.#agesAt < agesIntervalMs) return;
+    this.#agesAt = now;
+    const { pending, overdue } = await queue.ages(audience);
+    metrics.deliveriesPendingAge.set(pending);
+    metrics.deliveriesOverdue.set(overdue);
+  }
+
+  #start(claimed: Claimed): void {
+    const { owner } = claimed;
+    this.#count(owner, 1);
+    const work = this.#deliver(messageOf(claimed)).finally(() => {
+      this.#underWay.delete(work);
+      this.#count(owner, -1);
+      // Those that end together make room together.
+      this.#ended ??= setTimeout(() => {
+        this.#ended = undefined;
+        this.#wake();
+      }, gatherMs).unref();
+    });
+    this.#underWay.add(work);
+  }
+
+  #count(consumerId: string, change: number): void {
+    const count = (this.#taken.get(consumerId) ?? 0) + change;
+    if (count > 0) this.#taken.set(consumerId, count);
+    else this.#taken.delete(consumerId);
+  }
+
+  /** Never fails. */
+  async #deliver(delivery: Message): Promise<void> {
+    const { metrics } = this.#options;
+    const done = delivery.allowed ? await this.#attempt(delivery) : droppedResult();
+    const isLast = done.outcome === 'failed' && done.next_in === null;
+    metrics.deliveries.inc({ result: isLast ? 'given_up' : done.outcome });
+    await this.#results.store({ id: delivery.id, claim: delivery.claim, ...done });
+    if (done.attempt?.status === goneStatus) this.#startDisabling(delivery.endpoint_id, 'gone');
+  }
+
+  async #attempt(delivery: Message): Promise<Done> {
+    const { http, secrets, userAgent, log } = this.#options;
+    const { id, event_id, endpoint_id, secret_version, url, body } = delivery;
+    const started = Date.now();
+    try {
+      const signing = await secrets.of(endpoint_id, secret_version);
+      // Its owner has never got one, and rotates.
+      if (signing.length === 0) return doneBy(delivery, started, { status: null, error: 'no_secret' });
+      const headers = {
+        ...signatureHeaders(event_id, body, signing, Date.now()),
+        'content-type': 'application/json',
+        'user-agent': userAgent,
+      };
+      const answer = await http.post({ url, headers, body, signal: this.#givingUp.signal });
+      return doneBy(delivery, started, answer);
+    } catch (err) {
+      if (err instanceof OutboundFailure) return doneBy(delivery, started, { status: null, error: err.kind });
+      const isStopping = this.#givingUp.signal.aborted;
+      if (!isStopping) log.warn({ err, delivery_id: id }, 'a delivery could not be tried and is tried again');
+      return { outcome: 'postponed', attempt: null, next_in: isStopping ? 0 : postponedSeconds };
+    }
+  }
+
+  #startDisabling(id: string, reason: DisabledReason): void {
+    if (this.#disabling.has(id)) return;
+    const work = this.#disable(id, reason).finally(() => this.#disabling.delete(id));
+    this.#disabling.set(id, work);
+  }
+
+  async #disable(id: string, reason: DisabledReason): Promise<void> {
+    const { disable, log, metrics } = this.#options;
+    try {
+      if (!(await disable(id, reason))) return;
+      metrics.webhookEndpointsDisabled.inc({ reason });
+      log.warn({ endpoint_id: id, reason }, 'a webhook endpoint was disabled');
+    } catch (err) {
+      log.warn(
+        { err, endpoint_id: id },
+        'a webhook endpoint could not be disabled: its next failure does it',
+      );
+    }
+  }
+}
+
+/** A delivery to send. Only the bytes of its body are kept while the endpoint does not answer, not the text too. */
+interface Message
+  extends Pick<
+    Claimed,
+    'id' | 'claim' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
+  > {
+  body: Buffer;
+}
+
+function messageOf(claimed: Claimed): Message {
+  const { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed } = claimed;
+  const body = bodyOf(claimed);
+  return { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed, body };
+}
+
+type Done = Pick<Result, 'outcome' | 'attempt' | 'next_in'>;
+
+/** The event is no longer to be seen by the consumer, or no longer there. */
+function droppedResult(): Done {
+  const at = new Date().toISOString();
+  return {
+    outcome: 'dropped',
+    attempt: { at, status: null, duration_ms: 0, error: 'not_permitted' },
+    next_in: null,
+  };
+}
+
+function doneBy(
+  { tries }: Message,
+  started: number,
+  { status, error, retryAfter }: { status: number | null; error?: string; retryAfter?: string | undefined },
+): Done {
+  const isDelivered = status !== null && status >= 200 && status <= 299;
+  const attempt: Attempt = {
+    at: new Date(started).toISOString(),
+    status,
+    duration_ms: Math.max(0, Date.now() - started),
+    error: isDelivered ? null : (error ?? `http_${status}`),
+  };
+  if (isDelivered) return { outcome: 'delivered', attempt, next_in: null };
+  return { outcome: 'failed', attempt, next_in: delayAfter(tries + 1, retryAfter) ?? null };
+}

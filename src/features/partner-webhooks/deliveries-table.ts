@@ -1,0 +1,165 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import {
+  changeInPieces,
+  changeInSearch,
+  interval,
+  type SearchedPiece,
+} from '../../platform/store/statements.ts';
+import { eventColumns, type Grant, grantRows, isWanted } from './delivery-queue.ts';
+import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
+
+/** Events that one statement of a recovery walks. */
+const walkedAtOnce = 2000;
+/** Deliveries that one statement deletes. */
+const deletedAtOnce = 5000;
+
+const columns = sql.raw('id, event_id, event_type, status, attempts, next_attempt_at');
+/** Sent at once, with the whole schedule before it. */
+const again = sql.raw("status = 'pending', next_attempt_at = now(), tries = 0");
+
+/** How far a recovery has come. */
+interface EventPosition {
+  /** RFC 3339, to the microsecond. */
+  recorded_at: string;
+  sequence: string;
+}
+
+/** The order of lists. */
+interface Numbered {
+  number: string;
+}
+
+/** A delivery as operators see it. */
+export interface ListedDelivery extends Delivery {
+  endpoint_id: string;
+  created_at: Date;
+}
+
+export interface DeliveryFilter {
+  status?: DeliveryStatus | undefined;
+  event_id?: string | undefined;
+}
+
+/** Deliveries as consumers and operators see them. */
+export class DeliveriesTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Newest first, those before the number `before`. */
+  async list(
+    endpointId: string,
+    { status, event_id }: DeliveryFilter,
+    before: string | undefined,
+    limit: number,
+  ): Promise<(Delivery & Numbered)[]> {
+    const { rows } = await sql<Delivery & Numbered>`
+      select ${columns}, number::text as number from deliveries where endpoint_id = ${endpointId}
+        ${status === undefined ? sql`` : sql`and status = ${status}`}
+        ${event_id === undefined ? sql`` : sql`and event_id = ${event_id}`}
+        ${before === undefined ? sql`` : sql`and number < ${before}::bigint`}
+      order by number desc limit ${limit}`.execute(this.#database.sql);
+    return rows;
+  }
+
+  /** The same over all endpoints, for operators. */
+  async listAll(
+    status: DeliveryStatus | undefined,
+    endpointId: string | undefined,
+    limit: number,
+  ): Promise<ListedDelivery[]> {
+    const { rows } = await sql<ListedDelivery>`
+      select ${columns}, endpoint_id, created_at from deliveries where true
+        ${status === undefined ? sql`` : sql`and status = ${status}`}
+        ${endpointId === undefined ? sql`` : sql`and endpoint_id = ${endpointId}`}
+      order by number desc limit ${limit}`.execute(this.#database.sql);
+    return rows;
+  }
+
+  /** Has an event of no feed sent to an endpoint; returns its id. */
+  async addPing(endpointId: string): Promise<string> {
+    const { rows } = await sql<{ event_id: string }>`
+      insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
+      select ${endpointId}, event_id, ${pingType}, event_id, 'pending', now()
+      from (select 'evt_' || replace(gen_random_uuid()::text, '-', '') as event_id) as made
+      returning event_id`.execute(this.#database.sql);
+    return (rows[0] as { event_id: string }).event_id;
+  }
+
+  /** Has a delivery sent again, whatever became of it; of this endpoint where one is named. Undefined: there is none. */
+  async resend(id: string, endpointId?: string): Promise<Delivery | undefined> {
+    const { rows } = await sql<Delivery>`
+      update deliveries set ${again} where id = ${id}
+        and endpoint_id in (select id from webhook_endpoints where enabled
+          ${endpointId === undefined ? sql`` : sql`and id = ${endpointId}`})
+      returning ${columns}`.execute(this.#database.sql);
+    return rows[0];
+  }
+
+  /**
+   * Has all events that were recorded since then, are for the endpoint, and were not delivered to it sent to it; also
+   * those that came while it was disabled. Returns how many.
+   */
+  recover(endpointId: string, since: Date, grants: readonly Grant[]): Promise<number> {
+    const first = { recorded_at: since.toISOString(), sequence: '0' };
+    return changeInSearch<EventPosition>(this.#database.bulk, first, (after) =>
+      recoverPiece(endpointId, grants, after),
+    );
+  }
+
+  /** Deletes deliveries that were made so many days ago. */
+  async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from deliveries where id in (
+        select id from deliveries where created_at < now() - ${interval(days * 86_400)}
+        order by created_at limit ${limit})`;
+    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+
+  /** Deletes the deliveries of endpoints that no longer exist. Reads one delivery of each other endpoint, not all of them. */
+  async deleteOrphans(signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      with recursive found (endpoint_id) as (
+        (select endpoint_id from deliveries order by endpoint_id limit 1)
+        union all
+        select (select d.endpoint_id from deliveries d where d.endpoint_id > found.endpoint_id
+          order by d.endpoint_id limit 1)
+        from found where found.endpoint_id is not null
+      )
+      delete from deliveries where id in (
+        select d.id from found join deliveries d using (endpoint_id)
+        where not exists (select from webhook_endpoints w where w.id = found.endpoint_id)
+        limit ${limit})`;
+    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+}
+
+/**
+ * One statement: for the events after a position, by the time they were recorded, so that the many before the start of the
+ * recovery are not read. The order of the sequence may differ, since the time is that of the start of the transaction.
+ */
+function recoverPiece(
+  endpointId: string,
+  grants: readonly Grant[],
+  { recorded_at, sequence }: EventPosition,
+): RawBuilder<SearchedPiece<EventPosition>> {
+  return sql`
+    with ${grantRows(grants)}, piece as (
+      select ${eventColumns}, e.recorded_at from events e
+      where (recorded_at, sequence) > (${recorded_at}::timestamptz, ${sequence}::bigint)
+      order by recorded_at, sequence limit ${walkedAtOnce}
+    ), wanted as (
+      select e.* from piece e join webhook_endpoints w on w.id = ${endpointId} and w.enabled and ${isWanted}
+    ), made as (
+      insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
+      select ${endpointId}, id, type, resource_type || ' ' || resource_id, 'pending', now() from wanted order by sequence
+      on conflict (endpoint_id, event_id) do update set ${again} where deliveries.status <> 'delivered'
+      returning 1
+    )
+    select (select count(*)::integer from made) as changed, (
+      select json_build_object('recorded_at', recorded_at, 'sequence', sequence::text) from piece
+      order by piece.recorded_at desc, piece.sequence desc limit 1) as last`;
+}

@@ -1,0 +1,347 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
+
+/*
+ * What becomes of a delivery, of one event to one endpoint:
+ *
+ *   ── the event is for the endpoint ──> pending ── 2xx ──> delivered
+ *                                       ^ ^   │                 │
+ *              any other answer, or none │ │   └── the last attempt failed, the endpoint is disabled,
+ *                 (after a delay) ───────┘ │       or may not see the event any more ──> failed
+ *                                          └───────────── resend, recover ──────────────┴──┘
+ *
+ * Made once: the events are walked by their sequence, and the position moves in the statement that makes the deliveries.
+ * Where an endpoint's consumer is not loaded, nobody can say what it may see: its deliveries are made, and judged when
+ * they are claimed, as all are. What was never to be seen is then deleted.
+ *
+ * Sent at least once: a process claims a delivery for 30 seconds, twice as long as an attempt takes, and finishes it
+ * under the number of its claim. What a process leaves behind when it is killed is claimed again by another.
+ *
+ * One at a time for each record of an endpoint, and a bounded number for each endpoint: who makes and claims deliveries
+ * holds the row of `delivery_position` meanwhile, a few milliseconds, so that each counts what all others have claimed.
+ * Endpoints that have enough in progress are left out before their deliveries are looked at. So what waits for one of them, however
+ * much that is, costs others nothing.
+ */
+
+/** In a statement on claimed deliveries: it was asked for again (resend, recover) after its claim began. */
+const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
+/** Deliveries to one endpoint at once. */
+const roomOfEndpoint = 10;
+/** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
+const roomOfFailing = 2;
+/**
+ * Due deliveries of an endpoint that one claim reads, oldest first. A limit, since one delivery for each record is sent at a
+ * time: where most are for a few records, it would otherwise read all of them.
+ */
+const lookedAt = 200;
+
+/** Deliveries of one consumer in progress: as many as all its endpoints may have. */
+const slotsOfConsumer = maxEndpoints * roomOfEndpoint;
+/**
+ * Deliveries that a process sends at once: four times the most of one consumer, so that none holds more than a quarter. An
+ * endpoint may take 15 s to answer, and its slot cannot be freed earlier for another consumer.
+ */
+export const slotsInAll = 4 * slotsOfConsumer;
+/** Events that one statement walks, and deliveries that it makes, unless one event alone has more. */
+const walkedAtOnce = 500;
+const madeAtOnce = 2000;
+/** Attempts that are kept of one delivery: those of its schedule, and of some that were asked for. */
+const keptAttempts = 50;
+/** After so much time with nothing but failures an endpoint is disabled. */
+const failingSeconds = 5 * 86_400;
+
+/** Which events a consumer may see: one entry for each resource that it may read. */
+export interface Grant {
+  consumer_id: string;
+  resource: string;
+  /** Those of records that it made itself. */
+  own: boolean;
+}
+
+/** The consumers that have endpoints, as they are now. */
+export interface Audience {
+  grants: readonly Grant[];
+  /** Those that are loaded: all that the grants say something of. */
+  known: readonly string[];
+  /** Those whose endpoints are sent to. */
+  active: readonly string[];
+}
+
+/** The slots of this process; a delivery in progress holds one. */
+export interface Slots {
+  /** How many each consumer holds. */
+  taken: ReadonlyMap<string, number>;
+  /** Deliveries to claim at most. */
+  limit: number;
+}
+
+export interface Outlook {
+  /** The consumers that have endpoints. */
+  consumers: string[];
+  /** There are events whose deliveries have not been made. */
+  hasEvents: boolean;
+  /** There are deliveries that could be sent now, though perhaps to an endpoint that has enough in progress. */
+  hasDue: boolean;
+  /** Seconds until the next one could be; null where none waits for its time. */
+  nextInSeconds: number | null;
+}
+
+/** A delivery that this process alone sends until its claim ends. */
+export interface Claimed {
+  id: string;
+  claim: number;
+  tries: number;
+  event_id: string;
+  event_type: string;
+  endpoint_id: string;
+  /** The consumer whose endpoint it is. */
+  owner: string;
+  url: string;
+  secret_version: string;
+  /** The consumer may see the event, and it has not been deleted. */
+  allowed: boolean;
+  occurred_at: Date;
+  resource_type: string;
+  resource_id: string;
+  /** JSON text. */
+  data: string;
+  data_omitted: boolean;
+}
+
+export type Outcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
+
+/** What became of a claimed delivery. */
+export interface Result {
+  id: string;
+  claim: number;
+  /** Dropped: not sent, for good. Postponed: not sent, and no attempt. */
+  outcome: Outcome;
+  attempt: Attempt | null;
+  /** Seconds until the next attempt; null: there is none. */
+  next_in: number | null;
+}
+
+/** Deliveries as the processes that send them see them. */
+export class DeliveryQueue {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** What there is to do. Takes no lock. */
+  async look(): Promise<Outlook> {
+    const { rows } = await sql<Outlook>`
+      select
+        (select coalesce(json_agg(distinct consumer_id), '[]') from webhook_endpoints) as consumers,
+        (select last_sequence from event_counter) > (select sequence from delivery_position) as "hasEvents",
+        exists (select from deliveries where ${isDue('deliveries')}) as "hasDue",
+        (select extract(epoch from min(next_attempt_at) - now())::double precision from deliveries
+          where status = 'pending' and next_attempt_at > now()) as "nextInSeconds"`.execute(
+      this.#database.sql,
+    );
+    return rows[0] as Outlook;
+  }
+
+  /** Makes the deliveries of new events, and claims some that are due. `hasMore`: there are further events. */
+  async take(audience: Audience, slots: Slots): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
+    return this.#database.sql.transaction().execute(async (transaction) => {
+      // Compiling these statements would take a hundred times as long as running them.
+      await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
+      const { rows } = await fanOut(audience).execute(transaction);
+      const claimed = slots.limit > 0 ? (await claim(audience, slots).execute(transaction)).rows : [];
+      return { claimed, hasMore: rows[0]?.hasMore === true };
+    });
+  }
+
+  /**
+   * Seconds since the oldest delivery that waits was made, and since the one that is most overdue should have been sent;
+   * that of consumers which are not active is not overdue.
+   */
+  async ages({ active }: Pick<Audience, 'active'>): Promise<{ pending: number; overdue: number }> {
+    const { rows } = await sql<{ pending: number; overdue: number }>`
+      select
+        coalesce(extract(epoch from now() - min(oldest.created_at)), 0)::double precision as pending,
+        greatest(coalesce(extract(epoch from now() - min(next.next_attempt_at)
+          filter (where w.consumer_id in (${listed(active)}))), 0), 0)::double precision as overdue
+      from webhook_endpoints w left join lateral (
+        select d.created_at from deliveries d where d.endpoint_id = w.id and d.status = 'pending'
+        order by d.number limit 1
+      ) as oldest on true left join lateral (
+        select d.next_attempt_at from deliveries d
+        where d.endpoint_id = w.id and d.status = 'pending' and d.claimed_until is null
+        order by d.next_attempt_at, d.number limit 1
+      ) as next on true`.execute(this.#database.bulk);
+    return rows[0] as { pending: number; overdue: number };
+  }
+
+  /**
+   * Stores results, and what they say of their endpoints. One whose claim is not the latest changes nothing. Returns the
+   * endpoints that have had nothing but failures for too long.
+   */
+  async finish(results: readonly Result[]): Promise<string[]> {
+    const { rows } = await sql<{ id: string }>`
+      with results as (
+        select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb)
+          as result (id text, claim integer, outcome text, attempt jsonb, next_in double precision)
+      ), latest as (
+        select d.id, outcome = 'dropped' and d.attempts = '[]' as never_seen
+        from deliveries d join results on d.id = results.id and d.claim = results.claim
+        where claimed_until is not null
+      ), removed as (
+        delete from deliveries where id in (select id from latest where never_seen)
+      ), done as (
+        update deliveries as d set
+          attempts = case when attempt is null then attempts
+            when jsonb_array_length(attempts) < ${keptAttempts}::integer then attempts || attempt
+            else attempts - 0 || attempt end,
+          tries = case when ${askedMeanwhile} then 0 when outcome = 'postponed' then tries else tries + 1 end,
+          status = case when outcome = 'delivered' then 'delivered'
+            when status = 'pending' and (next_in is not null or ${askedMeanwhile}) then 'pending' else 'failed' end,
+          next_attempt_at = case when outcome = 'delivered' or status <> 'pending' then null
+            when ${askedMeanwhile} then next_attempt_at else now() + make_interval(secs => next_in) end,
+          claimed_until = null
+        from results
+        where d.id = results.id and d.claim = results.claim and claimed_until is not null
+          and d.id not in (select id from latest where never_seen)
+        returning endpoint_id, outcome
+      ), told as (
+        select endpoint_id, bool_or(outcome = 'delivered') as succeeded, bool_or(outcome = 'failed') as failed
+        from done where outcome in ('delivered', 'failed') group by endpoint_id
+      ), noted as (
+        update webhook_endpoints as w set
+          last_success_at = case when succeeded then now() else last_success_at end,
+          last_failure_at = case when failed then now() else last_failure_at end,
+          failing_since = case when succeeded then null else coalesce(failing_since, now()) end
+        from told where w.id = endpoint_id
+        returning w.id, failing_since <= now() - ${interval(failingSeconds)} as is_failing
+      )
+      select id from noted where is_failing`.execute(this.#database.sql);
+    return rows.map(({ id }) => id);
+  }
+}
+
+/** The rows of `grants`, for a `with`. */
+export function grantRows(grants: readonly Grant[]): RawBuilder<unknown> {
+  const json = JSON.stringify(grants);
+  return sql`grants as (
+    select * from jsonb_to_recordset(${json}::jsonb) as one (consumer_id text, resource text, own boolean))`;
+}
+
+/** What decides who gets an event; its data may be long. */
+export const eventColumns: RawBuilder<unknown> =
+  sql.raw(`e.sequence, e.id, e.type, e.resource_type, e.resource_id,
+  e.permission_resource, e.consumer_id, e.private_to`);
+
+/** Whether the endpoint `w` asks for the type of the event `e`. */
+const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exists (
+  select from jsonb_array_elements_text(w.event_types) as asked
+  where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))`;
+
+/** Whether it is to get the event: it asks for the type, and its consumer may see it by `grants`. */
+export const isWanted: RawBuilder<unknown> = sql`(${isAskedFor} and ${mayBeSeen()})`;
+
+function listed(ids: readonly string[]): RawBuilder<unknown> {
+  return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
+}
+
+/** Whether the consumer of the endpoint `w` may see the event `e` by `grants`. */
+function mayBeSeen(): RawBuilder<unknown> {
+  return sql`((e.private_to is null or e.private_to = w.consumer_id) and exists (
+    select from grants where grants.consumer_id = w.consumer_id and grants.resource = e.permission_resource
+      and (not grants.own or e.consumer_id = w.consumer_id)))`;
+}
+
+/** Whether a delivery could be sent, for all that it knows itself. */
+function isDue(name: string): RawBuilder<unknown> {
+  const d = sql.ref(name);
+  return sql`(${d}.status = 'pending' and ${d}.next_attempt_at <= now()
+    and (${d}.claimed_until is null or ${d}.claimed_until <= now()))`;
+}
+
+/** What comes before every endpoint was made is skipped. */
+function fanOut({ grants, known }: Audience): RawBuilder<{ hasMore: boolean }> {
+  return sql`
+    with ${grantRows(grants)}, start as (
+      select greatest(sequence, (select min(after_sequence) from webhook_endpoints where enabled)) as sequence
+      from delivery_position
+    ), most as (
+      select greatest(1, least(${walkedAtOnce}::bigint, ${madeAtOnce}::bigint / greatest(1, count(*)))) as events
+      from webhook_endpoints where enabled
+    ), piece as (
+      -- A subquery, not a join: a join would read all events from the first one on.
+      select ${eventColumns} from events e where e.sequence > (select sequence from start)
+      order by e.sequence limit (select events from most)
+    ), moved as (
+      update delivery_position set sequence = case (select count(*) from piece)
+        when (select events from most) then (select max(sequence) from piece)
+        else (select last_sequence from event_counter) end
+    ), made as (
+      insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
+      select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
+      from piece e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and (${isWanted}
+        or (w.consumer_id not in (${listed(known)}) and ${isAskedFor} and coalesce(e.private_to, w.consumer_id) = w.consumer_id))
+      order by e.sequence
+      on conflict (endpoint_id, event_id) do nothing
+    )
+    select (select count(*) from piece) = (select events from most) as "hasMore"`;
+}
+
+/**
+ * Claims deliveries; consumers take turns. The consumer that holds the fewest slots comes first, counting what this claim
+ * gives it. It gets a slot only while it holds fewer than are free. So one consumer alone gets its full share, several
+ * share, and some slots stay free for a consumer that holds none. A ping is about the endpoint itself.
+ */
+function claim({ grants, active }: Audience, { taken, limit }: Slots): RawBuilder<Claimed> {
+  const all = [...taken].map(([consumer_id, count]) => ({ consumer_id, count }));
+  const free = slotsInAll - all.reduce((sum, { count }) => sum + count, 0);
+  return sql`
+    with ${grantRows(grants)}, taken as (
+      select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb) as one (consumer_id text, "count" integer)
+    ), endpoints as (
+      select w.id, w.consumer_id, case when w.failing_since is null then ${roomOfEndpoint}::integer else ${roomOfFailing}::integer end
+        - (select count(*)::integer from deliveries o where o.endpoint_id = w.id and o.claimed_until > now()) as free
+      from webhook_endpoints w
+      where w.enabled and w.consumer_id in (${listed(active)})
+    ), ready as (
+      select due.*, endpoints.consumer_id from endpoints cross join lateral (
+        select d.id, d.next_attempt_at, d.number from (
+          select * from deliveries d where d.endpoint_id = endpoints.id and ${isDue('d')}
+          order by d.next_attempt_at, d.number limit ${lookedAt}
+        ) as d
+        where not exists (
+            select from deliveries o
+            where o.endpoint_id = d.endpoint_id and o.record = d.record and o.claimed_until > now())
+          and not exists (
+            select from deliveries o
+            where o.endpoint_id = d.endpoint_id and o.record = d.record and o.number < d.number and ${isDue('o')})
+        order by d.next_attempt_at, d.number limit endpoints.free
+      ) as due
+      where endpoints.free > 0
+    ), numbered as (
+      select ready.*, coalesce(taken."count", 0)
+        + row_number() over (partition by consumer_id order by next_attempt_at, number) as nth
+      from ready left join taken using (consumer_id)
+    ), in_turn as (
+      select id, nth, row_number() over (order by nth, next_attempt_at, number) - 1 as before from numbered
+    ), mine as (
+      select id from in_turn
+      where nth <= ${slotsOfConsumer}::integer and nth + before <= ${free}::integer
+      order by before limit ${limit}
+    )
+    update deliveries as d set claim = d.claim + 1, claimed_until = now() + ${interval(leaseSeconds)}
+    from mine join deliveries as found on found.id = mine.id
+      join webhook_endpoints w on w.id = found.endpoint_id
+      left join events e on e.id = found.event_id
+    where d.id = mine.id and d.status = 'pending'
+    returning d.id, d.claim, d.tries, d.event_id, d.event_type, d.endpoint_id,
+      w.consumer_id as owner, w.url,
+      w.secret_version::text as secret_version,
+      d.event_type = ${pingType} or coalesce(${mayBeSeen()}, false) as allowed,
+      coalesce(e.occurred_at, d.created_at) as occurred_at,
+      coalesce(e.resource_type, 'webhook_endpoint') as resource_type, coalesce(e.resource_id, d.endpoint_id) as resource_id,
+      coalesce(e.data, json_build_object('id', d.endpoint_id)::text) as data,
+      coalesce(e.data_omitted, false) as data_omitted`;
+}

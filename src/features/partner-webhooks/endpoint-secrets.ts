@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Problem } from '../../platform/base/problem.ts';
+import { type Secret, type SecretsManager, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
+
+/** Folder of the signing secrets in the secrets manager, one for each endpoint. */
+const folder = 'webhook-endpoints';
+const nameOf = (id: string) => `${folder}/${id}`;
+
+/** Bytes of a secret; Standard Webhooks asks for 24 to 64. */
+const secretBytes = 32;
+/** Secrets of one endpoint that are valid at once; each costs a signature for each delivery. */
+const maxPrevious = 4;
+/** Endpoints whose secrets a process keeps in memory. */
+const maxKept = 10_000;
+/** How often a change is tried again after another process was faster. */
+const maxTries = 20;
+const longestPauseMs = 50;
+
+/** The content of a secret. */
+interface Stored {
+  secret: string;
+  /** Those before it sign too, until their time. RFC 3339. */
+  previous: { secret: string; expires_at: string }[];
+}
+
+/** The signing secrets of endpoints. All methods throw `SecretsUnavailable`. */
+export class EndpointSecrets {
+  readonly #secrets: SecretsManager;
+  readonly #kept = new Map<string, { version: string; stored: Stored | undefined }>();
+
+  constructor(secrets: SecretsManager) {
+    this.#secrets = secrets;
+  }
+
+  /**
+   * The secrets that sign now; none where the endpoint has none. What was read is kept as long as the endpoint's
+   * `version` is the same.
+   */
+  async of(id: string, version: string, now = Date.now()): Promise<Buffer[]> {
+    let kept = this.#kept.get(id);
+    if (kept?.version !== version) {
+      kept = { version, stored: parse(await this.#secrets.read(nameOf(id))) };
+      // Without one it may be in the making, and there in a moment.
+      if (kept.stored !== undefined) this.#keep(id, kept);
+    }
+    if (kept.stored === undefined) return [];
+    const valid = kept.stored.previous.filter(({ expires_at }) => now < Date.parse(expires_at));
+    return [kept.stored, ...valid].map(({ secret }) => Buffer.from(secret.slice('whsec_'.length), 'base64'));
+  }
+
+  /**
+   * Makes a new secret, also where there is none yet; those before it stay valid until then at most. Returns it.
+   */
+  renew(id: string, previousUntil: Date): Promise<string> {
+    return retryOnConflict(() => this.#renewOnce(id, previousUntil));
+  }
+
+  async #renewOnce(id: string, previousUntil: Date): Promise<string> {
+    const found = await this.#secrets.read(nameOf(id));
+    const old = parse(found);
+    const until = previousUntil.toISOString();
+    const previous = [...(old ? [{ secret: old.secret, expires_at: until }] : []), ...(old?.previous ?? [])]
+      .map((one) => ({ ...one, expires_at: one.expires_at < until ? one.expires_at : until }))
+      .filter(({ expires_at }) => Date.parse(expires_at) > Date.now())
+      .slice(0, maxPrevious);
+    const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
+    await this.#secrets.write(nameOf(id), JSON.stringify({ secret, previous }), found?.version ?? null);
+    return secret;
+  }
+
+  remove(id: string): Promise<void> {
+    this.#kept.delete(id);
+    return retryOnConflict(async () => {
+      const found = await this.#secrets.read(nameOf(id));
+      if (found) await this.#secrets.delete(nameOf(id), found.version);
+    });
+  }
+
+  #keep(id: string, kept: { version: string; stored: Stored | undefined }): void {
+    this.#kept.delete(id);
+    const oldest = this.#kept.keys().next().value;
+    if (this.#kept.size >= maxKept && oldest !== undefined) this.#kept.delete(oldest);
+    this.#kept.set(id, kept);
+  }
+}
+
+async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof VersionConflict)) throw error;
+      if (tries === maxTries)
+        throw new Problem(
+          'conflict',
+          'The secret of this endpoint was changed by other requests at the same time.',
+        );
+      await sleep(Math.random() * longestPauseMs);
+    }
+  }
+}
+
+function parse(found: Secret | undefined): Stored | undefined {
+  return found && (JSON.parse(found.value) as Stored);
+}

@@ -1,0 +1,173 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInPieces } from '../../platform/store/statements.ts';
+import { addEvents } from '../events/event-log.ts';
+import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from './endpoint.ts';
+
+/** Deliveries that one statement stops or deletes. */
+const changedAtOnce = 5000;
+const uniqueViolation = '23505';
+
+const columns =
+  sql.raw(`id, consumer_id, url, event_types, description, enabled, disabled_reason, created_at, updated_at,
+  last_success_at, last_failure_at`);
+
+/** What a consumer decides of an endpoint. */
+export interface EndpointSettings {
+  url: string;
+  event_types: readonly string[];
+  description: string | null;
+}
+
+/** A consumer's endpoints come in the order in which they were made, the newest first. */
+export interface EndpointPosition {
+  created_at: string;
+  id: string;
+}
+
+/** Why an endpoint was not stored. */
+export type EndpointConflict = 'same url' | 'too many';
+
+/** The endpoints. An id counts only together with the consumer that the endpoint belongs to. */
+export class EndpointsTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Events from now on are for it. */
+  async add(consumerId: string, settings: EndpointSettings): Promise<Endpoint | EndpointConflict> {
+    const { url, event_types, description } = settings;
+    return orSameUrl(() =>
+      this.#database.sql.transaction().execute(async (transaction) => {
+        // Two at once would both find the last place free.
+        await sql`select from delivery_position for update`.execute(transaction);
+        const { rows } = await sql<Endpoint>`
+          insert into webhook_endpoints (consumer_id, url, url_key, event_types, description, after_sequence)
+          select ${consumerId}, ${url}, ${keyOf(url)}, ${JSON.stringify(event_types)}::jsonb, ${description}, last_sequence
+          from event_counter
+          where (select count(*) from webhook_endpoints where consumer_id = ${consumerId}) < ${maxEndpoints}
+          returning ${columns}`.execute(transaction);
+        return rows[0] ?? 'too many';
+      }),
+    );
+  }
+
+  async find(consumerId: string, id: string): Promise<Endpoint | undefined> {
+    const { rows } = await sql<Endpoint>`
+      select ${columns} from webhook_endpoints where id = ${id} and consumer_id = ${consumerId}`.execute(
+      this.#database.sql,
+    );
+    return rows[0];
+  }
+
+  async list(consumerId: string, after: EndpointPosition | undefined, limit: number): Promise<Endpoint[]> {
+    const rest = after
+      ? sql`and (date_trunc('milliseconds', created_at), id) < (${after.created_at}::timestamptz, ${after.id})`
+      : sql``;
+    const { rows } = await sql<Endpoint>`
+      select ${columns} from webhook_endpoints where consumer_id = ${consumerId} ${rest}
+      order by date_trunc('milliseconds', created_at) desc, id desc limit ${limit}`.execute(
+      this.#database.sql,
+    );
+    return rows;
+  }
+
+  /** Ids of all endpoints of a consumer. */
+  async idsOf(consumerId: string): Promise<string[]> {
+    return (await this.list(consumerId, undefined, maxEndpoints)).map(({ id }) => id);
+  }
+
+  async change(
+    consumerId: string,
+    id: string,
+    { url, event_types, description }: Partial<EndpointSettings>,
+  ): Promise<Endpoint | 'same url' | undefined> {
+    return orSameUrl(async () => {
+      const { rows } = await sql<Endpoint>`
+        update webhook_endpoints set updated_at = now()
+          ${url === undefined ? sql`` : sql`, url = ${url}, url_key = ${keyOf(url)}`}
+          ${event_types ? sql`, event_types = ${JSON.stringify(event_types)}::jsonb` : sql``}
+          ${description === undefined ? sql`` : sql`, description = ${description}`}
+        where id = ${id} and consumer_id = ${consumerId} returning ${columns}`.execute(this.#database.sql);
+      return rows[0];
+    });
+  }
+
+  /** Events from now on are for it again. */
+  async enable(id: string): Promise<void> {
+    // A process may have been killed between disabling it and this.
+    await this.stopPending(id);
+    await sql`
+      update webhook_endpoints set enabled = true, disabled_reason = null, failing_since = null, updated_at = now(),
+        after_sequence = last_sequence
+      from event_counter where id = ${id} and not enabled`.execute(this.#database.sql);
+  }
+
+  /** Stops all that waits for it, and tells its consumer by an event. False where it was disabled or is gone. */
+  async disable(id: string, reason: DisabledReason): Promise<boolean> {
+    const isChanged = await this.#database.sql.transaction().execute(async (transaction) => {
+      // Deliveries that are being made for it must be there before they are stopped.
+      await sql`select from delivery_position for update`.execute(transaction);
+      const { rows } = await sql<Endpoint>`
+        update webhook_endpoints set enabled = false, disabled_reason = ${reason}, updated_at = now()
+        where id = ${id} and enabled returning ${columns}`.execute(transaction);
+      const [endpoint] = rows;
+      if (endpoint === undefined) return false;
+      const event = {
+        type: 'webhook_endpoint.disabled',
+        resource: { type: 'webhook_endpoint', id },
+        occurredAt: endpoint.updated_at.toISOString(),
+        data: JSON.stringify(viewOfEndpoint(endpoint)),
+        permission: 'webhooks',
+        privateTo: endpoint.consumer_id,
+      } as const;
+      await addEvents(transaction, [event]);
+      return true;
+    });
+    await this.stopPending(id);
+    return isChanged;
+  }
+
+  /** Deliveries to an endpoint that is not enabled are no longer sent: they have failed. */
+  async stopPending(id: string): Promise<void> {
+    const statement = (limit: number) => sql`
+      update deliveries set status = 'failed', next_attempt_at = null where id in (
+        select id from deliveries where endpoint_id = ${id} and status = 'pending'
+          and not exists (select from webhook_endpoints where id = ${id} and enabled)
+        limit ${limit})`;
+    await changeInPieces(this.#database.bulk, changedAtOnce, statement);
+  }
+
+  /** Notes that its secret has changed. */
+  async noteNewSecret(id: string): Promise<void> {
+    await sql`
+      update webhook_endpoints set secret_version = secret_version + 1, updated_at = now() where id = ${id}`.execute(
+      this.#database.sql,
+    );
+  }
+
+  /** False where there is none. Its deliveries are deleted with the old ones. */
+  async remove(consumerId: string, id: string): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      delete from webhook_endpoints where id = ${id} and consumer_id = ${consumerId}`.execute(
+      this.#database.sql,
+    );
+    return numAffectedRows === 1n;
+  }
+}
+
+/** The one spelling of a URL that two are compared by. What follows # is never sent. */
+function keyOf(url: string): string {
+  return new URL(url).href.replace(/#.*$/s, '');
+}
+
+async function orSameUrl<T>(work: () => Promise<T>): Promise<T | 'same url'> {
+  try {
+    return await work();
+  } catch (error) {
+    if ((error as { code?: string }).code === uniqueViolation) return 'same url';
+    throw error;
+  }
+}

@@ -1,0 +1,86 @@
+import { type AddressRules, createCheckedAddresses } from '../../platform/http/checked-addresses.ts';
+import { createOutboundHttp } from '../../platform/http/outbound.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { createEndpointAdministration, type EndpointAdministration } from './administration.ts';
+import { createAudiences, type Owners } from './audience.ts';
+import { type Deliverer, startDeliverer } from './deliverer.ts';
+import { DeliveriesTable } from './deliveries-table.ts';
+import { DeliveryQueue } from './delivery-queue.ts';
+import { EndpointSecrets } from './endpoint-secrets.ts';
+import { EndpointsTable } from './endpoints-table.ts';
+
+export interface WebhookEndpointsOptions {
+  database: Database;
+  secrets: SecretsManager;
+  owners: Owners;
+  addressRules: AddressRules;
+  /** How long deliveries are kept. */
+  retentionDays: number;
+  userAgent: string;
+  log: Log;
+  metrics: Metrics;
+  /** How long one attempt may take, in milliseconds. */
+  timeoutMs?: number;
+}
+
+/** Where consumers want events sent to, and the sending. */
+export interface WebhookEndpoints {
+  administration: EndpointAdministration;
+  /** Deletes deliveries that are older than their retention. Throws what the database does. */
+  deleteOld(signal?: AbortSignal): Promise<void>;
+  /** Deletes deliveries of endpoints that no longer exist. Throws what the database does. */
+  deleteOrphans(signal?: AbortSignal): Promise<void>;
+  /** Begins to send, also what other processes have left. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+const usualTimeoutMs = 15_000;
+
+export function createWebhookEndpoints(options: WebhookEndpointsOptions): WebhookEndpoints {
+  const { database, owners, log, timeoutMs = usualTimeoutMs } = options;
+  const endpoints = new EndpointsTable(database);
+  const deliveries = new DeliveriesTable(database);
+  const secrets = new EndpointSecrets(options.secrets);
+  const addresses = createCheckedAddresses(options.addressRules);
+  const http = createOutboundHttp(addresses, timeoutMs);
+  let deliverer: Deliverer | undefined;
+
+  async function removeAllOf(consumerId: string): Promise<void> {
+    for (const id of await endpoints.idsOf(consumerId)) {
+      await secrets.remove(id);
+      await endpoints.remove(consumerId, id);
+      log.info({ endpoint_id: id, consumer_id: consumerId }, 'a webhook endpoint went with its consumer');
+    }
+  }
+
+  const audienceOf = createAudiences({
+    owners,
+    removeAllOf,
+    failed: (err, consumer_id) =>
+      log.warn(
+        { err, consumer_id },
+        'a consumer of webhook endpoints could not be read: its deliveries wait',
+      ),
+  });
+  return {
+    administration: createEndpointAdministration({
+      ...{ endpoints, deliveries, secrets, addresses },
+      wake: () => deliverer?.wake(),
+    }),
+    deleteOld: (signal) => deliveries.deleteOld(options.retentionDays, signal),
+    deleteOrphans: (signal) => deliveries.deleteOrphans(signal),
+    start: () => {
+      const disable = endpoints.disable.bind(endpoints);
+      const queue = new DeliveryQueue(database);
+      deliverer = startDeliverer({ ...options, queue, secrets, http, audienceOf, disable });
+    },
+    stop: async () => {
+      await deliverer?.stop();
+      await http.close();
+    },
+  };
+}

@@ -1,0 +1,170 @@
+import type { Call } from '../../platform/base/call.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import { isHung, isUnavailable } from '../../platform/store/failures.ts';
+import { createBatcher } from '../../platform/store/statement-batcher.ts';
+import { ownerField } from '../../records/created-by.ts';
+import type { ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import { filterColumns, readContent } from './copied-row.ts';
+import type { CopyList, CopyTable, Found, FoundRow, SoughtKey } from './copy-table.ts';
+
+/** Statements in flight at once, and records that one of them looks up. */
+const statementsAtOnce = 4;
+const mostRecords = 200;
+/** For so long after a failure of the database the CRM is asked: replicas may have writes to note that they could not. */
+const pauseMs = 5000;
+
+export interface CopiedReadsOptions {
+  table: CopyTable;
+  /** Of a request that does not say how old its answer may be. */
+  defaultMaxAgeSeconds: number;
+  /** Whether writes of this replica wait to be noted. */
+  isBehind: () => boolean;
+  log: Log;
+  metrics: Pick<Metrics, 'copyReads'>;
+}
+
+/** Reads of requests that take an answer of some age; undefined where the CRM has to be asked. */
+export interface CopiedReads {
+  find(
+    resource: Resource,
+    externalId: string,
+    call: Call,
+  ): Promise<{ record: StoredRecord | undefined } | undefined>;
+  list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
+}
+
+export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
+  const { table, defaultMaxAgeSeconds, metrics } = options;
+  const lookUp = createBatcher<SoughtKey, Found | undefined>({
+    execute: (keys) => lookUpAll(table, keys),
+    inFlight: statementsAtOnce,
+    batchSize: mostRecords,
+    identity: ({ resource, externalId, madeBy = '' }) => `${resource} ${externalId} ${madeBy}`,
+    isShared: isUnavailable,
+    isHung,
+  });
+  const ask = createAsk(options);
+
+  /** What the work finds, where it is fresh enough for the request; the answer then says how old it is. */
+  async function serve<F extends { age: number }, Answer>(
+    call: Call,
+    find: () => Promise<F | undefined>,
+    answer: (found: F) => Answer | undefined,
+  ): Promise<Answer | undefined> {
+    const maxAge = maxAgeOf(call, defaultMaxAgeSeconds);
+    if (maxAge <= 0) return undefined;
+    const started = performance.now();
+    const found = await ask(find);
+    // From before the statement on: its age is as of then at the earliest.
+    const age = (found?.age ?? Number.POSITIVE_INFINITY) + (performance.now() - started) / 1000;
+    const answered = found && age <= maxAge ? answer(found) : undefined;
+    metrics.copyReads.inc({ source: answered === undefined ? 'crm' : 'copy' });
+    if (answered !== undefined) Object.assign(call.freshness ?? {}, { ageSeconds: Math.ceil(age) });
+    return answered;
+  }
+
+  return {
+    find: (resource, externalId, call) =>
+      serve(
+        call,
+        () => lookUp({ resource: resource.name, externalId, madeBy: makerSeenBy(call, resource) }),
+        ({ rows }) => {
+          const [row, another] = rows;
+          if (another !== undefined || row?.is_stale) return undefined;
+          return visibleTo(call, resource, row && toRecord(resource, row), row !== undefined);
+        },
+      ),
+    list: (resource, query, call) => {
+      const list = asCopyList(resource, query, call);
+      if (list === undefined) return Promise.resolve(undefined);
+      const needsOwner = ownerField in list.filters;
+      return serve(
+        call,
+        () => table.list(list),
+        ({ rows, isInDoubt, hasOwners }) =>
+          // Where no record has one, the org may lack the column: the CRM's answer says so.
+          isInDoubt || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows),
+      );
+    },
+  };
+}
+
+/** The consumer that a record must be made by to be seen; undefined where all are. */
+function makerSeenBy(call: Call, { collection }: Resource): string | undefined {
+  const visible = call.visible(collection);
+  return visible === 'all' ? undefined : visible.consumerId;
+}
+
+/** In seconds; 0 for what takes nothing but what the CRM has now. */
+function maxAgeOf({ freshness }: Call, otherwise: number): number {
+  return freshness === undefined ? 0 : (freshness.maxAgeSeconds ?? otherwise);
+}
+
+/** Runs a read of the copy; undefined where it fails, for some seconds after that, and while writes wait to be noted. */
+function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log'>) {
+  let failedAt = Number.NEGATIVE_INFINITY;
+  const isPaused = () => performance.now() - failedAt < pauseMs;
+  return async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
+    if (isBehind() || isPaused()) return undefined;
+    return find().catch((err: unknown) => {
+      if (!isPaused()) log.warn({ err }, 'the copy could not be read; the CRM is asked for some seconds');
+      failedAt = performance.now();
+      return undefined;
+    });
+  };
+}
+
+async function lookUpAll(table: CopyTable, keys: readonly SoughtKey[]): Promise<(Found | undefined)[]> {
+  const found = await table.find(keys);
+  return keys.map((_, place) => found && { age: found.age, rows: found.rows[place] ?? [] });
+}
+
+function toRecord(resource: Resource, { native_id, content }: FoundRow): StoredRecord | undefined {
+  const values = readContent(resource, content);
+  return values && { nativeId: native_id, values };
+}
+
+/**
+ * What a caller gets of a row; undefined where the CRM has to be asked: the row is of another version, or the caller sees
+ * its own records only and the row does not say that it made this one. Whether a foreign record exists must not show in
+ * who answers.
+ */
+function visibleTo(call: Call, resource: Resource, record: StoredRecord | undefined, isThere: boolean) {
+  if (isThere && record === undefined) return undefined;
+  const visible = call.visible(resource.collection);
+  if (visible === 'all') return { record };
+  return record?.values[ownerField] === visible.consumerId ? { record } : undefined;
+}
+
+/** The list with the filter for the caller's own records; undefined where the copy has not all its filters. */
+function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList | undefined {
+  const visible = call.visible(resource.collection);
+  const own = visible === 'all' ? {} : { [ownerField]: visible.consumerId };
+  const isOtherOwner = ownerField in query.filters && visible !== 'all';
+  const isCovered = Object.keys(query.filters).every((name) =>
+    filterColumns.some((column) => column === name),
+  );
+  if (!isCovered || isOtherOwner) return undefined;
+  return { ...query, resource: resource.name, filters: { ...query.filters, ...own } };
+}
+
+/** The page, as it would be made of the CRM's rows; undefined where a row is of another version. */
+function toPage(resource: Resource, query: ListQuery, rows: readonly FoundRow[]): RecordPage | undefined {
+  const { limit, maxBytes, represent, updatedSince } = query;
+  const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
+  const records: RecordPage['records'] = [];
+  let bytes = 0;
+  let hasMore = false;
+  for (const row of rows) {
+    const values = readContent(resource, row.content);
+    if (values === undefined) return undefined;
+    const json = Buffer.from(represent(values));
+    hasMore = records.length === limit || (records.length > 0 && bytes + json.length > maxBytes);
+    if (hasMore) break;
+    bytes += json.length;
+    records.push({ id: row.external_id, at: values[orderedBy] as string, json });
+  }
+  return { records, hasMore };
+}

@@ -1,0 +1,109 @@
+import { hash } from 'node:crypto';
+import type { ChangedRecord } from '../../records/changes.ts';
+import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+
+/** Columns that lists are filtered by, named like the fields. A filter by any other field is left to the CRM. */
+export const filterColumns = ['trip_id', 'member_id', 'consumer_id', 'status', 'email'] as const;
+
+/** A record as a row of the copy. */
+export interface CopiedRow {
+  resource: string;
+  nativeId: string;
+  /** Empty where the API does not know it. */
+  externalId: string;
+  values: FieldValues;
+  /** The CRM's own id of the member that it names; null leaves the last one, which may be deleted. */
+  memberNativeId: string | null;
+  isDeleted: boolean;
+  /** What the CRM has is not known: it is to be asked. */
+  isStale: boolean;
+  /** Before the record was asked for: by `performance.now()`, or by the database's clock. What was noted since may be newer. */
+  since: number | string;
+}
+
+/** No statement may write two rows with the same key. */
+export function keyOf({ resource, nativeId }: CopiedRow): string {
+  return `${resource} ${nativeId}`;
+}
+
+/** The text as filters compare it: without case, as the CRM does. */
+export function folded(value: string): string {
+  // The database takes no NUL in a text.
+  return value.toLowerCase().replaceAll('\0', '');
+}
+
+/** The fields as JSON; nothing of a record that is gone or in doubt. */
+export function contentOf({ values, isDeleted, isStale }: CopiedRow): string {
+  return isDeleted || isStale ? '' : JSON.stringify(values);
+}
+
+/** The fields of a record; undefined where they are not all there, as an earlier version may have stored them. */
+export function readContent({ fields }: Resource, content: string): FieldValues | undefined {
+  if (content === '') return undefined;
+  const values = JSON.parse(content) as FieldValues;
+  return Object.keys(fields).every((name) => name in values) ? values : undefined;
+}
+
+/** Changes with the org and the fields: a copy that was made of others is made again. */
+export function originHash(org: string, resources: readonly Resource[]): string {
+  const all = resources.map(({ name, crmObject, fields }) => [
+    ...[name, crmObject, filterColumns],
+    Object.entries(fields).map(([field, { kind, crm }]) => [field, kind, crm]),
+  ]);
+  return hash('sha256', JSON.stringify([org, all]), 'base64url');
+}
+
+/** What is noted of a record that was read, or may have been written, after `since`. */
+export function rowOf(
+  resource: Resource,
+  known: { nativeId?: string; externalId?: string },
+  { written, since }: Pick<CopiedRow, 'since'> & { written: RecordRef | StoredRecord | 'gone' | undefined },
+): CopiedRow {
+  const isDeleted = isGone(written);
+  const found = written === 'gone' ? undefined : written;
+  if (found !== undefined && 'values' in found && !isDeleted)
+    return knownRow(resource, found as StoredRecord, since);
+  const { externalId = '' } = known;
+  return {
+    resource: resource.name,
+    // Of a record that may have been made only its External ID is known.
+    nativeId: found?.nativeId ?? known.nativeId ?? `?${externalId}`,
+    ...{ externalId, values: {}, memberNativeId: null, isDeleted, isStale: !isDeleted, since },
+  };
+}
+
+function isGone(written: RecordRef | StoredRecord | 'gone' | undefined): boolean {
+  if (written === undefined || written === 'gone') return written === 'gone';
+  return 'isDeleted' in written && written.isDeleted;
+}
+
+function knownRow(
+  { name }: Resource,
+  { nativeId, values, links }: StoredRecord,
+  since: CopiedRow['since'],
+): CopiedRow {
+  return {
+    ...{ resource: name, nativeId, values, since, isDeleted: false, isStale: false },
+    externalId: values['id'] ?? '',
+    memberNativeId: links?.['member_id'] ?? null,
+  };
+}
+
+/** A record as the reader has read it. */
+export function changedRow({
+  resource,
+  nativeId,
+  externalId = '',
+  isDeleted,
+  values,
+  links,
+}: ChangedRecord): CopiedRow {
+  return {
+    ...{ resource: resource.name, nativeId, externalId, values },
+    memberNativeId: links?.['member_id'] ?? null,
+    isDeleted: isDeleted || externalId === '',
+    isStale: false,
+    since: 0,
+  };
+}

@@ -1,0 +1,202 @@
+import { type Call, startCall } from '../../platform/base/call.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Database } from '../../platform/store/database.ts';
+import type {
+  ChangedPage,
+  ChangedRecord,
+  ChangePlace,
+  ChangeSource,
+  IdRange,
+} from '../../records/changes.ts';
+import { member } from '../../records/members.ts';
+import type { Records, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import { type Fenced, type Keeper, Replaced } from '../events/keeper.ts';
+import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
+import type { CopyTable, Doubtful, Places } from './copy-table.ts';
+
+/** For so long one turn of the reader asks for records in doubt, and then fills: events wait for the next turn. */
+const longestMs = 10_000;
+/** Pages that one turn reads for the fill at most. */
+const mostPages = 10;
+/** Records in doubt that are asked for at once, and in one turn. */
+const askedAtOnce = 100;
+const askedInTurn = 1000;
+const storedAtOnce = 500;
+const storedInTransaction = 2000;
+const callMs = 15_000;
+const none: ReadonlySet<Resource> = new Set();
+/** Before all changes. */
+const firstPlace: ChangePlace = { stamp: '1970-01-01T00:00:00.000Z' };
+
+export interface CopyKeeperOptions {
+  table: CopyTable;
+  resources: readonly Resource[];
+  source: ChangeSource;
+  /** The CRM's own, by which records in doubt are read again. */
+  records: Pick<Records, 'find'>;
+  log: Log;
+  metrics: Pick<Metrics, 'copyRecords'>;
+}
+
+/** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
+export class CopyKeeper implements Keeper {
+  readonly #options: CopyKeeperOptions;
+  /** When the last line about the progress was logged, by `performance.now()`. */
+  #loggedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: CopyKeeperOptions) {
+    this.#options = options;
+  }
+
+  async begin(fence: string, isTorn: boolean, fenced: Fenced): Promise<void> {
+    const { table, resources, log } = this.#options;
+    const state = await table.state();
+    const isKept = state?.fence === fence && state.fields === table.fields;
+    if (isKept && !isTorn) return;
+    if (state !== undefined)
+      log.warn({}, 'the copy lacks changes, or is of another org or other fields: it is filled again');
+    const places = Object.fromEntries(resources.map(({ name }) => [name, firstPlace]));
+    await fenced((transaction) => table.reset(transaction, fence, places));
+  }
+
+  async keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void> {
+    const { table } = this.#options;
+    // A page may have a record twice, where it changed while the page was read.
+    const rows = [...new Map(records.map((record) => [record.nativeId, changedRow(record)])).values()];
+    if (rows.length === 0) return;
+    await table.follow(transaction, rows.filter(isMember));
+    for (let start = 0; start < rows.length; start += storedAtOnce)
+      await table.keep(transaction, rows.slice(start, start + storedAtOnce));
+  }
+
+  async work(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+    try {
+      const areDoubtsLeft = await this.#settleDoubts(fenced, watch(stopping));
+      return (await this.#fill(fenced, watch(stopping))) || areDoubtsLeft;
+    } catch (err) {
+      if (err instanceof Replaced) throw err;
+      this.#options.log.warn({ err }, 'the copy of the CRM could not be filled further for now');
+      return false;
+    } finally {
+      await this.#tellProgress();
+    }
+  }
+
+  compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void> {
+    return this.#options.table.compare(transaction, range, ids);
+  }
+
+  complete(transaction: Database['sql'], fence: string): Promise<void> {
+    return this.#options.table.complete(transaction, fence);
+  }
+
+  /** Asks the CRM for the records whose state is in doubt; whether there may be more. Each step keeps the turn. */
+  async #settleDoubts(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
+    const { table, records, resources } = this.#options;
+    const doubtful = await table.doubtful(askedInTurn);
+    for (let start = 0; start < doubtful.length; start += askedAtOnce) {
+      if (isOver()) return true;
+      const asked = doubtful.slice(start, start + askedAtOnce).map(async (doubt) => {
+        const resource = resources.find(({ name }) => name === doubt.resource);
+        if (resource === undefined) return [];
+        return settled(resource, doubt, await records.find(resource, doubt.external_id, fillCall()));
+      });
+      const rows = eachOnce((await Promise.all(asked)).flat());
+      await fenced(async (transaction) => {
+        await table.follow(transaction, rows.filter(isMember));
+        await table.write(rows, transaction);
+      });
+    }
+    return doubtful.length === askedInTurn;
+  }
+
+  /** Goes on with the fill; whether there is more of it. */
+  async #fill(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
+    const { table, source, resources, log } = this.#options;
+    let places = (await table.state())?.places;
+    for (let pages = 0; places !== undefined && pages < mostPages; pages++) {
+      if (isOver()) return true;
+      const page = await source.readChanges(placesOf(resources, places), fillCall());
+      places = await this.#storePage(fenced, places, page);
+      if (places === undefined) log.info({}, 'the copy of the CRM is filled');
+    }
+    return places !== undefined;
+  }
+
+  /** Stores a page piece by piece; the places behind it, undefined where nothing is left. */
+  async #storePage(fenced: Fenced, from: Places, page: ChangedPage): Promise<Places | undefined> {
+    const { table } = this.#options;
+    let places = from;
+    for (let start = 0; start === 0 || start < page.records.length; start += storedInTransaction) {
+      const end = start + storedInTransaction;
+      const records = page.records.slice(start, end);
+      places = placesAfter(places, records, end < page.records.length ? none : page.complete);
+      await fenced(async (transaction) => {
+        await this.keep(transaction, records);
+        await table.move(transaction, places);
+      });
+    }
+    return Object.keys(places).length === 0 ? undefined : places;
+  }
+
+  async #tellProgress(): Promise<void> {
+    const { table, log, metrics } = this.#options;
+    if (performance.now() - this.#loggedAt < 10_000) return;
+    const { isFilled, records } = await table.facts();
+    metrics.copyRecords.set(records);
+    this.#loggedAt = performance.now();
+    if (!isFilled) log.info({ records }, 'the copy of the CRM is being filled');
+  }
+}
+
+function isMember({ resource }: CopiedRow): boolean {
+  return resource === member.name;
+}
+
+/** Tells when work has taken its time. */
+function watch(stopping: AbortSignal): () => boolean {
+  const began = performance.now();
+  return () => stopping.aborted || performance.now() - began > longestMs;
+}
+
+/** What a record in doubt is. The id that was in doubt is nobody's, where the record has another. */
+function settled(resource: Resource, doubt: Doubtful, found: StoredRecord | undefined): CopiedRow[] {
+  const known = { nativeId: doubt.native_id, externalId: doubt.external_id };
+  const gone = rowOf(resource, known, { written: 'gone', since: doubt.now });
+  if (found === undefined) return [gone];
+  const row = rowOf(resource, known, { written: found, since: doubt.now });
+  return found.nativeId === doubt.native_id ? [row] : [row, gone];
+}
+
+/** Several rows in doubt may lead to one record; where it was found under another id, it is not gone. */
+function eachOnce(rows: readonly CopiedRow[]): CopiedRow[] {
+  const isFoundLast = [...rows].sort((a, b) => Number(b.isDeleted) - Number(a.isDeleted));
+  return [...new Map(isFoundLast.map((row) => [keyOf(row), row])).values()];
+}
+
+/** It comes after all that requests wait for. */
+function fillCall(): Call {
+  return { ...startCall('copy', undefined, callMs), background: 'batch' };
+}
+
+function placesOf(resources: readonly Resource[], places: Places): Map<Resource, ChangePlace> {
+  return new Map(
+    resources.flatMap((resource) => {
+      const place = places[resource.name];
+      return place === undefined ? [] : [[resource, place] as const];
+    }),
+  );
+}
+
+function placesAfter(
+  places: Places,
+  records: readonly ChangedRecord[],
+  complete: ReadonlySet<Resource>,
+): Places {
+  const after = { ...places };
+  for (const { resource, stamp, nativeId } of records) after[resource.name] = { stamp, nativeId };
+  for (const { name } of complete) delete after[name];
+  return after;
+}

@@ -1,0 +1,367 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInPieces, executePrepared, interval } from '../../platform/store/statements.ts';
+import type { ChangePlace, IdRange, MissingId } from '../../records/changes.ts';
+import { member } from '../../records/members.ts';
+import { booking, quote } from '../../records/quotes-and-bookings.ts';
+import type { ListQuery } from '../../records/records.ts';
+import {
+  added,
+  type Clock,
+  clockMs,
+  columnNames,
+  displaced,
+  isWrittenSince,
+  overlaps,
+  replaced,
+} from './copied-columns.ts';
+import { type CopiedRow, folded } from './copied-row.ts';
+
+/** Rows of deleted records that one statement clears. */
+const clearedAtOnce = 5000;
+/** Rows that one statement takes personal data out of. */
+const erasedAtOnce = 1000;
+/** Up to so many records are counted; of more the database's own estimate is told. */
+const countedExactly = 100_000;
+
+/** A record as a read finds it. */
+export interface FoundRow {
+  external_id: string;
+  native_id: string;
+  content: string;
+  is_stale: boolean;
+}
+
+/** What a read found, and how many seconds ago the poll began that it is from. */
+export interface Found {
+  age: number;
+  rows: FoundRow[];
+}
+
+export interface CopyKey {
+  resource: string;
+  externalId: string;
+}
+
+/** A record that is looked up. */
+export interface SoughtKey extends CopyKey {
+  /** Only where this consumer made it: a foreign record costs no more time than none. */
+  madeBy?: string | undefined;
+}
+
+export interface CopyList
+  extends Pick<ListQuery, 'filters' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
+  resource: string;
+}
+
+export interface FoundList extends Found {
+  /** A row of the resource is in doubt, and may belong to any list. */
+  isInDoubt: boolean;
+  /** There are records of which the maker is known. */
+  hasOwners: boolean;
+}
+
+/** Where the fill of each resource is, by name; a resource that is filled is left out. */
+export type Places = Record<string, ChangePlace>;
+
+/** A record in doubt; `now`: by the database's clock. */
+export interface Doubtful extends Pick<FoundRow, 'native_id' | 'external_id'> {
+  resource: string;
+  now: string;
+}
+
+export interface CopyState {
+  fields: string;
+  fence: string;
+  places: Places | undefined;
+}
+
+export interface CopyFacts {
+  /** Null where nothing can be served. */
+  age: number | null;
+  isFilled: boolean;
+  records: number;
+}
+
+/** The tables `copied_records` and `copy_state`. Methods throw what the database does. */
+export class CopyTable {
+  readonly #database: Database;
+  /** Of the org and the fields that it is a copy of. */
+  readonly fields: string;
+  #clock: Clock | undefined;
+
+  constructor(database: Database, fields: string) {
+    this.#database = database;
+    this.fields = fields;
+  }
+
+  /** Looks records up, in the order of the keys; undefined where the copy is not complete, or has other fields. */
+  async find(keys: readonly SoughtKey[]): Promise<{ age: number; rows: FoundRow[][] } | undefined> {
+    const { rows } = await executePrepared(
+      this.#database.sql,
+      'copy-find',
+      sql<FoundRow & { age: number; place: number | null }>`
+      select s.age, r.* from ${this.#usable()} s left join (
+        select k.place::integer, r.external_id, r.native_id, case when r.is_stale then '' else r.content end as content,
+          r.is_stale
+        from unnest(${keys.map(({ resource }) => resource)}::text[],
+          ${keys.map(({ externalId }) => externalId)}::text[],
+          ${keys.map(({ madeBy }) => (madeBy === undefined ? null : folded(madeBy)))}::text[]
+        ) with ordinality k (resource, external_id, made_by, place)
+        join copied_records r on r.resource = k.resource and r.external_id = k.external_id
+        where r.is_stale or (not r.is_deleted and (k.made_by is null or r.consumer_id = k.made_by))
+      ) r on true`,
+    );
+    const [first] = rows;
+    if (first === undefined) return undefined;
+    const found = keys.map((): FoundRow[] => []);
+    for (const { place, ...row } of rows) if (place !== null) found[place - 1]?.push(row);
+    return { age: first.age, rows: found };
+  }
+
+  /** A page and one record more, where there are more; undefined as in `find`. */
+  async list(query: CopyList): Promise<FoundList | undefined> {
+    const { resource, updatedSince, limit, maxBytes } = query;
+    const order =
+      updatedSince === undefined
+        ? sql.raw('created_at desc, external_id desc')
+        : sql.raw('updated_at, external_id');
+    // What is stored is longer than what is shown, by less than this.
+    const mostBytes = 2 * maxBytes + limit * 4096;
+    // By the smallest value of its index: to look for any row, the planner may read the whole table.
+    const isInDoubt = sql`(select min(written_at) from copied_records where resource = ${resource} and is_stale)
+      is not null`;
+    const hasOwners = sql`(select min(consumer_id) from copied_records where resource = ${resource} and not is_deleted)
+      is not null`;
+    const statement = sql<FoundRow & { age: number; is_in_doubt: boolean; has_owners: boolean }>`
+      select s.age, ${isInDoubt} as is_in_doubt, ${hasOwners} as has_owners,
+        r.external_id, r.native_id, r.content, false as is_stale
+      from ${this.#usable()} s left join (
+        select * from (
+          select r.*, sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
+          from (
+            select created_at, updated_at, external_id, native_id, content from copied_records
+            where ${conditions(query)} order by ${order} limit ${limit + 1}
+          ) r
+        ) r where bytes_before <= ${mostBytes}
+      ) r on true order by ${order}`;
+    const { rows } = await statement.execute(this.#database.sql);
+    const [first] = rows;
+    if (first === undefined) return undefined;
+    return {
+      age: first.age,
+      isInDoubt: first.is_in_doubt,
+      hasOwners: first.has_owners,
+      rows: rows.filter(({ native_id }) => native_id !== null),
+    };
+  }
+
+  /** Seconds since the poll began that all is from; nothing where it does not serve. */
+  #usable(): RawBuilder<unknown> {
+    return sql`(
+      select extract(epoch from now() - kept_through)::float8 as age from copy_state
+      where places is null and kept_through is not null and fields = ${this.fields}
+    )`;
+  }
+
+  /**
+   * Notes what writes of the service left behind. Where another write was noted, or the reader stored the record, since it
+   * was asked for, either state may be the newer one: the one that was changed later is. Within one second of the CRM's clock
+   * that is not known, nor of a deletion, and the row is in doubt.
+   */
+  async write(rows: readonly CopiedRow[], queries = this.#database.sql): Promise<void> {
+    const clock = await this.#readClock(queries);
+    try {
+      const { rows: noted } = await executePrepared(
+        queries,
+        'copy-write',
+        sql<{ at: number }>`
+        with ${added(rows, clock)}, ${displaced}
+        insert into copied_records as r (${columnNames}, written_at, seen_at)
+        select ${columnNames}, now(), since from added order by resource, native_id
+        on conflict (resource, native_id) do update set ${replaced}, written_at = excluded.written_at,
+          is_stale = excluded.is_stale or (${overlaps} and (r.is_stale or r.is_deleted <> excluded.is_deleted
+            or (not excluded.is_deleted and r.updated_at >= excluded.updated_at and r.content <> excluded.content)))
+        where excluded.is_stale or excluded.is_deleted or r.is_stale or not ${overlaps}
+          or r.updated_at <= excluded.updated_at
+        returning extract(epoch from now())::float8 * 1000 as at`,
+      );
+      const [first] = noted;
+      if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
+    } catch (error) {
+      // Another server may take its place.
+      this.#clock = undefined;
+      throw error;
+    }
+  }
+
+  /** From before the statement, which may reach the database late: its own time tells nothing. */
+  async #readClock(queries: Database['sql']): Promise<Clock> {
+    if (this.#clock === undefined || performance.now() - this.#clock.by > clockMs) {
+      const { rows } = await sql<{
+        at: number;
+      }>`select extract(epoch from now())::float8 * 1000 as at`.execute(queries);
+      this.#clock = { at: rows[0]?.at ?? 0, by: performance.now() };
+    }
+    return this.#clock;
+  }
+
+  /**
+   * Stores what the reader has read since its turn began. Over what was noted since only where the CRM says that it was
+   * changed later: a write that is answered late may be older than the page. Where that is not known, the row is in doubt.
+   */
+  async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
+    await sql`
+      with ${added(rows)}, ${displaced}
+      insert into copied_records as r (${columnNames}, seen_at)
+      select ${columnNames}, now() from added order by resource, native_id
+      on conflict (resource, native_id) do update set ${replaced},
+        is_stale = excluded.is_stale or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)),
+        seen_at = excluded.seen_at
+      where not ${isWrittenSince} or (not r.is_stale and not r.is_deleted and (excluded.is_deleted
+        or r.updated_at < excluded.updated_at
+        or (r.updated_at = excluded.updated_at and r.content <> excluded.content)))`.execute(transaction);
+  }
+
+  /** Records that name these members and do not show what they are now are in doubt. */
+  async follow(transaction: Database['sql'], members: readonly CopiedRow[]): Promise<void> {
+    if (members.length === 0) return;
+    await sql`
+      with named as (
+        select r.resource, r.native_id from copied_records r
+        join unnest(${members.map(({ nativeId }) => nativeId)}::text[],
+          ${members.map(({ externalId, isDeleted }) => (isDeleted || externalId === '' ? null : externalId))}::text[]
+        ) m (native_id, external_id) on r.member_native_id = m.native_id
+        where not r.is_deleted and r.member_id is distinct from m.external_id
+        order by r.resource, r.native_id for update of r
+      )
+      update copied_records r set is_stale = true, seen_at = now() from named
+      where r.resource = named.resource and r.native_id = named.native_id`.execute(transaction);
+  }
+
+  /** Records whose state is in doubt, those first that are so for longest. */
+  async doubtful(limit: number): Promise<Doubtful[]> {
+    const { rows } = await sql<Doubtful>`
+      select resource, native_id, external_id, now()::text as now from copied_records where is_stale
+      order by written_at limit ${limit}`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  /** Marks a record as in doubt, by its External ID. */
+  async doubt({ resource, externalId }: CopyKey): Promise<void> {
+    await sql`
+      update copied_records set is_stale = true, written_at = now()
+      where resource = ${resource} and external_id = ${externalId}`.execute(this.#database.sql);
+  }
+
+  /** The CRM has no records with these External IDs: requests for them go to the CRM until they are read again. */
+  async missing(ids: readonly MissingId[]): Promise<void> {
+    await sql`
+      update copied_records r set is_stale = true, written_at = now()
+      from unnest(${ids.map(({ resource }) => resource)}::text[],
+        ${ids.map(({ externalId }) => externalId)}::text[],
+        ${ids.map(({ madeBy }) => madeBy && folded(madeBy))}::text[]) m (resource, external_id, made_by)
+      where r.resource = m.resource and r.external_id = m.external_id and not r.is_deleted and not r.is_stale
+        and (m.made_by is null or r.consumer_id = m.made_by)`.execute(this.#database.sql);
+  }
+
+  /** Marks records of a range as stale that are not among these ids. */
+  async compare(
+    transaction: Database['sql'],
+    { resource, after, to }: IdRange,
+    ids: readonly string[],
+  ): Promise<void> {
+    await sql`
+      update copied_records set is_stale = true, written_at = now()
+      where resource = ${resource.name} and not is_deleted and not is_stale
+        and native_id collate "C" > ${after} and (${to ?? null}::text is null or native_id collate "C" <= ${to ?? null})
+        and native_id not in (select unnest(${ids}::text[]))`.execute(transaction);
+  }
+
+  async state(): Promise<CopyState | undefined> {
+    const { rows } = await sql<{ fields: string; fence: string; places: string | null }>`
+      select fields, fence::text, places from copy_state`.execute(this.#database.sql);
+    const [row] = rows;
+    return row && { ...row, places: row.places === null ? undefined : (JSON.parse(row.places) as Places) };
+  }
+
+  /**
+   * Empties the copy, to be filled from these places on. Where the reader has read nothing yet, its own first poll reads
+   * everything, and fills it.
+   */
+  async reset(transaction: Database['sql'], fence: string, places: Places): Promise<void> {
+    await sql`truncate copied_records`.execute(transaction);
+    await sql`
+      insert into copy_state as s (fields, fence, places)
+      select ${this.fields}, ${fence}::bigint,
+        case when exists (select from change_positions) then ${JSON.stringify(places)} end
+      on conflict (only_row) do update set fields = excluded.fields, fence = excluded.fence, places = excluded.places,
+        kept_through = null`.execute(transaction);
+  }
+
+  /** The fill has come to these places. */
+  async move(transaction: Database['sql'], places: Places): Promise<void> {
+    const left = Object.keys(places).length === 0 ? null : JSON.stringify(places);
+    await sql`update copy_state set places = ${left}`.execute(transaction);
+  }
+
+  async complete(transaction: Database['sql'], fence: string): Promise<void> {
+    await sql`
+      update copy_state set kept_through = (select polled_at from change_reader)
+      where fence = ${fence}::bigint`.execute(transaction);
+  }
+
+  /** Drops the copy; the reader's next turn begins to fill it again. */
+  async drop(): Promise<void> {
+    await this.#database.bulk.transaction().execute(async (transaction) => {
+      // In the order of the fill, which may be storing a page.
+      await sql`truncate copied_records`.execute(transaction);
+      await sql`delete from copy_state`.execute(transaction);
+    });
+  }
+
+  async facts(): Promise<CopyFacts> {
+    const { rows } = await sql<{ age: number | null; is_filled: boolean; records: string }>`
+      select (select age from ${this.#usable()} s) as age,
+        exists (select from copy_state where places is null) as is_filled,
+        (case when reltuples > ${countedExactly} then reltuples::bigint
+          else (select count(*) from (select from copied_records where not is_deleted limit ${countedExactly}) counted) end)::text as records
+      from pg_class where oid = 'copied_records'::regclass`.execute(this.#database.sql);
+    const [{ age, is_filled, records } = { age: null, is_filled: false, records: '0' }] = rows;
+    return { age, isFilled: is_filled, records: Number(records) };
+  }
+
+  /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
+  eraseMember(memberId: string): Promise<number> {
+    const statement = (limit: number) => sql`
+      update copied_records set content = '', email = null, is_stale = true, written_at = now()
+      where (resource, native_id) in (
+        select resource, native_id from copied_records
+        where ((resource = ${member.name} and external_id = ${memberId})
+            or (resource in (${quote.name}, ${booking.name}) and member_id = ${memberId} and not is_deleted))
+          and content <> ''
+        limit ${limit})`;
+    return changeInPieces(this.#database.bulk, erasedAtOnce, statement);
+  }
+
+  /** Forgets deleted records once no read that began before the deletion can be in progress. */
+  clearDeleted(signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      delete from copied_records where (resource, native_id) in (
+        select resource, native_id from copied_records
+        where is_deleted and not is_stale and greatest(written_at, seen_at) < now() - ${interval(86_400)}
+        limit ${limit})`;
+    return changeInPieces(this.#database.bulk, clearedAtOnce, statement, signal);
+  }
+}
+
+function conditions({ resource, filters, updatedSince, after }: CopyList): RawBuilder<unknown> {
+  const all: RawBuilder<unknown>[] = [sql`resource = ${resource} and not is_deleted`];
+  for (const [name, value] of Object.entries(filters))
+    all.push(value === null ? sql`${sql.ref(name)} is null` : sql`${sql.ref(name)} = ${folded(value)}`);
+  if (updatedSince !== undefined) all.push(sql`updated_at >= ${updatedSince}::timestamptz`);
+  const place = after && sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
+  if (place && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${place}`);
+  if (place && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${place}`);
+  return sql.join(all, sql` and `);
+}

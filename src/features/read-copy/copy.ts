@@ -1,0 +1,184 @@
+import type { Call } from '../../platform/base/call.ts';
+import type { ConnectionState } from '../../platform/observability/health.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { isHung, isUnavailable } from '../../platform/store/failures.ts';
+import { createBatcher } from '../../platform/store/statement-batcher.ts';
+import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
+import type { Records } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import type { Keeper } from '../events/keeper.ts';
+import { createCopiedReads } from './copied-records.ts';
+import { type CopiedRow, keyOf, originHash } from './copied-row.ts';
+import { CopyKeeper } from './copy-keeper.ts';
+import { CopyTable } from './copy-table.ts';
+import { withCopy } from './written-records.ts';
+
+/*
+ * A copy of quotes, bookings and members in the database, which answers reads that take an answer of some age.
+ *
+ * A row is in one of these states:
+ *
+ *   absent ──────── read by the fill, the reader, or written ────────> known ── seen deleted, or deleted ──> deleted
+ *                                                                    │     ^
+ *      outcome of a write unknown; two states that may be the newer ─┘     └─ read again, in the reader's turn
+ *                                                                   in doubt
+ *
+ *   known     what the CRM had when the last poll began, or later. Answers from it are as old as that poll.
+ *   in doubt  the CRM is asked, for this record and for every list of its resource.
+ *   deleted   kept for a day, so that no read from before brings the record back.
+ *
+ * No clock is compared with the CRM's. Each state is known to have been read between two moments of the database's clock,
+ * and replaces another only where all of its time comes after. The reader's pages were read after its turn began: they
+ * replace what was last written before that. What a write read back replaces what was stored before the write began.
+ * Otherwise the state that the CRM changed later is the newer one; within one second of the CRM's, and where one of them is
+ * a deletion, the row is in doubt.
+ *
+ * All replicas that read changes must keep the copy. A turn that did not keep it breaks the chain of fences, and the copy is
+ * filled again.
+ */
+
+/** Writes that wait to be noted while the database is away; beyond that the copy is dropped when it is back. */
+const mostWaiting = 10_000;
+const retryMs = 500;
+
+export interface CopyOptions {
+  database: Database;
+  /** Tells one org from another. */
+  org: string;
+  resources: readonly Resource[];
+  source: ChangeSource;
+  /** The CRM's own. */
+  records: Records;
+  defaultMaxAgeSeconds: number;
+  pollSeconds: number;
+  log: Log;
+  metrics: Pick<Metrics, 'copyReads' | 'copyRecords'>;
+}
+
+export interface Copy {
+  /** The CRM's records, read from the copy where that is allowed. */
+  records: Records;
+  keeper: Keeper;
+  /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
+  doubt(resource: Resource, externalId: string): Promise<void>;
+  /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
+  missing(resource: Resource, externalId: string, call: Call): Promise<void>;
+  health(): Promise<ConnectionState>;
+  stop(): void;
+}
+
+/** Behind by more than this many polls, and this many seconds, the copy counts as not connected. */
+const mostPolls = 5;
+const mostSeconds = 600;
+
+export function createCopy(options: CopyOptions): Copy {
+  const { database, org, resources, records, pollSeconds } = options;
+  const table = new CopyTable(database, originHash(org, resources));
+  const notes = new Notes(table, options.log);
+  const reads = createCopiedReads({ ...options, table, isBehind: () => notes.isBehind });
+  return {
+    records: withCopy(records, reads, (row) => notes.add(row)),
+    keeper: new CopyKeeper({ ...options, table }),
+    doubt: (resource, externalId) => table.doubt({ resource: resource.name, externalId }),
+    async missing(resource, externalId, call) {
+      const ids = [missingIdOf(resource, externalId, call)];
+      await table.missing(ids).catch(() => table.missing(ids).catch(() => undefined));
+    },
+    async health() {
+      const { age, isFilled, records: count } = await table.facts();
+      const isOld = age === null || age > Math.max(mostSeconds, mostPolls * pollSeconds);
+      return {
+        connected: !isOld,
+        age_seconds: age === null ? null : Math.ceil(age),
+        records: count,
+        ...(!isFilled && { filling: true }),
+      };
+    },
+    stop: () => notes.stop(),
+  };
+}
+
+/** Drops the copy; a service that keeps it fills it again. Throws what the database does. */
+export async function dropCopy(database: Database): Promise<void> {
+  await new CopyTable(database, '').drop();
+}
+
+/** Clears what the copy needs no more. Throws what the database does. */
+export async function clearCopy(database: Database, signal?: AbortSignal): Promise<void> {
+  await new CopyTable(database, '').clearDeleted(signal);
+}
+
+/** Takes a member's data out of the copy, and what names it; returns how many records. Throws what the database does. */
+export function eraseCopiedMember(database: Database, memberId: string): Promise<number> {
+  return new CopyTable(database, '').eraseMember(memberId);
+}
+
+/** Notes writes in the copy: those that end together with one statement, those that fail again and again. */
+class Notes {
+  readonly #table: CopyTable;
+  readonly #log: Log;
+  readonly #write: (row: CopiedRow) => Promise<void>;
+  /** Records that could not be noted: they are in doubt. */
+  readonly #waiting = new Map<string, CopiedRow>();
+  /** Of how many more nothing is known. */
+  #lost = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(table: CopyTable, log: Log) {
+    this.#table = table;
+    this.#log = log;
+    this.#write = createBatcher<CopiedRow, void>({
+      execute: async (rows) => {
+        await table.write(rows);
+        return rows.map(() => undefined);
+      },
+      inFlight: 2,
+      batchSize: 200,
+      identity: keyOf,
+      isShared: isUnavailable,
+      isHung,
+    });
+  }
+
+  get isBehind(): boolean {
+    return this.#waiting.size > 0 || this.#lost > 0;
+  }
+
+  /** Never throws: the write is done in the CRM, and is acknowledged. */
+  async add(row: CopiedRow): Promise<void> {
+    try {
+      await this.#write(row).catch(() => this.#write(row));
+    } catch (err) {
+      if (!this.isBehind) this.#log.warn({ err }, 'a write could not be noted in the copy; it will be');
+      if (this.#waiting.size < mostWaiting) this.#waiting.set(keyOf(row), inDoubt(row));
+      else this.#lost += 1;
+      this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
+    }
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  async #retry(): Promise<void> {
+    this.#timer = undefined;
+    const rows = [...this.#waiting.values()];
+    const lost = this.#lost;
+    try {
+      if (lost > 0) await this.#table.drop();
+      else await this.#table.write(rows);
+      this.#lost -= lost;
+      for (const row of rows) if (this.#waiting.get(keyOf(row)) === row) this.#waiting.delete(keyOf(row));
+    } catch {
+      // It is tried again.
+    }
+    if (this.isBehind) this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
+  }
+}
+
+/** The row without its values, which may be large. */
+function inDoubt(row: CopiedRow): CopiedRow {
+  return { ...row, values: {}, memberNativeId: null, isStale: true, isDeleted: false };
+}

@@ -1,0 +1,101 @@
+import type { Call } from '../../platform/base/call.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { FieldValues, MayExist, RecordRef, Records, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import type { CopiedReads } from './copied-records.ts';
+import { type CopiedRow, rowOf } from './copied-row.ts';
+
+/** Notes what a write left behind. Never throws. */
+export type Note = (row: CopiedRow) => Promise<void>;
+
+/** What a write left behind: a record, none any more, or what is not known. */
+type Written = RecordRef | StoredRecord | 'gone' | undefined;
+
+/**
+ * The records of the CRM, with reads from the copy where a request takes an answer of some age. Writes read back what they
+ * wrote, in the same call, and note it in the copy before they are acknowledged. A write whose outcome is not known leaves
+ * its record in doubt.
+ */
+export function withCopy(records: Records, reads: CopiedReads, note: Note): Records {
+  const noting = createNoting(note);
+
+  const create = (
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    { readBack, mayExist }: { readBack?: true } & MayExist = {},
+  ) =>
+    noting(resource, { externalId: externalId.toLowerCase() }, () =>
+      readBack
+        ? records.create(resource, externalId, values, call, { readBack, mayExist })
+        : records.create(resource, externalId, values, call, { readBack: 'if possible', mayExist }),
+    );
+
+  async function update(
+    resource: Resource,
+    record: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+    options?: { readBack: true },
+  ): Promise<StoredRecord | undefined> {
+    const written = await noting(resource, nameOf(record), async () => {
+      if ('values' in record) return records.update(resource, record, values, call, { readBack: true });
+      await records.update(resource, record, values, call);
+      return undefined;
+    });
+    return options && written;
+  }
+
+  return {
+    admit: (call) => records.admit(call),
+    now: () => records.now(),
+    create: create as Records['create'],
+    update: update as Records['update'],
+    async find(resource, externalId, call) {
+      const found = await reads.find(resource, externalId, call);
+      return found ? found.record : records.find(resource, externalId, call);
+    },
+    findWithDeleted: (resource, externalId, call) => records.findWithDeleted(resource, externalId, call),
+    async list(resource, query, call) {
+      return (await reads.list(resource, query, call)) ?? records.list(resource, query, call);
+    },
+    async remove(resource, ref, call) {
+      await noting(resource, nameOf(ref), async () => {
+        await records.remove(resource, ref, call);
+        return 'gone' as const;
+      });
+    },
+  };
+}
+
+/** By the External ID a record in doubt is asked for. */
+function nameOf(record: RecordRef | StoredRecord): { nativeId: string; externalId: string } {
+  return { nativeId: record.nativeId, externalId: ('values' in record && record.values['id']) || '' };
+}
+
+/** Does a write and notes what it left behind. `known`: how the record is called before it is written. */
+function createNoting(note: Note) {
+  return async <W extends Written>(
+    resource: Resource,
+    known: { nativeId?: string; externalId?: string },
+    write: () => Promise<W>,
+  ): Promise<W> => {
+    const since = performance.now();
+    const tell = (written: Written) => note(rowOf(resource, known, { written, since }));
+    try {
+      const written = await write();
+      await tell(written);
+      return written;
+    } catch (error) {
+      if (isInDoubt(error)) await tell(undefined);
+      throw error;
+    }
+  };
+}
+
+/** The write may have been done, or somebody else has deleted the record. */
+function isInDoubt(error: unknown): boolean {
+  if (!(error instanceof Problem)) return true;
+  return error.facts.outcomeUnknown === true || error.code === 'not_found';
+}

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto';
+import { now } from '../../platform/base/clock.ts';
+import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import { member } from '../../records/members.ts';
+import type { Records, StoredRecord } from '../../records/records.ts';
+
+/*
+ * Members in the shared cache, one key each. The key is in one of these states:
+ *
+ *   empty ── a read begins ──> reading ── that read ends ──> cached ── time is over ──> empty
+ *                                 │                             │
+ *                                 └────────── drop ─────────────┴──> empty
+ *
+ *   reading  holds a marker, a new one for each read. A read writes its marker into the key first and stores the member
+ *            only while the marker is still there: not after a drop since the read began, a restart of Redis, an
+ *            eviction, or another read after any of them. So no member is stored that a drop was meant for.
+ *   cached   holds the member as the CRM had it when the read began, for `seconds` from then.
+ *
+ * No process keeps members of its own: a drop is one command, and done for all replicas.
+ */
+
+/** Longer than a request lives; a marker whose reader died keeps others from storing for so long. */
+const markerMs = 30_000;
+
+export interface MemberCacheOptions {
+  cache: SharedCache;
+  /** What keeps the members of one org apart from those of another in the same cache. */
+  scope: string;
+  /** How long a member is kept; 0: not at all. */
+  seconds: number;
+  metrics: Pick<Metrics, 'memberCacheHits' | 'memberCacheMisses'>;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}
+
+export interface MemberCache {
+  /** The member from the cache, else from `fetch`; what that finds is kept, and nothing where it finds nothing. */
+  find(externalId: string, fetch: () => Promise<StoredRecord | undefined>): Promise<StoredRecord | undefined>;
+  /**
+   * Drops the member on every replica. `since` is when its change was reported (milliseconds since 1970): where the
+   * cache has been unavailable for so long that all that was cached before has ended by itself, there is nothing left to
+   * drop. Throws `CacheUnavailable` until then.
+   */
+  drop(externalId: string, since: number): Promise<void>;
+}
+
+const keyPrefix = 'member:';
+
+/**
+ * Drops a member of every org that shares the cache; a read that is under way then stores nothing. Returns how many
+ * there were. Throws `CacheUnavailable`.
+ */
+export function forgetMember(cache: SharedCache, externalId: string): Promise<number> {
+  return cache.deleteMatching(keyPrefix, `:${externalId}`);
+}
+
+/** A member is never cached longer, whatever the settings of a replica say. */
+const maxSeconds = 300;
+
+export function createMemberCache(options: MemberCacheOptions): MemberCache {
+  const { cache, scope, seconds, metrics, clock = Date.now } = options;
+  const keyOf = (externalId: string) => `${keyPrefix}${scope}:${externalId}`;
+
+  /** The cached member; where there is none and no other read is under way, the marker of this one. */
+  async function begin(key: string): Promise<{ record?: StoredRecord; marker?: string }> {
+    const held = await cache.get(key);
+    const record = parseRecord(held, clock());
+    if (record !== undefined) return { record };
+    // Another read is under way: that one stores what it finds.
+    if (held !== undefined && isMarker(held)) return {};
+    const marker = makeMarker();
+    return (await cache.setIfEqual(key, held, marker, markerMs)) ? { marker } : {};
+  }
+
+  return {
+    async find(externalId, fetch) {
+      if (seconds === 0) return fetch();
+      const key = keyOf(externalId);
+      const began = now();
+      const { record: cached, marker } = await orNothing(() => begin(key), {});
+      if (cached !== undefined) {
+        metrics.memberCacheHits.inc();
+        return cached;
+      }
+      metrics.memberCacheMisses.inc();
+      let fetched: StoredRecord | undefined;
+      try {
+        fetched = await fetch();
+      } finally {
+        const left = seconds * 1000 - (now() - began);
+        if (marker !== undefined) await end(key, marker, left > 0 ? fetched : undefined, left);
+      }
+      return fetched;
+    },
+    async drop(externalId, since) {
+      try {
+        await cache.delete(keyOf(externalId));
+      } catch (error) {
+        const mayRemain = clock() - since <= maxSeconds * 1000 + markerMs;
+        if (mayRemain || !(error instanceof CacheUnavailable)) throw error;
+      }
+    },
+  };
+
+  /** Stores what was fetched in place of the marker, or removes that. */
+  async function end(
+    key: string,
+    marker: string,
+    fetched: StoredRecord | undefined,
+    ttlMs: number,
+  ): Promise<void> {
+    await orNothing(async () => {
+      if (fetched === undefined) await cache.deleteIfEqual(key, marker);
+      else await cache.setIfEqual(key, marker, formatRecord(fetched, clock() + ttlMs), ttlMs);
+    }, undefined);
+  }
+}
+
+/** Reads one member through the cache, unless the request wants the CRM's answer. Writes, and decisions that depend on a member, ask the CRM itself. */
+export function cachedMembers(records: Records, cache: MemberCache): Pick<Records, 'find'> {
+  return {
+    find: (resource, externalId, call) => {
+      const fetch = () => records.find(resource, externalId, call);
+      return call.freshness?.maxAgeSeconds === 0 ? fetch() : cache.find(externalId, fetch);
+    },
+  };
+}
+
+/** The cache itself reports in the log and in health that it is unavailable. */
+async function orNothing<T>(work: () => Promise<T>, nothing: T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CacheUnavailable) return nothing;
+    throw error;
+  }
+}
+
+function makeMarker(): string {
+  return `reading ${randomUUID()}`;
+}
+
+function isMarker(held: string): boolean {
+  return held.startsWith('reading ');
+}
+
+/** `until`, in milliseconds since 1970: an old value that somebody stores in the cache again is not valid. */
+function formatRecord(record: StoredRecord, until: number): string {
+  return JSON.stringify({ ...record, until });
+}
+
+/**
+ * A cached member; undefined for anything else, for one whose time is over, and for one that a version with other fields
+ * has stored.
+ */
+function parseRecord(held: string | undefined, time: number): StoredRecord | undefined {
+  if (held === undefined || !held.startsWith('{')) return undefined;
+  try {
+    const { until, ...record } = JSON.parse(held) as StoredRecord & { until: number };
+    const isWhole = Object.keys(member.fields).every((name) => name in record.values);
+    return isWhole && until > time ? record : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,101 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { recordInUse } from '../../../api/idempotency/ledger.ts';
+import { isConditional, requireMatch } from '../../../api/pipeline/conditional.ts';
+import { defineRoute, type Route } from '../../../api/route.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { hasValues, readFieldValues } from '../../../records/field-values.ts';
+import type { Records, StoredRecord } from '../../../records/records.ts';
+import { changeSchema, entityTag, representationSchema } from '../../../records/representation.ts';
+import * as shared from './context.ts';
+
+/** Changes a record: each field that is sent replaces the whole value. */
+export function changeRoute(context: shared.RecordsContext): Route {
+  const { resource, records, represent, requireFree } = context;
+  return defineRoute({
+    method: 'PATCH',
+    path: `/v1/${resource.collection}/:id`,
+    operationId: shared.operationId('change', resource),
+    tag: resource.collection,
+    summary: shared.titled('Change', resource),
+    description: shared.ifMatchDescription,
+    permission: { resource: resource.collection, action: 'write' },
+    idempotencyKey: 'required',
+    conditional: 'If-Match',
+    overwrites: (params) => shared.recordName(resource, shared.idOf(params)),
+    request: { params: shared.idParams('id', resource), body: changeSchema(resource) },
+    requestExample: { name: 'Hotel Miramar, Málaga: suite with sea view, 4 nights' },
+    answers: {
+      200: {
+        description: `The ${resource.name} as it is now.`,
+        schema: representationSchema(resource),
+        headers: shared.tagHeader,
+      },
+    },
+    problems: [
+      'not_found',
+      'member_not_found',
+      'details_too_large',
+      'crm_rejected',
+      'conflict',
+      ...shared.crmProblems,
+    ],
+    prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
+    admit: (call) => records.admit(call),
+    async handle({ params, prepared: values, headers, call, claim }) {
+      const id = shared.idOf(params);
+      const ifMatch = headers['if-match'];
+      const conditional = isConditional(ifMatch);
+      await requireFree(id, call);
+      if (conditional) await shared.leaseVisible(context, id, claim, call);
+      const find = () => records.find(resource, id, call);
+      for (const pauseMs of pausesMs) {
+        const record = await (conditional ? findAfterLastSecond(find, records) : find());
+        if (!record) throw shared.recordNotFound(resource);
+        const tag = entityTag(represent(record.values));
+        if (claim.before === undefined) requireMatch(ifMatch, tag);
+        // An earlier run under this claim wrote it, or sent a write whose answer was lost.
+        else if (hasValues(record.values, values)) return shared.recordAnswer(200, context, record);
+        else if (claim.before !== tag) throw changedMeanwhile();
+        await shared.nameUnconditional(context, { id, ifMatch }, claim, call);
+        if (!(await claim.rememberBefore(tag))) {
+          await delay(pauseMs);
+          continue;
+        }
+        await claim.confirmOwnership();
+        const changed = await records.update(resource, record, values, call, { readBack: true });
+        if (!changed) throw shared.recordNotFound(resource);
+        return shared.recordAnswer(200, context, changed);
+      }
+      throw recordInUse();
+    },
+  });
+}
+
+/** Pauses of a change while a conditional write has its record: that takes two calls, unless its owner has died. */
+const pausesMs = [50, 100, 200, 400, 800, 1600];
+
+/** Resolution of the CRM's dates. */
+const resolutionMs = 1000;
+
+/**
+ * The record, as a conditional change may write it. Within the second of its last change a record could get its old
+ * values back, and with them its old tag, which was used before. So the change waits until that second is over: what it
+ * writes then has a later date, and no tag ever returns.
+ */
+async function findAfterLastSecond(
+  find: () => Promise<StoredRecord | undefined>,
+  records: Pick<Records, 'now'>,
+): Promise<StoredRecord | undefined> {
+  const record = await find();
+  const restMs = Date.parse(record?.values['updated_at'] ?? '') + resolutionMs - records.now();
+  if (!(restMs > 0)) return record;
+  // A whole second is enough, however far the clocks are apart.
+  await delay(Math.min(restMs, resolutionMs));
+  return find();
+}
+
+function changedMeanwhile(): Problem {
+  const detail =
+    'The record was changed by somebody else while this change was interrupted. Read it and decide again.';
+  return new Problem('conflict', detail);
+}

@@ -1,0 +1,172 @@
+import { isConditional, requireMatch, unlessNotModified } from '../../../api/pipeline/conditional.ts';
+import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
+import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
+import type { Call } from '../../../platform/base/call.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { readFieldValues } from '../../../records/field-values.ts';
+import type { StoredRecord } from '../../../records/records.ts';
+import { creationSchema, entityTag, representationSchema } from '../../../records/representation.ts';
+import { changeRoute } from './change.ts';
+import * as shared from './context.ts';
+import { listRoute } from './list.ts';
+
+/** The operations on a resource that consumers write, in the order of the documentation. */
+export function recordRoutes(context: shared.RecordsContext, cursors: CursorCodec): Route[] {
+  return [
+    listRoute(context, cursors),
+    createRoute(context),
+    readRoute(context, 'id'),
+    changeRoute(context),
+    removeRoute(context),
+  ];
+}
+
+/** Creates a record: an insert with the External ID that was chosen with the key, so that repeats make no second one. */
+function createRoute(context: shared.RecordsContext): Route {
+  const { resource, records } = context;
+  return defineRoute({
+    method: 'POST',
+    path: `/v1/${resource.collection}`,
+    operationId: shared.operationId('create', resource),
+    tag: resource.collection,
+    summary: shared.titled('Create', resource),
+    permission: { resource: resource.collection, action: 'write' },
+    idempotencyKey: 'required',
+    request: { body: creationSchema(resource) },
+    answers: {
+      201: {
+        description: `The ${resource.name} exists in the CRM.`,
+        schema: representationSchema(resource),
+        headers: { ...shared.tagHeader, Location: 'Where the record can be read.' },
+      },
+    },
+    problems: [
+      'member_not_found',
+      'details_too_large',
+      'crm_rejected',
+      'not_found',
+      'conflict',
+      ...shared.crmProblems,
+    ],
+    reconcile: (externalId, call) => reconcile(context, externalId, call),
+    prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
+    admit: (call) => records.admit(call),
+    async handle({ prepared: values, call, claim }) {
+      const { externalId } = claim;
+      await claim.confirmOwnership();
+      const record = await records.create(resource, externalId, { ...values, status: 'created' }, call, {
+        readBack: true,
+        mayExist: claim.continued,
+      });
+      // Another caller found it in a list and deleted it already.
+      if (!record) throw shared.recordNotFound(resource);
+      return creationAnswer(context, record, externalId);
+    },
+  });
+}
+
+/** The answer of a creation whose record exists, or was deleted since; undefined if it was never created. */
+async function reconcile(
+  context: shared.RecordsContext,
+  externalId: string,
+  call: Call,
+): Promise<RouteAnswer | undefined> {
+  const { resource, records } = context;
+  const record = await records.findWithDeleted(resource, externalId, call);
+  return record && creationAnswer(context, record, externalId);
+}
+
+function creationAnswer(
+  context: shared.RecordsContext,
+  record: StoredRecord,
+  externalId: string,
+): RouteAnswer {
+  const answer = shared.recordAnswer(201, context, record);
+  const location = `/v1/${context.resource.collection}/${externalId}`;
+  return { ...answer, headers: { ...answer.headers, location } };
+}
+
+/** Reads one record by its External ID; `idName` is what the path calls it. */
+export function readRoute(context: shared.ReadingContext, idName: string): Route {
+  const { resource, records } = context;
+  return defineRoute({
+    method: 'GET',
+    path: `/v1/${resource.collection}/:${idName}`,
+    operationId: shared.operationId('get', resource),
+    tag: resource.collection,
+    summary: shared.titled('Read', resource),
+    permission: { resource: resource.collection, action: 'read' },
+    idempotencyKey: 'ignored',
+    conditional: 'If-None-Match',
+    takesAge: true,
+    request: { params: shared.idParams(idName, resource) },
+    answers: {
+      200: {
+        description: `The ${resource.name}.`,
+        schema: representationSchema(resource),
+        headers: { ...shared.tagHeader, ...shared.agedHeader },
+      },
+      304: {
+        description: 'The record is still as If-None-Match names it.',
+        headers: { ...shared.tagHeader, ...shared.agedHeader },
+      },
+    },
+    problems: ['not_found', ...shared.crmProblems],
+    async handle({ params, headers, call }) {
+      const { [idName]: id = '' } = params as Record<string, string>;
+      const freshness = readFreshness(headers);
+      call.freshness = freshness;
+      const record = await records.find(resource, id.toLowerCase(), call);
+      if (!record) throw shared.recordNotFound(resource);
+      const answer = shared.recordAnswer(200, context, record);
+      Object.assign(answer.headers, ageHeader(freshness));
+      return unlessNotModified(headers['if-none-match'], answer);
+    },
+  });
+}
+
+const gone = { status: 204 };
+
+/** Deletes a record. A repeat of an interrupted deletion that finds the record gone has succeeded. */
+export function removeRoute(context: shared.RecordsContext): Route {
+  const { resource, records, represent, requireFree } = context;
+  return defineRoute({
+    method: 'DELETE',
+    path: `/v1/${resource.collection}/:id`,
+    operationId: shared.operationId('delete', resource),
+    tag: resource.collection,
+    summary: shared.titled('Delete', resource),
+    description: shared.ifMatchDescription,
+    permission: { resource: resource.collection, action: 'delete' },
+    idempotencyKey: 'required',
+    conditional: 'If-Match',
+    request: { params: shared.idParams('id', resource) },
+    answers: { 204: { description: `The ${resource.name} is gone.` } },
+    problems: ['crm_rejected', 'conflict', ...shared.crmProblems],
+    admit: (call) => records.admit(call),
+    async handle({ params, headers, call, claim }) {
+      const id = shared.idOf(params);
+      const ifMatch = headers['if-match'];
+      const conditional = isConditional(ifMatch);
+      await requireFree(id, call);
+      if (conditional) await shared.leaseVisible(context, id, claim, call);
+      // An earlier run under this claim may have deleted it; a conditional one only after its check.
+      const isOurs = conditional ? claim.before !== undefined : claim.continued;
+      const record = await records.find(resource, id, call);
+      if (!record) {
+        if (isOurs) return gone;
+        throw shared.recordNotFound(resource);
+      }
+      const tag = entityTag(represent(record.values));
+      requireMatch(ifMatch, tag);
+      if (conditional) await claim.rememberBefore(tag);
+      await claim.confirmOwnership();
+      await records.remove(resource, record, call).catch((error: unknown) => {
+        const isGone = error instanceof Problem && error.code === 'not_found';
+        if (!(isGone && isOurs)) throw error;
+      });
+      return gone;
+    },
+  });
+}

@@ -1,0 +1,34 @@
+import type { Call } from '../../platform/base/call.ts';
+import type { TableConnector, TableSlot } from './connectors/connector.ts';
+
+export interface TableAvailability {
+  available: boolean;
+  /** RFC 3339 times of tables that are free near the one that is not, the nearest first. */
+  alternatives: string[];
+}
+
+export type Availability = (slot: TableSlot, call: Call) => Promise<TableAvailability>;
+
+const gridMs = 30 * 60_000;
+/** How far alternatives are looked for, in steps of the grid. */
+const steps = 3;
+
+export function createAvailability(dining: TableConnector): Availability {
+  return async (slot, call) => {
+    const [available = false] = await dining.areFree([slot], call);
+    if (available) return { available, alternatives: [] };
+    const others = neighbours(slot.startAt, Date.now()).map((startAt) => ({ ...slot, startAt }));
+    const free = others.length === 0 ? [] : await dining.areFree(others, call);
+    return { available, alternatives: others.filter((_, i) => free[i]).map(({ startAt }) => startAt) };
+  };
+}
+
+/** The half hours around a time that are not over, the nearest first, the earlier one of two. */
+function neighbours(startAt: string, now: number): string[] {
+  const wanted = Date.parse(startAt);
+  const first = Math.ceil(wanted / gridMs - steps) * gridMs;
+  return Array.from({ length: 2 * steps + 1 }, (_, i) => first + i * gridMs)
+    .filter((time) => time !== wanted && time > now && Math.abs(time - wanted) <= steps * gridMs)
+    .sort((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted) || a - b)
+    .map((time) => new Date(time).toISOString());
+}

@@ -1,0 +1,80 @@
+import type { Command } from 'commander';
+import {
+  addList,
+  type ConfigFile,
+  checkChoice,
+  listedAtOnce,
+  withDatabase,
+} from '../../platform/command-line/command.ts';
+import { type Plan, type ReservationStatus, reservationStatuses } from './plan.ts';
+import { PlansTable } from './plans-table.ts';
+
+/** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
+interface ListedReservation {
+  id: string;
+  status: ReservationStatus;
+  state: string;
+  attention: string | null;
+  partner: string;
+  booking_id: string | null;
+  failed_attempts: number;
+  created_at: string;
+  updated_at: string;
+}
+
+/**
+ * Adds `reservation list`, which reads the database beside a running service; the embedded database is its service's
+ * alone. A wrong status ends the process with code 2.
+ */
+export function registerReservationCommands(program: Command, configFile: ConfigFile): void {
+  const group = program.command('reservation').description('reservations, and those that need attention');
+  const find = async (options: { status?: string }) =>
+    list(configFile, checkChoice('--status', reservationStatuses, options.status));
+  addList(group, 'reservations', find, show).option(
+    '--status <status>',
+    `only those with this status: ${reservationStatuses.join(', ')}`,
+  );
+}
+
+async function list(
+  configFile: ConfigFile,
+  status: ReservationStatus | undefined,
+): Promise<ListedReservation[]> {
+  const plans = await withDatabase(configFile, 'handoff reservation', (database) =>
+    new PlansTable(database).list({ status, limit: listedAtOnce }, 'all'),
+  ).catch((error: unknown) => {
+    // The API hides the cause; the caller of a command needs it.
+    throw error instanceof Error && error.cause !== undefined ? error.cause : error;
+  });
+  return plans.map(toListed);
+}
+
+function toListed(plan: Plan): ListedReservation {
+  return {
+    id: plan.id,
+    status: plan.status,
+    state: plan.state,
+    attention: plan.attention ?? null,
+    partner: plan.partner,
+    booking_id: plan.table?.reference ?? null,
+    failed_attempts: plan.attempts,
+    created_at: plan.createdAt.toISOString(),
+    updated_at: plan.updatedAt.toISOString(),
+  };
+}
+
+function show(listed: ListedReservation[]): string {
+  if (listed.length === 0) return 'There are no such reservations.';
+  return listed
+    .map((one) => {
+      const facts = [
+        one.id,
+        one.status.padEnd(15),
+        one.updated_at,
+        one.state.padEnd(20),
+        one.booking_id ?? '-',
+      ];
+      return [facts.join('  '), ...(one.attention === null ? [] : [`    ${one.attention}`])].join('\n');
+    })
+    .join('\n');
+}

@@ -1,0 +1,35 @@
+import type { Probe } from '../../../platform/observability/health.ts';
+import type { Log } from '../../../platform/observability/log.ts';
+import type { Metrics } from '../../../platform/observability/metrics.ts';
+import type { SecretsManager } from '../../../platform/secrets/secrets-manager.ts';
+import type { DiningSettings } from '../../../platform/settings/table.ts';
+import { type CrmConnectorOptions, createCrmConnector } from './crm.ts';
+import { createDiningConnector } from './dining/dining.ts';
+
+/** What connectors are made of. The settings of one that is not configured are undefined. */
+export interface ConnectorOptions {
+  crm: CrmConnectorOptions;
+  dining: DiningSettings | undefined;
+  secrets: SecretsManager;
+  secretsRefreshSeconds: number;
+  log: Log;
+  metrics: Metrics;
+  /** What they open is closed through this. */
+  opened: AsyncDisposableStack;
+}
+
+/** The register: every connector, a line each; undefined where it is not configured. */
+export function openConnectors(options: ConnectorOptions) {
+  return {
+    crm: createCrmConnector(options.crm),
+    dining: options.dining && createDiningConnector({ ...options, ...options.dining }),
+  };
+}
+
+export type Connectors = ReturnType<typeof openConnectors>;
+
+/** The entry of each configured connector in the health report. */
+export function healthOf(connectors: Connectors): Record<string, Probe> {
+  const configured = Object.values(connectors).filter((connector) => connector !== undefined);
+  return Object.fromEntries(configured.map((each) => [each.name, () => each.checkHealth()]));
+}

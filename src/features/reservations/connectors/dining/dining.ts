@@ -1,0 +1,60 @@
+import { startCall } from '../../../../platform/base/call.ts';
+import { createHttp } from '../../../../platform/http/http.ts';
+import type { Log } from '../../../../platform/observability/log.ts';
+import type { Metrics } from '../../../../platform/observability/metrics.ts';
+import type { SecretsManager } from '../../../../platform/secrets/secrets-manager.ts';
+import type { DiningSettings } from '../../../../platform/settings/table.ts';
+import type { Connector, TableConnector, TableOrder } from '../connector.ts';
+import { createAreFree } from './availability.ts';
+import { createBookingServer, methods, partner } from './booking-server.ts';
+import { createCancel } from './cancel.ts';
+import { createCreate } from './create.ts';
+import type { DiningPart } from './messages.ts';
+import { createPartnerHealth } from './partner-health.ts';
+import { createPassword } from './password.ts';
+import { createRetrieve } from './retrieve.ts';
+
+export interface DiningOptions extends DiningSettings {
+  secrets: SecretsManager;
+  secretsRefreshSeconds: number;
+  log: Log;
+  metrics: Metrics;
+  /** What is opened here is closed through this. */
+  opened: AsyncDisposableStack;
+}
+
+type DiningConnector = Connector<TableOrder, DiningPart> & TableConnector;
+
+/** Longest time that any call takes, for the connections; each call has its own limit. */
+const longestCallMs = 8000;
+
+/**
+ * A dining partner that speaks the Actions Center "Booking server API v3". There is no circuit breaker: the driver of a
+ * reservation backs off by itself, health shows an unavailable partner, and a breaker would block the very call that
+ * resolves an unknown outcome.
+ */
+export function createDiningConnector(options: DiningOptions): DiningConnector {
+  const { log, opened, secrets } = options;
+  const http = createHttp(longestCallMs);
+  opened.defer(() => http.close());
+  const password = createPassword({
+    secrets,
+    name: options.passwordSecret,
+    refreshSeconds: options.secretsRefreshSeconds,
+  });
+  opened.defer(() => password.stop());
+  const health = createPartnerHealth({
+    log,
+    password,
+    healthCheck: () => server.send(methods.healthCheck, undefined, startCall('health', undefined, 2000)),
+  });
+  const server = createBookingServer({ ...options, http, password, onOutcome: health.noteOutcome });
+  return {
+    name: partner,
+    create: createCreate({ server, log }),
+    retrieve: createRetrieve(server),
+    cancel: createCancel({ server, log }),
+    areFree: createAreFree(server),
+    checkHealth: () => health.check(),
+  };
+}

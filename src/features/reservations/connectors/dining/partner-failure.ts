@@ -1,0 +1,108 @@
+import { Problem } from '../../../../platform/base/problem.ts';
+import type { ProblemCode } from '../../../../platform/base/problems.ts';
+
+/**
+ * Why a call has no usable answer; also a label of metrics.
+ * `timeout`: none in time. `unreachable`: not reached, connection lost, or unavailable for now. `busy`: refused for now.
+ * `credentials`: our credentials are refused. `invalid`: the request itself is refused. `missing`: nothing found.
+ * `absent`: the partner does not have this method. `broken`: an answer that makes no sense, or an internal error.
+ */
+export type PartnerFailureKind =
+  | 'timeout'
+  | 'unreachable'
+  | 'busy'
+  | 'credentials'
+  | 'invalid'
+  | 'missing'
+  | 'absent'
+  | 'broken';
+
+interface Facts {
+  /** A state change may have happened. */
+  outcomeUnknown?: boolean;
+  /** HTTP status, where there was one. */
+  status?: number;
+  /** Seconds. */
+  retryAfter?: number | undefined;
+}
+
+/** A failed call to the partner. The message holds nothing of what was sent or answered. */
+export class PartnerFailure extends Error {
+  override readonly name = 'PartnerFailure';
+  readonly kind: PartnerFailureKind;
+  readonly facts: Facts;
+
+  constructor(kind: PartnerFailureKind, message: string, facts: Facts = {}) {
+    super(message);
+    this.kind = kind;
+    this.facts = facts;
+  }
+}
+
+/** What an HTTP status means: Google's table of status codes, and whether something may have changed. */
+interface Reading {
+  kind: PartnerFailureKind;
+  outcomeUnknown: boolean;
+}
+
+const nothingDone = (kind: PartnerFailureKind): Reading => ({ kind, outcomeUnknown: false });
+const perhapsDone = (kind: PartnerFailureKind): Reading => ({ kind, outcomeUnknown: true });
+
+const readings: Record<number, Reading> = {
+  400: nothingDone('invalid'),
+  401: nothingDone('credentials'),
+  403: nothingDone('credentials'),
+  404: nothingDone('missing'),
+  408: perhapsDone('timeout'),
+  409: nothingDone('busy'),
+  429: nothingDone('busy'),
+  499: perhapsDone('timeout'),
+  501: nothingDone('absent'),
+  // A proxy may answer with these while the server still executes the call.
+  502: perhapsDone('unreachable'),
+  503: perhapsDone('unreachable'),
+  504: perhapsDone('timeout'),
+};
+
+export function failureOfStatus(status: number, retryAfter: number | undefined): PartnerFailure {
+  const others = status >= 500 ? perhapsDone('broken') : nothingDone('broken');
+  const { kind, outcomeUnknown } = readings[status] ?? others;
+  return new PartnerFailure(kind, `the partner answers with status ${status}`, {
+    status,
+    outcomeUnknown,
+    retryAfter,
+  });
+}
+
+interface Wording {
+  code: ProblemCode;
+  detail: string;
+  /** Seconds, where the partner names none. */
+  retryAfter?: number;
+}
+
+const wordings: Record<PartnerFailureKind, Wording> = {
+  timeout: { code: 'partner_timeout', detail: 'The dining partner did not answer in time.' },
+  unreachable: {
+    code: 'partner_unavailable',
+    detail: 'The dining partner cannot be reached now.',
+    retryAfter: 5,
+  },
+  busy: { code: 'partner_unavailable', detail: 'The dining partner accepts no calls now.', retryAfter: 5 },
+  credentials: { code: 'partner_error', detail: "The dining partner refuses the gateway's credentials." },
+  invalid: { code: 'partner_error', detail: 'The dining partner does not accept the request.' },
+  missing: { code: 'partner_error', detail: 'The dining partner is not found at its address.' },
+  absent: { code: 'partner_error', detail: 'The dining partner does not support this.' },
+  broken: { code: 'partner_error', detail: 'The dining partner gave an unusable answer.' },
+};
+
+/** The problem for the caller. `outcomeUnknown`: an earlier attempt may have changed something, whatever this one did. */
+export function problemOfPartnerFailure(failure: PartnerFailure, outcomeUnknown = false): Problem {
+  const { code, detail, retryAfter } = wordings[failure.kind];
+  const seconds = failure.facts.retryAfter ?? retryAfter;
+  return new Problem(code, detail, {
+    outcomeUnknown: outcomeUnknown || failure.facts.outcomeUnknown === true,
+    ...(code === 'partner_unavailable' && seconds !== undefined ? { retryAfter: seconds } : {}),
+    cause: failure,
+  });
+}

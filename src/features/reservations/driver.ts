@@ -1,0 +1,114 @@
+import { storedBytes } from '../../api/idempotency/answer-text.ts';
+import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import type { Call } from '../../platform/base/call.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import { isResting, type Plan, type PlanState } from './plan.ts';
+import type { Move, PlansTable, RequestOutcome } from './plans-table.ts';
+import { eventOf } from './reservation-events.ts';
+import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
+
+/** How long a failed step is left alone, in seconds: 1, 2, 4 ... */
+const longestPause = 30;
+/** The partner's decision is asked for less and less often. */
+const longestPoll = 60;
+
+/** Moves plans on, step by step; the caller owns the plan by its fence. */
+export interface Driver {
+  /**
+   * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
+   * plan meanwhile, or it owed nothing. Throws what stopped it; the plan was given back then.
+   */
+  drive(plan: Plan, call: Call, options?: { fresh?: boolean }): Promise<StoredAnswer | undefined>;
+}
+
+export interface DriverOptions {
+  plans: PlansTable;
+  systems: Systems;
+  log: Log;
+  metrics: Metrics;
+  /** The answer to the keyed request, from where its plan is now. */
+  answer: (plan: Plan, outcome: RequestOutcome) => StoredAnswer;
+}
+
+export function createDriver({ plans, systems, log, metrics, answer }: DriverOptions): Driver {
+  /** Executes the next step; undefined where another driver has the plan by now. */
+  async function advance(plan: Plan, fresh: boolean, call: Call) {
+    const move = await takeStep({ plan, fresh, systems, call }).catch(async (error: unknown) => {
+      if (await dropUntouched(plan, fresh, error)) throw error;
+      throw await giveBack(plan, error);
+    });
+    // From here on the step's call was made, also where the database can't store it.
+    return store(plan, move).catch(async (error: unknown) => {
+      throw await giveBack(plan, error);
+    });
+  }
+
+  async function store(plan: Plan, move: Move) {
+    if (isSameAttention(plan, move)) {
+      await plans.release(plan, move.again ?? 0);
+      return undefined;
+    }
+    const moved = await plans.move(plan, move, { answer, eventOf });
+    if (moved) note(moved.plan, plan.state);
+    if (moved?.packed) metrics.idempotencyStoredBytes.inc(storedBytes(moved.packed));
+    return moved;
+  }
+
+  function note({ id, state, attention }: Plan, from: PlanState): void {
+    if (attention !== undefined) {
+      log.error({ reservation_id: id, state, attention }, 'a reservation needs attention');
+      metrics.reservationOutcomes.inc({ outcome: 'needs_attention' });
+    } else if (isResting({ state }) && from !== 'cancelling_table') {
+      metrics.reservationOutcomes.inc({ outcome: state });
+    }
+  }
+
+  /** Deletes a plan whose first call failed before anything was made; false for any other. */
+  async function dropUntouched(plan: Plan, isFresh: boolean, error: unknown): Promise<boolean> {
+    const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
+    return isUntouched && (await plans.drop(plan).catch(() => false));
+  }
+
+  /** Gives a plan back that could not go on; what to throw. If even that fails, the lease runs out by itself. */
+  async function giveBack(plan: Plan, error: unknown): Promise<unknown> {
+    const [first, most] = error instanceof StillPending ? [firstPoll, longestPoll] : [1, longestPause];
+    const seconds = Math.min(most, first * 2 ** Math.min(plan.attempts, 10));
+    await plans.release(plan, seconds).catch(() => {});
+    return error instanceof StillPending ? error : unfinished(error);
+  }
+
+  return {
+    async drive(started, call, { fresh = false } = {}) {
+      let plan = started;
+      let isFresh = fresh;
+      for (;;) {
+        const moved = await advance(plan, isFresh, call);
+        if (!moved || moved.answer || isAtRest(moved.plan)) return moved?.answer;
+        ({ plan } = moved);
+        isFresh = true;
+      }
+    },
+  };
+}
+
+function isAtRest(plan: Plan): boolean {
+  return isResting(plan) || plan.attention !== undefined;
+}
+
+/** It was marked before, and still can't go on. */
+function isSameAttention(plan: Plan, move: Move): boolean {
+  return move.attention !== undefined && move.attention === plan.attention;
+}
+
+/** Thrown by a step's call: nothing was made, and nothing will come of it later. */
+function isHarmless(error: unknown): boolean {
+  return error instanceof Problem && !error.facts.outcomeUnknown;
+}
+
+/** Something may have been made, and the job goes on with it: the caller must not take it for not done. */
+function unfinished(error: unknown): unknown {
+  if (!(error instanceof Problem)) return error;
+  return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
+}

@@ -1,0 +1,80 @@
+import type { KeyedRequest } from '../../api/idempotency/keyed-request.ts';
+import type { ProblemCode } from '../../platform/base/problems.ts';
+import type { Creator } from '../../records/created-by.ts';
+import type { PartStatus, TableOrder } from './connectors/connector.ts';
+
+export interface ReservationOrder {
+  tripId: string;
+  name: string;
+  table: TableOrder;
+}
+
+/** How far a reservation is; the moves stand at the top of steps.ts. */
+export type PlanState =
+  | 'making_booking'
+  | 'booking_table'
+  | 'writing_outcome'
+  | 'undoing'
+  | 'pending'
+  | 'confirmed'
+  | 'refused'
+  | 'failed'
+  | 'cancelling_table'
+  | 'writing_cancellation'
+  | 'cancelled';
+
+/** As consumers see it. */
+export const reservationStatuses = [
+  'pending',
+  'confirmed',
+  'cancelled',
+  'failed',
+  'needs_attention',
+] as const;
+export type ReservationStatus = (typeof reservationStatuses)[number];
+
+/** Why there is no table, or why it stays, in words for the consumer. */
+export interface Refusal {
+  code: ProblemCode;
+  detail: string;
+  /** The partner's own word. */
+  partnerCause?: string | undefined;
+}
+
+/** The keyed request that a plan answers when it is done. */
+export interface Owed extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
+  /** Stands in an answer that is a problem. */
+  requestId: string;
+}
+
+/** A reservation as it is stored. Once its personal data is erased, the order's guest and place are empty. */
+export interface Plan {
+  id: string;
+  state: PlanState;
+  stateBefore: PlanState | undefined;
+  status: ReservationStatus;
+  attention: string | undefined;
+  order: ReservationOrder;
+  /** JSON text of an object, digit for digit. */
+  details: string | undefined;
+  partner: string;
+  tableToken: string;
+  table: { reference: string; status: PartStatus } | undefined;
+  refusal: Refusal | undefined;
+  owed: Owed | undefined;
+  /** Undefined where an older program has stored it. Its booking in the CRM has the same. */
+  creator: (Creator & { consumerId: string }) | undefined;
+  fence: string;
+  attempts: number;
+  createdAt: Date;
+  updatedAt: Date;
+  /** When its personal data was erased. */
+  erasedAt: Date | undefined;
+}
+
+const resting: ReadonlySet<PlanState> = new Set(['pending', 'confirmed', 'refused', 'failed', 'cancelled']);
+
+/** Whether nothing is to be done now; `pending` is checked again later. */
+export function isResting({ state }: Pick<Plan, 'state'>): boolean {
+  return resting.has(state);
+}

@@ -1,0 +1,371 @@
+import { type RawBuilder, sql } from 'kysely';
+import { type PackedAnswer, packAnswer } from '../../api/idempotency/answer-text.ts';
+import { completeForPlan } from '../../api/idempotency/claims-table.ts';
+import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import type { Visible } from '../../platform/base/call.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import { changeInPieces, firstFence, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import type { Creator } from '../../records/created-by.ts';
+import { addEvents, type NewEvent } from '../events/event-log.ts';
+import type { Owed, Plan, PlanState, Refusal, ReservationOrder, ReservationStatus } from './plan.ts';
+
+/** A new reservation, as it is stored before anything is called. */
+export interface NewPlan {
+  id: string;
+  order: ReservationOrder;
+  details: string | undefined;
+  partner: string;
+  tableToken: string;
+  owed: Owed;
+  creator: Creator;
+}
+
+/** Which reservations are wanted. */
+export interface PlanQuery {
+  status?: ReservationStatus | undefined;
+  tripId?: string | undefined;
+  memberId?: string | undefined;
+  /** The consumer that made them. */
+  consumerId?: string | undefined;
+  /** Those after this one, which was the last of the page before. */
+  after?: { createdAt: string; id: string } | undefined;
+  limit: number;
+}
+
+/** How a keyed request ended: what its answer is made from, beside the plan. */
+export type RequestOutcome = 'made' | 'refused' | 'cancelled' | 'not_cancelled';
+
+/** The result of a step: the next state, and what became known. */
+export interface Move {
+  state: PlanState;
+  table?: Plan['table'];
+  refusal?: Refusal;
+  /** Why a person has to check it. */
+  attention?: string;
+  /** The keyed request gets its answer now, and this is how it ended. */
+  outcome?: RequestOutcome;
+  /** Seconds after which the job checks it again. */
+  again?: number;
+}
+
+/** What others learn of a move that answers the keyed request. */
+export interface Told {
+  answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer;
+  /** Undefined where there is nothing to tell. */
+  eventOf: (moved: Plan, from: Plan) => NewEvent | undefined;
+}
+
+interface Row {
+  id: string;
+  state: PlanState;
+  state_before: PlanState | null;
+  status: ReservationStatus;
+  attention: string | null;
+  ordered: ReservationOrder;
+  details: string | null;
+  partner: string;
+  table_token: string;
+  table_reference: string | null;
+  table_status: NonNullable<Plan['table']>['status'] | null;
+  refusal: Refusal | null;
+  owed: Owed | null;
+  fence: string;
+  attempts: number;
+  created_at: Date;
+  updated_at: Date;
+  erased_at: Date | null;
+  consumer_id: string | null;
+  consumer_name: string | null;
+  actor: string | null;
+}
+
+/** What `erase` did with a reservation of the member: false where it is not finished. */
+export interface ErasedPlan {
+  id: string;
+  state: PlanState;
+  status: ReservationStatus;
+  is_erased: boolean;
+}
+
+/** Reservations that one statement erases or deletes. */
+const changedAtOnce = 500;
+
+const lease = interval(leaseSeconds);
+/** Answers show milliseconds: what is stored is what is shown. */
+const now = sql.raw("date_trunc('milliseconds', now())");
+const columns = sql.raw(
+  `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
+   p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at,
+   p.erased_at, p.consumer_id, p.consumer_name, p.actor`,
+);
+/** A new owner: the fence tells this driver from all before. */
+const taken = sql`fence = p.fence + 1, lease_until = now() + ${lease}`;
+const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
+const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
+const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
+/**
+ * Keeps of the order only what reads and a cancellation need: a field that is added to it is erased with the rest.
+ * Clients rely on a name being there.
+ */
+const erasure = sql.raw(`
+  erased_at = date_trunc('milliseconds', now()), details = null, refusal = null, actor = null,
+  ordered = jsonb_build_object('tripId', p.ordered -> 'tripId', 'name', '(erased)', 'table', jsonb_build_object(
+    'memberId', p.ordered #> '{table,memberId}', 'startAt', p.ordered #> '{table,startAt}',
+    'partySize', p.ordered #> '{table,partySize}', 'durationMinutes', p.ordered #> '{table,durationMinutes}',
+    'merchantId', '', 'serviceId', '',
+    'guest', jsonb_build_object('givenName', '', 'familyName', '', 'email', '', 'phone', '')))`);
+
+/** Plans of reservations. What requests wait for throws `store_unavailable`. */
+export class PlansTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /**
+   * Stores a new plan and takes it; or takes the unfinished one that an earlier owner of the same key left. Undefined
+   * where another driver has it, or where it is done.
+   */
+  async begin({
+    id,
+    order,
+    details,
+    partner,
+    tableToken,
+    owed,
+    creator,
+  }: NewPlan): Promise<Begun | undefined> {
+    const query = sql<Row & { fresh: boolean }>`
+      insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
+        next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor)
+      values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details ?? null}, ${partner}, ${tableToken},
+        ${JSON.stringify(owed)}::jsonb, ${firstFence}, now() + ${lease}, now(), ${now}, ${now},
+        ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null})
+      on conflict (id) do update set ${taken}
+      where p.owed is not null and p.state in ${creating} and p.lease_until <= now()
+      returning ${columns}, xmax = 0 as fresh`;
+    // Lost on its way back, the plan may be there, and the job would drive it.
+    const { rows } = await atStore(() => query.execute(this.#database.sql), true);
+    return rows[0] && { plan: toPlan(rows[0]), fresh: rows[0].fresh };
+  }
+
+  /**
+   * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
+   * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
+   */
+  async beginCancel(id: string, owed: Owed, visible: Visible): Promise<Plan | undefined> {
+    const query = sql`
+      update reservations p set ${taken}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
+        state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
+        state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end
+      where p.id = ${id} and ${isVisible(visible)} and (p.state in ('pending', 'confirmed')
+        or (p.attention is not null and p.lease_until <= now())
+        or (p.state in ${cancelling} and p.lease_until <= now() and p.owed ->> 'consumerId' = ${owed.consumerId}
+          and p.owed ->> 'key' = ${owed.key}))
+      returning ${columns}`;
+    return (await this.#rows(query, true))[0];
+  }
+
+  /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
+  async takeDue(): Promise<Plan | undefined> {
+    const rows = await this.#rows(sql`
+      update reservations p set ${taken}
+      from (
+        select id from reservations
+        where state not in ${finished} and next_attempt_at <= now() and lease_until <= now()
+        order by next_attempt_at limit 1 for update skip locked
+      ) as due
+      where p.id = due.id
+      returning ${columns}`);
+    return rows[0];
+  }
+
+  /**
+   * Moves a plan on under its fence. Where the move answers the keyed request, its claim is completed and the event of
+   * the move added in the same transaction. Undefined, and nothing is changed, for a driver that was replaced.
+   */
+  async move(
+    plan: Plan,
+    move: Move,
+    { answer, eventOf }: Told,
+  ): Promise<{ plan: Plan; answer?: StoredAnswer; packed?: PackedAnswer } | undefined> {
+    const { owed } = plan;
+    const { outcome } = move;
+    if (!outcome) {
+      const [moved] = await this.#rows(moving(plan, move));
+      return moved && { plan: moved };
+    }
+    const inTransaction = async (transaction: Database['sql']) => {
+      const [row] = (await moving(plan, move).execute(transaction)).rows;
+      if (!row) return undefined;
+      const moved = toPlan(row);
+      const stored = owed && answer({ ...moved, owed }, outcome);
+      const packed = stored && (await packAnswer(stored));
+      if (owed && packed) await completeForPlan(transaction, owed, packed);
+      const event = eventOf(moved, plan);
+      if (event) await addEvents(transaction, [event]);
+      return { plan: moved, ...(stored && { answer: stored }), ...(packed && { packed }) };
+    };
+    return atStore(() => this.#database.sql.transaction().execute(inTransaction));
+  }
+
+  /** Gives a plan back as it is; the job takes it after so many seconds, a repeat may at once. */
+  async release({ id, fence }: Plan, seconds: number): Promise<void> {
+    await sql`
+      update reservations set lease_until = now(), next_attempt_at = now() + ${interval(seconds)},
+        attempts = attempts + 1
+      where id = ${id} and fence = ${fence}::bigint`.execute(this.#database.sql);
+  }
+
+  /** Deletes a plan that made nothing, so that its key is free for another try; false where another driver has it. */
+  async drop({ id, fence }: Plan): Promise<boolean> {
+    const query = sql`delete from reservations where id = ${id} and fence = ${fence}::bigint`;
+    return (await query.execute(this.#database.sql)).numAffectedRows === 1n;
+  }
+
+  async find(id: string, visible: Visible): Promise<Plan | undefined> {
+    const query = sql`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
+    return (await this.#rows(query))[0];
+  }
+
+  /** Newest first; refused ones never came to be. */
+  async list(
+    { status, tripId, memberId, consumerId, after, limit }: PlanQuery,
+    visible: Visible,
+  ): Promise<Plan[]> {
+    const conditions = [
+      isVisible(visible),
+      ...(consumerId === undefined ? [] : [sql`p.consumer_id = ${consumerId}`]),
+      sql`p.state <> 'refused'`,
+      ...(status === undefined ? [] : [sql`p.status = ${status}`]),
+      ...(tripId === undefined ? [] : [sql`p.ordered ->> 'tripId' = ${tripId}`]),
+      ...(memberId === undefined ? [] : [sql`p.ordered #>> '{table,memberId}' = ${memberId}`]),
+      ...(after === undefined
+        ? []
+        : [sql`(p.created_at, p.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`]),
+    ];
+    return this.#rows(
+      sql`select ${columns} from reservations p where ${sql.join(conditions, sql` and `)}
+        order by p.created_at desc, p.id desc limit ${limit}`,
+    );
+  }
+
+  /** Whether a reservation that is visible needs the CRM booking that has its id. */
+  async holds(id: string, visible: Visible): Promise<boolean> {
+    const query = sql`select 1 from reservations p where p.id = ${id} and ${isVisible(visible)}
+      and p.state not in ('cancelled', 'refused', 'failed')`;
+    const { rows } = await atStore(() => query.execute(this.#database.sql));
+    return rows.length > 0;
+  }
+
+  /** Whether another reservation than this has the partner's table. */
+  async hasTable(reference: string, besides: string): Promise<boolean> {
+    const query = sql`select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`;
+    return (await atStore(() => query.execute(this.#database.sql))).rows.length > 0;
+  }
+
+  /** Deletes refused ones that are older; until then another request with the same key can't start again. */
+  async clearRefused(hours: number, signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from reservations where id in (
+        select id from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
+        limit ${limit} for update skip locked)`;
+    await changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
+  }
+
+  /**
+   * Erases the personal data of finished reservations that ended so many days ago, a piece at a time; returns how many.
+   * Throws what the database does.
+   */
+  eraseOlderThan(days: number, signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      update reservations p set ${erasure} where id in (
+        select id from reservations
+        where erased_at is null and state in ${finished} and ends_at <= now() - ${interval(days * 86_400)}
+        limit ${limit} for update skip locked)`;
+    return changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
+  }
+
+  /**
+   * Erases the personal data in the finished reservations of a member; returns those that had any. One that is not
+   * finished still needs it. Throws what the database does.
+   */
+  async eraseMember(memberId: string): Promise<ErasedPlan[]> {
+    const { rows } = await sql<ErasedPlan>`
+      with mine as (
+        select id, state, status from reservations
+        where erased_at is null and ordered #>> '{table,memberId}' = ${memberId}
+      ), erased as (
+        update reservations p set ${erasure} from mine where p.id = mine.id and p.state in ${finished} returning p.id
+      )
+      select mine.id, state, status, erased.id is not null as is_erased from mine left join erased using (id)
+      order by mine.id`.execute(this.#database.bulk);
+    return rows;
+  }
+
+  async #rows(query: RawBuilder<unknown>, outcomeUnknown = false): Promise<Plan[]> {
+    const { rows } = await atStore(() => query.execute(this.#database.sql), outcomeUnknown);
+    return (rows as Row[]).map(toPlan);
+  }
+}
+
+/** A plan that was just taken; `fresh`: nobody had it before. */
+export interface Begun {
+  plan: Plan;
+  fresh: boolean;
+}
+
+function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome, again }: Move) {
+  // A driver that has the answer, or whose plan rests, drives no further.
+  const ends = outcome !== undefined || again !== undefined;
+  return sql<Row>`
+    update reservations p set state = ${state}, attempts = 0, updated_at = ${now}, attention = ${attention ?? null},
+      table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
+      table_status = coalesce(${table?.status ?? null}, p.table_status),
+      refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
+      owed = case when ${outcome !== undefined} then null else p.owed end,
+      lease_until = case when ${ends} then now() else p.lease_until end,
+      next_attempt_at = now() + ${interval(again ?? 0)}
+    where p.id = ${id} and p.fence = ${fence}::bigint
+    returning ${columns}`;
+}
+
+/** Those that a consumer may not see do not exist for it. */
+function isVisible(visible: Visible) {
+  return visible === 'all' ? sql`true` : sql`p.consumer_id = ${visible.consumerId}`;
+}
+
+function toCreator({ consumer_id: consumerId, consumer_name: consumerName, actor }: Row): Plan['creator'] {
+  if (consumerId === null) return undefined;
+  return { consumerId, consumerName: consumerName ?? undefined, actor: actor ?? undefined };
+}
+
+function toPlan(row: Row): Plan {
+  const { table_reference: reference, table_status: status } = row;
+  return {
+    id: row.id,
+    state: row.state,
+    stateBefore: row.state_before ?? undefined,
+    status: row.status,
+    attention: row.attention ?? undefined,
+    order: row.ordered,
+    details: row.details ?? undefined,
+    partner: row.partner,
+    tableToken: row.table_token,
+    table: reference !== null && status !== null ? { reference, status } : undefined,
+    refusal: row.refusal ?? undefined,
+    owed: row.owed ?? undefined,
+    fence: row.fence,
+    attempts: row.attempts,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    erasedAt: row.erased_at ?? undefined,
+    creator: toCreator(row),
+  };
+}
+
+function atStore<T>(work: () => Promise<T>, outcomeUnknown = false): Promise<T> {
+  return orUnavailable(work, { keeps: 'keeps the reservations', outcomeUnknown });
+}

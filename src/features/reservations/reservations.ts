@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto';
+import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import { type Claim, type ExecutedAnswer, inProgress } from '../../api/idempotency/ledger.ts';
+import { type Call, everything, startCall, type Visible, withChanges } from '../../platform/base/call.ts';
+import { startPolling } from '../../platform/base/poll.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { booking } from '../../records/quotes-and-bookings.ts';
+import { type Availability, createAvailability } from './availability.ts';
+import type { TableConnector } from './connectors/connector.ts';
+import { createDriver } from './driver.ts';
+import type { Plan, ReservationOrder } from './plan.ts';
+import { type PlanQuery, PlansTable, type RequestOutcome } from './plans-table.ts';
+import { knownParts } from './reservation-events.ts';
+import { StillPending, type Systems } from './steps.ts';
+import { type ReservationView, readParts, viewOf } from './view.ts';
+
+/** Reservations that span a table at the dining partner and a booking in the CRM. */
+export interface Reservations {
+  /** Name of the dining partner's connector. */
+  readonly partner: string;
+  /**
+   * Makes both parts or none, and completes the claim. Throws what may pass (the job goes on with it then, unless
+   * nothing was made), `idempotency_in_progress` where another request drives it, `store_unavailable`.
+   */
+  create(order: NewReservation, claim: Claim, call: Call): Promise<ExecutedAnswer>;
+  /** Cancels both parts, as `create` makes them. Throws `not_found`, `conflict`. */
+  cancel(id: string, claim: Claim, call: Call): Promise<ExecutedAnswer>;
+  /** The reservation, joined with how its parts stand now; undefined where there is none. Throws `store_unavailable`. */
+  read(id: string, call: Call): Promise<ReservationView | undefined>;
+  /** Newest first, with their parts as they were known last. Throws `store_unavailable`. */
+  list(query: PlanQuery, call: Call): Promise<ReservationView[]>;
+  /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
+  availability: Availability;
+  /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
+  holds(bookingId: string, call: Call): Promise<boolean>;
+  /**
+   * Takes one plan that nobody drives and that is due; what is returned drives it on, and never throws. Undefined where
+   * there is none.
+   */
+  takeDue(): Promise<(() => Promise<void>) | undefined>;
+}
+
+/** Builds answers as they leave the service, so that the job can store what the request would have got. */
+export interface Answers {
+  made(view: ReservationView): StoredAnswer;
+  refused(problem: Problem, requestId: string): StoredAnswer;
+  cancelled(): StoredAnswer;
+}
+
+export interface NewReservation {
+  order: ReservationOrder;
+  /** JSON text of an object. */
+  details: string | undefined;
+}
+
+export interface ReservationsOptions extends Omit<Systems, 'isOthersTable'> {
+  dining: TableConnector;
+  database: Database;
+  log: Log;
+  metrics: Metrics;
+  answers: Answers;
+}
+
+export function createReservations(options: ReservationsOptions): Reservations {
+  const { database, dining, answers, log } = options;
+  const plans = new PlansTable(database);
+  const driver = createDriver({
+    ...options,
+    plans,
+    systems: { ...options, isOthersTable: (reference, id) => plans.hasTable(reference, id) },
+    answer: (plan, outcome) => answerTo(answers, plan, outcome),
+  });
+
+  /**
+   * A plan was judged when it was found: from then on the service itself works on it, in the name of the consumer that
+   * made it.
+   */
+  const drive = (plan: Plan, call: Call, started: { fresh?: boolean } = {}) =>
+    withChanges(call, { visible: everything, ...nobody, ...plan.creator }, (own) =>
+      driver.drive(plan, own, started),
+    );
+
+  async function driveOn(plan: Plan): Promise<void> {
+    try {
+      await drive(plan, { ...startCall(randomUUID()), isWrite: true });
+    } catch (error) {
+      if (error instanceof StillPending) return;
+      const facts = { err: error, reservation_id: plan.id, state: plan.state };
+      log.warn(facts, 'a reservation could not be finished and is tried again later');
+    }
+  }
+
+  return {
+    partner: dining.name,
+    async create({ order, details }, claim, call) {
+      const begun = await plans.begin({
+        id: claim.externalId,
+        order,
+        details,
+        partner: dining.name,
+        tableToken: randomUUID(),
+        owed: owedTo(claim, call),
+        creator: call,
+      });
+      if (!begun) throw inProgress();
+      return stored(await drive(begun.plan, call, { fresh: begun.fresh }));
+    },
+    async cancel(id, claim, call) {
+      const plan = await plans.beginCancel(id, owedTo(claim, call), visibleTo(call));
+      if (plan) return stored(await drive(plan, call));
+      return whyNotCancelled(await plans.find(id, visibleTo(call)), claim, answers);
+    },
+    async read(id, call) {
+      const plan = await plans.find(id, visibleTo(call));
+      if (!plan || plan.state === 'refused') return undefined;
+      return viewOf(plan, await readParts(options, plan, call));
+    },
+    list: async (query, call) =>
+      (await plans.list(query, visibleTo(call))).map((plan) => viewOf(plan, knownParts(plan))),
+    availability: createAvailability(dining),
+    holds: (bookingId, call) => plans.holds(bookingId, visibleTo(call)),
+    async takeDue() {
+      const plan = await plans.takeDue();
+      return plan && (() => driveOn(plan));
+    },
+  };
+}
+
+/** For a plan of an older program, which did not note who made it. */
+const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined };
+
+/** Whoever may see only its own bookings sees only its own reservations. */
+function visibleTo(call: Call): Visible {
+  return call.visible(booking.collection);
+}
+
+/** The claim is completed already; undefined: another driver has taken the plan. */
+function stored(answer: StoredAnswer | undefined): ExecutedAnswer {
+  if (!answer) throw inProgress();
+  return { ...answer, isStored: true };
+}
+
+function owedTo({ consumerId, key, externalId }: Claim, { requestId }: Call) {
+  return { consumerId, key, externalId, requestId };
+}
+
+/** A reservation that can't be cancelled now. */
+function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers): ExecutedAnswer {
+  if (!plan || plan.state === 'refused')
+    throw new Problem('not_found', 'There is no reservation with this id.');
+  if (plan.state === 'cancelled') return answers.cancelled();
+  if (plan.state === 'failed')
+    throw new Problem('conflict', 'The partner decided against the reservation: there is nothing to cancel.');
+  if (plan.owed?.key === claim.key && plan.owed.consumerId === claim.consumerId) throw inProgress();
+  const isCancelled = plan.state === 'cancelling_table' || plan.state === 'writing_cancellation';
+  const doing = isCancelled ? 'cancelled already' : 'made or taken back';
+  throw new Problem(
+    'conflict',
+    `The reservation is just being ${doing}. Read it, and try again later with a new key.`,
+  );
+}
+
+/** What a keyed request gets when its plan ends so. */
+function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {
+  if (outcome === 'made') return answers.made(viewOf(plan, knownParts(plan)));
+  if (outcome === 'cancelled') return answers.cancelled();
+  return answers.refused(problemOfRefusal(plan, outcome), plan.owed?.requestId ?? '');
+}
+
+function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'not_cancelled'): Problem {
+  if (outcome === 'not_cancelled' && attention !== undefined) {
+    return new Problem(
+      'crm_rejected',
+      'The table is cancelled, but the CRM refused to note it. The operator has to check it.',
+    );
+  }
+  const { code = 'partner_rejected', detail = 'The partner refused.', partnerCause } = refusal ?? {};
+  const rest =
+    attention === undefined
+      ? ''
+      : ' Its note in the CRM could not be taken back; the operator has to check it.';
+  return new Problem(code, detail + rest, partnerCause === undefined ? {} : { partnerCause });
+}
+
+/** Plans that the job drives at the same time: one that hangs must not hold up the others. */
+const drivenAtOnce = 8;
+
+/**
+ * Starts the job that finishes what requests have left: killed, given up, or waiting for the partner. Its end waits for
+ * the plans under way.
+ */
+export function startRecovery(reservations: Pick<Reservations, 'takeDue'>, log: Log): AsyncDisposable {
+  const underWay = new Set<Promise<void>>();
+
+  /** Takes what is due, until so many are under way. */
+  async function takeAllDue(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted && underWay.size < drivenAtOnce) {
+      const drive = await reservations.takeDue();
+      if (!drive) return;
+      const driving = drive().finally(() => {
+        underWay.delete(driving);
+        // More may be due than could be taken.
+        polling.wake();
+      });
+      underWay.add(driving);
+    }
+  }
+
+  const polling = startPolling({ what: 'unfinished reservations', check: takeAllDue, log });
+  return {
+    async [Symbol.asyncDispose]() {
+      await polling[Symbol.asyncDispose]();
+      await Promise.all(underWay);
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { Type } from 'typebox';
+import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { defineRoute, type Route } from '../../../api/route.ts';
+import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import { booking } from '../../../records/quotes-and-bookings.ts';
+import { reservationStatuses } from '../plan.ts';
+import type { Reservations } from '../reservations.ts';
+import { defaultMinutes, readStartAt, reservationSchema, tableFields } from './schemas.ts';
+
+const { fields } = booking;
+const tag = 'reservations';
+const permission = { resource: 'bookings', action: 'read' } as const;
+
+const filters = Type.Object(
+  {
+    ...pageParameters,
+    status: Type.Optional(
+      Type.Enum(reservationStatuses, { description: 'Where it stands.', examples: ['confirmed'] }),
+    ),
+    member_id: Type.Optional(fields.member_id.schema),
+    trip_id: Type.Optional(fields.trip_id.schema),
+    consumer_id: Type.Optional(fields.consumer_id.schema),
+  },
+  { additionalProperties: false },
+);
+
+/** Lists reservations as they were known last: neither system is asked. */
+export function listRoute(reservations: Reservations, cursors: CursorCodec): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/reservations',
+    tag,
+    operationId: 'listReservations',
+    summary: 'List reservations',
+    description:
+      'Newest first. `booking.status` and `dining.status` are what the service knew last; reading one reservation asks ' +
+      'the partner and the CRM. A cursor is good for the same filters only.',
+    permission,
+    idempotencyKey: 'ignored',
+    request: { query: filters },
+    answers: {
+      200: {
+        description: 'A page.',
+        schema: pageSchema(reservationSchema, 'ReservationPage', 'A page of reservations.'),
+      },
+    },
+    problems: ['invalid_cursor', 'store_unavailable'],
+    async handle({ query: { limit = defaultLimit, cursor, status, member_id, trip_id, consumer_id }, call }) {
+      const memberId = member_id?.toLowerCase();
+      const tripId = trip_id?.toLowerCase();
+      const list = listName(
+        ['reservations', status, memberId, tripId, consumer_id],
+        call.visible('bookings'),
+      );
+      const after =
+        cursor === undefined
+          ? undefined
+          : (cursors.decode(cursor, list) as { createdAt: string; id: string });
+      const wanted = { status, memberId, tripId, consumerId: consumer_id, after, limit: limit + 1 };
+      const found = await reservations.list(wanted, call);
+      return pageAnswer(
+        found,
+        limit,
+        (view) => view,
+        ({ created_at, id }) => cursors.encode({ createdAt: created_at, id }, list),
+      );
+    },
+  });
+}
+
+const wanted = Type.Object(
+  {
+    merchant_id: tableFields.merchantId,
+    service_id: tableFields.serviceId,
+    start_at: tableFields.startAt,
+    party_size: tableFields.partySize,
+  },
+  { additionalProperties: false },
+);
+
+const availability = Type.Object(
+  {
+    available: Type.Boolean({ description: 'Whether the table is free now.' }),
+    alternatives: Type.Array(tableFields.startAt, {
+      maxItems: 7,
+      description:
+        'Times within an hour and a half at which such a table is free, the nearest first. Empty where it is ' +
+        'available itself.',
+    }),
+  },
+  { additionalProperties: false, title: 'TableAvailability', description: 'Whether a table is free.' },
+);
+
+/** Asks the partner whether a table is free. Nothing is held. */
+export function availabilityRoute(reservations: Reservations): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/reservations/availability',
+    tag,
+    operationId: 'getTableAvailability',
+    summary: 'Ask whether a table is free',
+    description:
+      `Asks the partner for a table of ${defaultMinutes} minutes. What the partner never offers, such as a time at which it is ` +
+      'closed or a restaurant that it does not know, is not available. Nothing is held: the table can be gone a moment later.',
+    permission,
+    idempotencyKey: 'ignored',
+    request: { query: wanted },
+    answers: { 200: { description: 'The answer of the partner.', schema: availability } },
+    problems: ['partner_error', 'partner_unavailable', 'partner_timeout'],
+    async handle({ query, call }) {
+      const slot = {
+        merchantId: query.merchant_id,
+        serviceId: query.service_id,
+        startAt: readStartAt(query.start_at, { parameter: 'start_at' }),
+        partySize: query.party_size,
+        durationMinutes: defaultMinutes,
+      };
+      return { status: 200, body: JSON.stringify(await reservations.availability(slot, call)) };
+    },
+  });
+}

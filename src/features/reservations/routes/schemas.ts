@@ -1,0 +1,138 @@
+import { Type } from 'typebox';
+import { patterns } from '../../../api/pipeline/formats.ts';
+import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
+import { withContentType } from '../../../api/pipeline/run-route.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { createdByFields } from '../../../records/created-by.ts';
+import { booking } from '../../../records/quotes-and-bookings.ts';
+import { entityTag, partSchema } from '../../../records/representation.ts';
+import { uuidSchema } from '../../../records/resource.ts';
+import { reservationStatuses } from '../plan.ts';
+import type { Answers } from '../reservations.ts';
+import type { ReservationView } from '../view.ts';
+
+const { fields } = booking;
+const example = 'b3c1b8a4-52f4-4d0e-9a51-0f4f9b3c7d21';
+
+const reservationId = uuidSchema(
+  'Id of the reservation, and External ID of its booking in the CRM.',
+  example,
+);
+
+export const idParams = Type.Object({ id: reservationId }, { additionalProperties: false });
+
+/** How long a table is kept where the order does not say. */
+export const defaultMinutes = 90;
+
+/** One line of text. */
+export const line = (maxLength: number, description: string, sample: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: patterns.notBlank.source,
+    format: 'text',
+    description,
+    examples: [sample],
+  });
+
+/** The table, as it is ordered and as it is shown. */
+export const tableFields = {
+  merchantId: line(255, 'The restaurant, as the partner calls it.', 'casa-olivo-7'),
+  serviceId: line(255, 'What is booked there.', 'table'),
+  startAt: Type.String({
+    format: 'date-time',
+    // The partner counts in whole seconds.
+    pattern: patterns.utcSeconds.source,
+    maxLength: 30,
+    description: 'When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds.',
+    examples: ['2030-12-06T19:00:00.000Z'],
+  }),
+  partySize: Type.Integer({ minimum: 1, maximum: 50, description: 'How many guests.', examples: [4] }),
+};
+
+/** `start_at` in UTC; `where` names it in a problem. The partner counts seconds since 1970: throws `invalid_request` before that. */
+export function readStartAt(text: string, where: { pointer: string } | { parameter: string }): string {
+  const ms = Date.parse(text);
+  if (ms >= 0) return new Date(ms).toISOString();
+  const message = 'must not be before 1970';
+  throw new Problem('invalid_request', `The request is not valid: start_at ${message}.`, {
+    errors: [{ ...where, message }],
+  });
+}
+
+const timestamp = (description: string) =>
+  Type.String({ format: 'date-time', maxLength: 24, description, examples: ['2026-11-27T10:15:00.000Z'] });
+const orNull = (schema: Type.TSchema, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
+
+export const reservationSchema = Type.Object(
+  {
+    id: reservationId,
+    status: Type.Enum(reservationStatuses, {
+      description:
+        '`pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and ' +
+        'refer to each other. `failed`: the partner decided against it. `needs_attention`: the operator has to look.',
+    }),
+    trip_id: fields.trip_id.schema,
+    member_id: fields.member_id.schema,
+    name: fields.name.schema,
+    booking: Type.Object(
+      {
+        id: uuidSchema('External ID of the booking in the CRM.', example),
+        status: orNull(
+          Type.String({ maxLength: 255, examples: ['confirmed'] }),
+          'What the CRM says; null where there is no booking, `unknown` while the CRM cannot be asked.',
+        ),
+      },
+      { additionalProperties: false, description: 'Its record in the CRM.' },
+    ),
+    dining: Type.Object(
+      {
+        partner: Type.String({
+          maxLength: 40,
+          description: 'The partner that has the table.',
+          examples: ['dining'],
+        }),
+        booking_id: orNull(
+          Type.String({ maxLength: 1000, examples: ['CO-51920'] }),
+          'What the partner knows the table by; null where there is none.',
+        ),
+        status: orNull(
+          Type.Enum(['pending', 'confirmed', 'cancelled', 'failed', 'unknown']),
+          'What the partner says; null where there is no table, `unknown` while the partner cannot be asked.',
+        ),
+        start_at: tableFields.startAt,
+        party_size: tableFields.partySize,
+      },
+      { additionalProperties: false, description: 'The table.' },
+    ),
+    created_by: partSchema(createdByFields),
+    created_at: timestamp('When it was ordered.'),
+    updated_at: timestamp('When the service last changed it.'),
+    erased_at: Type.Optional(
+      timestamp('Only where the personal data is erased: when that was. `name` is `(erased)` then.'),
+    ),
+  },
+  {
+    additionalProperties: false,
+    title: 'Reservation',
+    description: 'A table, and the booking of it in the CRM.',
+  },
+);
+
+/** A reservation as an answer, with the entity tag of what both systems report. */
+export function viewAnswer(status: number, view: ReservationView) {
+  const body = JSON.stringify(view);
+  return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
+}
+
+/** The answers that a plan stores for its keyed request. */
+export const reservationAnswers: Answers = {
+  made(view) {
+    const { status, body, headers } = viewAnswer(201, view);
+    const location = `/v1/reservations/${view.id}`;
+    return { status, body, headers: withContentType({ ...headers, location }, body) };
+  },
+  refused: (problem, requestId) => problemAnswer(problem, requestId, true),
+  cancelled: () => ({ status: 204, headers: {}, body: '' }),
+};

@@ -1,0 +1,105 @@
+import { type Call, everything, withChanges } from '../../platform/base/call.ts';
+import { now } from '../../platform/base/clock.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { bookingOrder } from './booking-order.ts';
+import type { PartStatus } from './connectors/connector.ts';
+import type { Plan, ReservationStatus } from './plan.ts';
+import type { Systems } from './steps.ts';
+
+/** A reservation as consumers see it. */
+export interface ReservationView {
+  id: string;
+  status: ReservationStatus;
+  trip_id: string;
+  member_id: string;
+  name: string;
+  /** `status` is what the CRM says, null where there is no booking, `unknown` where the CRM can't be asked. */
+  booking: { id: string; status: string | null };
+  /** Both null where there is no table; `unknown` where the partner can't be asked. */
+  dining: {
+    partner: string;
+    booking_id: string | null;
+    status: PartStatus | 'unknown' | null;
+    start_at: string;
+    party_size: number;
+  };
+  /** Null where an older program has stored it. */
+  created_by: { consumer_id: string; consumer_name: string | null; actor: string | null } | null;
+  created_at: string;
+  updated_at: string;
+  /** When its personal data was erased, if it was. The name is `(erased)` then. */
+  erased_at?: string;
+}
+
+/** How both parts stand; undefined where there is none. */
+export interface PartStates {
+  booking: string | null | undefined;
+  table: PartStatus | 'unknown' | undefined;
+}
+
+/** Joins what is stored with how the parts stand. */
+export function viewOf(plan: Plan, parts: PartStates): ReservationView {
+  const { order, table } = plan;
+  return {
+    id: plan.id,
+    status: statusOf(plan, parts),
+    trip_id: order.tripId,
+    member_id: order.table.memberId,
+    name: order.name,
+    booking: { id: plan.id, status: parts.booking ?? null },
+    dining: {
+      partner: plan.partner,
+      booking_id: table?.reference ?? null,
+      status: parts.table ?? null,
+      start_at: order.table.startAt,
+      party_size: order.table.partySize,
+    },
+    created_by: createdBy(plan),
+    created_at: plan.createdAt.toISOString(),
+    updated_at: plan.updatedAt.toISOString(),
+    ...(plan.erasedAt && { erased_at: plan.erasedAt.toISOString() }),
+  };
+}
+
+function createdBy({ creator }: Plan): ReservationView['created_by'] {
+  if (creator === undefined) return null;
+  const { consumerId, consumerName = null, actor = null } = creator;
+  return { consumer_id: consumerId, consumer_name: consumerName, actor };
+}
+
+/** Confirmed means that both parts are there: where one is known to be gone, a person has to check it. */
+function statusOf({ state, status }: Plan, { booking, table }: PartStates): ReservationStatus {
+  if (state !== 'confirmed') return status;
+  const isWhole = booking !== undefined && (table === 'confirmed' || table === 'unknown');
+  return isWhole ? status : 'needs_attention';
+}
+
+/** How long a read waits for the two systems. */
+const readMs = 5000;
+
+/** How the parts stand now; both systems are asked at the same time. A part whose system can't be asked is unknown. */
+export async function readParts(
+  { crm, dining }: Pick<Systems, 'crm' | 'dining'>,
+  plan: Plan,
+  call: Call,
+): Promise<PartStates> {
+  const { order, table } = plan;
+  // Whoever may see the reservation may see its parts.
+  const changes = { deadline: Math.min(call.deadline, now() + readMs), visible: everything };
+  const [bookingPart, tablePart] = await withChanges(call, changes, (bounded) =>
+    Promise.all([
+      crm.retrieve(plan.id, bookingOrder(plan, 'confirmed'), bounded).catch(unknownPart),
+      table && dining.retrieve(table.reference, order.table, bounded).catch(unknownPart),
+    ]),
+  );
+  return {
+    booking: bookingPart === 'unknown' ? bookingPart : bookingPart?.crmStatus,
+    table: tablePart === 'unknown' ? tablePart : tablePart?.status,
+  };
+}
+
+/** That part of the view is `unknown`; the other one is shown all the same. */
+function unknownPart(error: unknown): 'unknown' {
+  if (error instanceof Problem) return 'unknown';
+  throw error;
+}

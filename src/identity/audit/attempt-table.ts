@@ -1,0 +1,158 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInPieces } from '../../platform/store/statements.ts';
+import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
+
+/** An attempt with its id, which gives the order of all attempts. */
+export interface StoredAttempt extends Attempt {
+  id: string;
+}
+
+/** An attempt as it is read, with the number of attempts that it stands for. */
+export interface ListedAttempt extends StoredAttempt {
+  count: number;
+}
+
+/** The sum of one writer for one network or consumer and minute; the attempt is the first of those counted. */
+export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
+  /** The start of the minute, RFC 3339 UTC. */
+  minute: string;
+  /** Null: of many networks. */
+  name: string | null;
+  count: number;
+}
+
+/** The index that decides which sums are one row. */
+const rowOf: Record<AttemptSum['by'], RawBuilder<unknown>> = {
+  network: sql`(minute, result, coalesce(address, '')) where minute is not null`,
+  consumer: sql`(refused_minute, result, consumer_id) where refused_minute is not null`,
+};
+
+export interface AttemptQuery {
+  consumer_id?: string;
+  result?: AttemptResult;
+  /** With the network that it is counted under, once it is over its limit. */
+  address?: { address: string; network: string };
+  api_key?: string;
+  /** Milliseconds since 1970; earlier attempts are left out. */
+  since?: number;
+  /** Id of the last attempt of the page before. */
+  after?: string;
+  limit: number;
+}
+
+/** Rows that one statement deletes. */
+const deletedAtOnce = 10_000;
+
+interface Row extends Omit<ListedAttempt, 'timestamp' | 'address'> {
+  attempted_at: Date;
+  client_address: string | null;
+}
+
+/** Attempts to authenticate. */
+export class AttemptTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Adds what is not there yet, so that a batch whose outcome is unknown can be sent again. */
+  async add(attempts: readonly StoredAttempt[]): Promise<void> {
+    await sql`
+      insert into authentication_attempts
+        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status)
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status
+      from json_to_recordset(${JSON.stringify(attempts)}::json) as attempt (
+        id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
+        address text, user_agent text, api_key text, status smallint)
+      on conflict do nothing`.execute(this.#database.sql);
+  }
+
+  /**
+   * Sets how many attempts each of these stands for; what others have added up for the same address or consumer, minute
+   * and result goes to the same row. May be repeated like `add`, also with greater counts.
+   */
+  async addTotals(totals: readonly StoredTotal[]): Promise<void> {
+    for (const by of ['network', 'consumer'] as const) {
+      const some = totals.filter((total) => total.by === by);
+      if (some.length > 0) await this.#addTotalsBy(by, some);
+    }
+  }
+
+  async #addTotalsBy(by: AttemptSum['by'], totals: readonly StoredTotal[]): Promise<void> {
+    // Counts only grow: one that comes late must not set back a greater one.
+    await sql`
+      insert into authentication_attempts as known
+        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status,
+          minute, address, refused_minute, counts)
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status,
+        case "by" when 'network' then minute end, case "by" when 'network' then name end,
+        case "by" when 'consumer' then minute end, jsonb_build_object(id, "count")
+      from json_to_recordset(${JSON.stringify(totals)}::json) as total (
+        id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
+        address text, user_agent text, api_key text, status smallint,
+        minute timestamptz, "by" text, name text, "count" integer)
+      on conflict ${rowOf[by]} do update
+      set counts = known.counts || jsonb_build_object(excluded.id, greatest(
+        (known.counts ->> excluded.id::text)::integer, (excluded.counts ->> excluded.id::text)::integer))`.execute(
+      this.#database.sql,
+    );
+  }
+
+  /** Newest first. */
+  async list({
+    consumer_id,
+    result,
+    address,
+    api_key,
+    since,
+    after,
+    limit,
+  }: AttemptQuery): Promise<ListedAttempt[]> {
+    const conditions = [
+      ...(consumer_id === undefined ? [] : [sql`consumer_id = ${consumer_id}`]),
+      ...(result === undefined ? [] : [sql`result = ${result}`]),
+      ...(api_key === undefined ? [] : [sql`api_key = ${api_key}`]),
+      ...(address === undefined
+        ? []
+        : [
+            sql`(client_address = ${address.address} or (minute is not null and address = ${address.network}))`,
+          ]),
+      ...(since === undefined ? [] : [sql`id >= ${firstAttemptIdOf(since)}::uuid`]),
+      ...(after === undefined ? [] : [sql`id < ${after}::uuid`]),
+    ];
+    const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
+    const { rows } = await sql<Row>`
+      select id, attempted_at, consumer_id, endpoint, result, request_id,
+        client_address, user_agent, api_key, status,
+        coalesce((select sum(value::integer) from jsonb_each_text(counts)), 1)::integer as count
+      from authentication_attempts ${where}
+      order by id desc limit ${limit}`.execute(this.#database.sql);
+    return rows.map(({ attempted_at, client_address, ...row }) => ({
+      ...row,
+      timestamp: attempted_at.toISOString(),
+      address: client_address,
+    }));
+  }
+
+  /** Whether there are attempts of other consumers than these. */
+  async hasOthersThan(consumerIds: readonly string[]): Promise<boolean> {
+    const { rows } = await sql<{ found: boolean }>`
+      select exists (
+        select from authentication_attempts
+        where consumer_id is not null and not consumer_id = any(${consumerIds}::text[])) as found`.execute(
+      this.#database.sql,
+    );
+    return rows[0]?.found === true;
+  }
+
+  /** Deletes what is older; `now` in milliseconds since 1970. Returns how many. */
+  deleteOlderThan(days: number, now: number, signal?: AbortSignal): Promise<number> {
+    const boundary = firstAttemptIdOf(now - days * 86_400_000);
+    const statement = (limit: number) => sql`
+      delete from authentication_attempts where id in (
+        select id from authentication_attempts where id < ${boundary}::uuid order by id limit ${limit})`;
+    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+}

@@ -1,0 +1,106 @@
+import type { Log } from '../../platform/observability/log.ts';
+import type { AuditEvent } from './audit-event.ts';
+import type { AuditEventTable } from './audit-event-table.ts';
+
+/** Events in one statement. */
+const batchSize = 200;
+const retryMs = 1000;
+/** Ids of stored events that are remembered, so that they are not sent again with each refresh. */
+const maxStored = 20_000;
+
+export interface AuditEventArchiveOptions {
+  table: Pick<AuditEventTable, 'add'>;
+  log: Log;
+  /** Older events are not archived again. */
+  retentionDays: number;
+}
+
+/**
+ * Brings events from the records of consumers, where they cannot be lost, to the database. Every replica does it with what
+ * it reads; the first one counts. While the database is unavailable they wait in memory and in the records.
+ */
+export class AuditEventArchive {
+  readonly #options: AuditEventArchiveOptions;
+  readonly #waiting = new Map<string, { event: AuditEvent; stored: PromiseWithResolvers<void> }>();
+  readonly #stored = new Set<string>();
+  readonly #timer: NodeJS.Timeout;
+  #flushing: Promise<void> | undefined;
+  #failing = false;
+
+  constructor(options: AuditEventArchiveOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => this.#flushSoon(), retryMs);
+    this.#timer.unref();
+  }
+
+  /** Resolves once the database has all of them; not before, however long that takes. */
+  async keep(events: readonly AuditEvent[]): Promise<void> {
+    const oldest = Date.now() - this.#options.retentionDays * 86_400_000;
+    const missing = events.filter(
+      ({ id, timestamp }) => !this.#stored.has(id) && !(Date.parse(timestamp) < oldest),
+    );
+    const stored = missing.map((event) => this.#add(event));
+    if (!this.#failing) this.#flushSoon();
+    await Promise.all(stored);
+  }
+
+  #add(event: AuditEvent): Promise<void> {
+    const waiting = this.#waiting.get(event.id) ?? { event, stored: Promise.withResolvers<void>() };
+    this.#waiting.set(event.id, waiting);
+    return waiting.stored.promise;
+  }
+
+  /** Stores all that came before this call. Throws what the database does; nothing is lost by that. */
+  async flush(): Promise<void> {
+    await this.#flushing?.catch(() => undefined);
+    this.#flushing ??= this.#storeAll().finally(() => {
+      this.#flushing = undefined;
+    });
+    await this.#flushing;
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush().catch(() => undefined);
+  }
+
+  #flushSoon(): void {
+    if (this.#waiting.size > 0 && this.#flushing === undefined) this.flush().catch(() => undefined);
+  }
+
+  async #storeAll(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      while (this.#waiting.size > 0) await this.#storeBatch();
+    } catch (err) {
+      if (!this.#failing) log.warn({ err }, 'changes of consumers wait for the database to be recorded');
+      this.#failing = true;
+      throw err;
+    }
+    this.#failing = false;
+  }
+
+  async #storeBatch(): Promise<void> {
+    const batch = [...this.#waiting.values()].slice(0, batchSize);
+    const added = new Set(await this.#options.table.add(batch.map(({ event }) => event)));
+    for (const { event, stored } of batch) {
+      // What a consumer did was logged by the replica that did it.
+      if (added.has(event.id) && event.actor.type !== 'consumer') logAuditEvent(this.#options.log, event);
+      this.#waiting.delete(event.id);
+      this.#remember(event.id);
+      stored.resolve();
+    }
+  }
+
+  #remember(id: string): void {
+    this.#stored.add(id);
+    const [oldest] = this.#stored;
+    if (this.#stored.size > maxStored && oldest !== undefined) this.#stored.delete(oldest);
+  }
+}
+
+/** One line for each change, wherever it was made. The log holds no API keys, not even their public half. */
+export function logAuditEvent(log: Log, event: AuditEvent): void {
+  const changes = event.changes.filter(({ field }) => field !== 'apiKey');
+  log.info({ audit: true, ...event, changes }, 'a consumer was changed');
+}

@@ -1,0 +1,78 @@
+import { orUnavailable } from '../../platform/store/failures.ts';
+import type { AttemptRecorder } from './attempt.ts';
+import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
+import { type AttemptQuery, AttemptTable, type ListedAttempt } from './attempt-table.ts';
+import type { AuditEvent } from './audit-event.ts';
+import { AuditEventArchive } from './audit-event-archive.ts';
+import { type AuditEventQuery, AuditEventTable } from './audit-event-table.ts';
+import { type KeyOwner, type LastUses, LastUseTable } from './last-uses.ts';
+import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
+
+/** The attempts and the changes of consumers that are kept in the database. */
+export interface Audit extends AttemptRecorder {
+  /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
+  list(query: AttemptQuery): Promise<ListedAttempt[]>;
+  /** When the keys of these consumers were used last; while the database is unavailable, as far as this replica knows. */
+  lastUses(consumers: readonly KeyOwner[]): Promise<LastUses>;
+  /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */
+  knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;
+  /** Deletes what is older, a piece at a time; returns how many. Throws what the database does. */
+  deleteOldAttempts(days: number, signal?: AbortSignal): Promise<number>;
+  /** Records changes of consumers: resolves once the database has them. */
+  keep(events: readonly AuditEvent[]): Promise<void>;
+  /** Changes of consumers, newest first, with those that this replica knows of. Throws `Problem` store_unavailable. */
+  listEvents(query: AuditEventQuery): Promise<AuditEvent[]>;
+  /** Deletes changes that are older than they are kept. Throws what the database does. */
+  deleteOldEvents(signal?: AbortSignal): Promise<number>;
+  /** Forgets networks that were not used for as long as changes are kept. Throws what the database does. */
+  deleteOldNetworks(signal?: AbortSignal): Promise<void>;
+  /** Writes what is left. */
+  stop(): Promise<void>;
+}
+
+export interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'>, UsedNetworksOptions {
+  metrics: AttemptArchiveOptions['metrics'] & UsedNetworksOptions['metrics'];
+  /** How long changes of consumers are kept. */
+  retentionDays: number;
+}
+
+export function createAudit({ database, retentionDays, ...options }: AuditOptions): Audit {
+  const table = new AttemptTable(database);
+  const archive = new AttemptArchive({ table, ...options });
+  const eventTable = new AuditEventTable(database);
+  const events = new AuditEventArchive({ table: eventTable, retentionDays, log: options.log });
+  const uses = new LastUseTable(database);
+  const networks = new UsedNetworks({ database, ...options });
+  return {
+    record: (attempt) => {
+      archive.record(attempt);
+      uses.note(attempt);
+      networks.note(attempt);
+    },
+    lastUses: (consumers) => uses.of(consumers),
+    list: (query) =>
+      orUnavailable(
+        async () => {
+          await archive.flush();
+          return table.list(query);
+        },
+        { keeps: 'holds authentication attempts' },
+      ),
+    knowsOthersThan: (consumerIds) => table.hasOthersThan(consumerIds),
+    deleteOldAttempts: (days, signal) => table.deleteOlderThan(days, Date.now(), signal),
+    keep: (added) => events.keep(added),
+    listEvents: (query) =>
+      orUnavailable(
+        async () => {
+          await events.flush();
+          return eventTable.list(query);
+        },
+        { keeps: 'holds the changes of consumers' },
+      ),
+    deleteOldEvents: (signal) => eventTable.deleteOlderThan(retentionDays, Date.now(), signal),
+    deleteOldNetworks: (signal) => networks.deleteOld(retentionDays, signal),
+    stop: async () => {
+      await Promise.all([archive.stop(), events.stop(), uses.stop(), networks.stop()]);
+    },
+  };
+}

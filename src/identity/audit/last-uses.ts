@@ -1,0 +1,121 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import type { Attempt } from './attempt.ts';
+
+/** When API keys were used last, by key, and by consumer the latest of all its keys; RFC 3339 UTC, to the minute. */
+export type LastUses = ReadonlyMap<string, string>;
+
+/** Whose uses are asked for, with the keys that it has. */
+export interface KeyOwner {
+  id: string;
+  credentials: readonly { apiKey: string }[];
+}
+
+/** Keys that are remembered at most; only those of valid credentials are. Some 20 MB. */
+const maxKeys = 100_000;
+const batchSize = 1000;
+const flushIntervalMs = 1000;
+
+interface Use {
+  api_key: string;
+  consumer_id: string;
+  used_at: string;
+}
+
+/**
+ * When each API key was used last. A replica writes a key once a minute at most, off the path of requests; while the
+ * database is unavailable it remembers and writes later.
+ */
+export class LastUseTable {
+  readonly #database: Database;
+  /** Of this process, by key; the one used longest ago in a new minute first. */
+  readonly #known = new Map<string, Use>();
+  #unstored = new Map<string, Use>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#timer = setInterval(() => void this.flush().catch(() => undefined), flushIntervalMs);
+    this.#timer.unref();
+  }
+
+  /** Notes the use, where valid credentials were presented. */
+  note({ result, api_key, consumer_id, timestamp }: Attempt): void {
+    if (result !== 'accepted' && result !== 'permission_denied') return;
+    if (api_key === null || consumer_id === null) return;
+    const minute = timestamp.slice(0, 'yyyy-mm-ddThh:mm'.length);
+    if (this.#known.get(api_key)?.used_at.startsWith(minute)) return;
+    const use = { api_key, consumer_id, used_at: `${minute}:00.000Z` };
+    this.#known.delete(api_key);
+    this.#known.set(api_key, use);
+    this.#unstored.set(api_key, use);
+    const oldest = this.#known.keys().next().value;
+    if (this.#known.size <= maxKeys || oldest === undefined) return;
+    this.#known.delete(oldest);
+    this.#unstored.delete(oldest);
+  }
+
+  /** Writes what is new. Throws what the database does; nothing is lost by that. */
+  async flush(): Promise<void> {
+    if (this.#unstored.size === 0) return;
+    const taken = this.#unstored;
+    this.#unstored = new Map();
+    // In one order on every replica: two that update the same rows must not wait for each other.
+    const uses = [...taken.values()].sort((a, b) => (a.api_key < b.api_key ? -1 : 1));
+    try {
+      for (let i = 0; i < uses.length; i += batchSize) await this.#store(uses.slice(i, i + batchSize));
+    } catch (error) {
+      // Newer ones count.
+      this.#unstored = new Map([...taken, ...this.#unstored]);
+      throw error;
+    }
+  }
+
+  /** Of all keys of these consumers, over all replicas; what this one knows while the database is unavailable. */
+  async of(consumers: readonly KeyOwner[]): Promise<LastUses> {
+    const stored = await readUses(
+      this.#database,
+      consumers.map(({ id }) => id),
+    ).catch(() => []);
+    const keys = consumers.flatMap(({ credentials }) => credentials);
+    const known = keys.flatMap(({ apiKey }) => this.#known.get(apiKey) ?? []);
+    return latestOf([...stored, ...known]);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush().catch(() => undefined);
+  }
+
+  async #store(uses: readonly Use[]): Promise<void> {
+    await sql`
+      insert into credential_uses as known (api_key, consumer_id, used_at)
+      select api_key, consumer_id, used_at
+      from json_to_recordset(${JSON.stringify(uses)}::json) as noted (
+        api_key text, consumer_id text, used_at timestamptz)
+      on conflict (api_key) do update set used_at = excluded.used_at
+      where known.used_at < excluded.used_at`.execute(this.#database.sql);
+  }
+}
+
+/** Of all keys of these consumers, as the database has it. Throws what the database does. */
+export async function readLastUses(database: Database, consumerIds: readonly string[]): Promise<LastUses> {
+  return latestOf(await readUses(database, consumerIds));
+}
+
+async function readUses(database: Database, consumerIds: readonly string[]): Promise<Use[]> {
+  const { rows } = await sql<Omit<Use, 'used_at'> & { used_at: Date }>`
+    select api_key, consumer_id, used_at from credential_uses
+    where consumer_id = any(${consumerIds}::text[])`.execute(database.sql);
+  return rows.map(({ used_at, ...row }) => ({ ...row, used_at: used_at.toISOString() }));
+}
+
+function latestOf(uses: readonly Use[]): LastUses {
+  const latest = new Map<string, string>();
+  for (const { api_key, consumer_id, used_at } of uses) {
+    for (const name of [api_key, consumer_id]) {
+      if (used_at > (latest.get(name) ?? '')) latest.set(name, used_at);
+    }
+  }
+  return latest;
+}

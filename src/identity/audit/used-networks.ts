@@ -1,0 +1,159 @@
+import { sql } from 'kysely';
+import { firstPartOf } from '../../platform/base/networks.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInPieces, interval } from '../../platform/store/statements.ts';
+import type { Attempt } from './attempt.ts';
+
+/** Consumers whose networks are remembered in memory, and networks of each; some 30 MB. */
+const maxConsumers = 100_000;
+const maxNetworks = 8;
+/** Uses that wait for the database; beyond that a network is noted when it is used again. */
+const maxWaiting = 10_000;
+const flushIntervalMs = 1000;
+/** Rows that one statement deletes. */
+const deletedAtOnce = 1000;
+
+/** What this process has seen of a consumer today. */
+interface Seen {
+  day: string;
+  /** The last one. */
+  address: string;
+  networks: string[];
+}
+
+interface Use {
+  consumer_id: string;
+  network: string;
+  address: string;
+  day: string;
+}
+
+export interface UsedNetworksOptions {
+  database: Database;
+  log: Log;
+  metrics: Pick<Metrics, 'consumerNewNetworks'>;
+}
+
+/**
+ * Tells when a consumer is used from a network that it was not used from before: its key may be in other hands. The
+ * database decides, so that all replicas together tell once, and a restart forgets nothing. A replica asks it once a day
+ * for each network, off the path of requests; while it is unavailable, later. The first network of a consumer is not told
+ * of.
+ */
+export class UsedNetworks {
+  readonly #options: UsedNetworksOptions;
+  /** By consumer. */
+  readonly #seen = new Map<string, Seen>();
+  #waiting = new Map<string, Use>();
+  readonly #timer: NodeJS.Timeout;
+  #flushing: Promise<void> | undefined;
+
+  constructor(options: UsedNetworksOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.flush().catch(() => undefined), flushIntervalMs);
+    this.#timer.unref();
+  }
+
+  /** Notes the use, where valid credentials were presented. */
+  note({ result, consumer_id, address, timestamp }: Attempt): void {
+    if (result !== 'accepted' && result !== 'permission_denied') return;
+    if (consumer_id === null || address === null) return;
+    const seen = this.#seen.get(consumer_id);
+    if (seen !== undefined && seen.address === address && timestamp.startsWith(seen.day)) return;
+    const day = timestamp.slice(0, 'yyyy-mm-dd'.length);
+    this.#noteUse({ consumer_id, address, network: networkOf(address), day });
+  }
+
+  #noteUse(use: Use): void {
+    const { consumer_id, network, address, day } = use;
+    const known = this.#seen.get(consumer_id);
+    const networks = known?.day === day ? known.networks : [];
+    if (!networks.includes(network)) {
+      if (this.#waiting.size >= maxWaiting) return;
+      this.#waiting.set(`${consumer_id} ${network}`, use);
+      networks.push(network);
+      if (networks.length > maxNetworks) networks.shift();
+    }
+    this.#seen.set(consumer_id, { day, address, networks });
+    const [oldest] = this.#seen.keys();
+    if (this.#seen.size > maxConsumers && oldest !== undefined) this.#seen.delete(oldest);
+  }
+
+  /** Stores what is new, and tells of it. Throws what the database does; nothing is lost by that. */
+  async flush(): Promise<void> {
+    await this.#flushing?.catch(() => undefined);
+    this.#flushing ??= this.#storeAll().finally(() => {
+      this.#flushing = undefined;
+    });
+    await this.#flushing;
+  }
+
+  async #storeAll(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    const taken = this.#waiting;
+    this.#waiting = new Map();
+    // In one order on every replica: two that write the same rows must not wait for each other.
+    const uses = [...taken].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
+    try {
+      for (const found of await this.#store(uses))
+        this.#tell(taken.get(`${found.consumer_id} ${found.network}`));
+    } catch (error) {
+      this.#waiting = new Map([...taken, ...this.#waiting]);
+      throw error;
+    }
+  }
+
+  /** Returns those that are new to consumers of which another network was known before. */
+  async #store(uses: readonly Use[]): Promise<Pick<Use, 'consumer_id' | 'network'>[]> {
+    const { rows } = await sql<Pick<Use, 'consumer_id' | 'network'>>`
+      with stored as (
+        insert into consumer_networks as known (consumer_id, network, last_used)
+        select consumer_id, network, day from json_to_recordset(${JSON.stringify(uses)}::json) as used (
+          consumer_id text, network text, day date)
+        on conflict (consumer_id, network) do update set last_used = greatest(known.last_used, excluded.last_used)
+        returning consumer_id, network, xmax = 0 as is_new
+      )
+      select consumer_id, network from stored
+      where is_new and exists (select from consumer_networks known where known.consumer_id = stored.consumer_id)`.execute(
+      this.#options.database.sql,
+    );
+    return rows;
+  }
+
+  #tell(use: Use | undefined): void {
+    if (use === undefined) return;
+    const { log, metrics } = this.#options;
+    const { consumer_id, network, address } = use;
+    metrics.consumerNewNetworks.inc();
+    log.warn({ consumer_id, network, address }, 'a consumer was used from a network that is new to it');
+  }
+
+  /**
+   * Forgets networks that were not used for so many days; of each consumer the last one stays, so that a key which nobody
+   * has used for long is told of.
+   */
+  async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from consumer_networks where (consumer_id, network) in (
+        select consumer_id, network from consumer_networks old
+        where last_used < now() - ${interval(days * 86_400)} and exists (
+          select from consumer_networks newer where newer.consumer_id = old.consumer_id
+            and (newer.last_used, newer.network) > (old.last_used, old.network))
+        limit ${limit})`;
+    await changeInPieces(this.#options.database.bulk, deletedAtOnce, statement, signal);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush().catch(() => undefined);
+  }
+}
+
+/** Of IPv4 the first 24 bits, of IPv6 the first 48: who has an address there usually has others. */
+function networkOf(address: string): string {
+  const first = firstPartOf(address, { bytes: 3, groups: 3 });
+  if (first === address) return address;
+  return address.includes(':') ? `${first}::/48` : `${first}.0/24`;
+}

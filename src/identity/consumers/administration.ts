@@ -1,0 +1,222 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import { SecretsUnavailable, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
+import type { Author } from '../audit/audit-event.ts';
+import { logAuditEvent } from '../audit/audit-event-archive.ts';
+import { type Authority, checkAuthority, checkCreation, checkRevocation } from './authority.ts';
+import type { Consumer } from './consumer.ts';
+import { type ConsumerChange, checkChange } from './consumer-change.ts';
+import {
+  activeCredential,
+  type ConsumerStore,
+  type CreatedConsumer,
+  type NewConsumer,
+  type VersionedConsumer,
+} from './consumer-store.ts';
+import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
+import type { ConsumerDirectory } from './directory.ts';
+import type { Keys } from './keys.ts';
+import { checkPermissions } from './permissions.ts';
+import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
+import { rotateCredentials } from './rotation.ts';
+import { BrokenConsumer } from './stored-consumer.ts';
+
+/** How often a change is tried again after another process was faster. */
+const maxTries = 50;
+const longestPauseMs = 50;
+
+/** What a rotation made; the secret exists here only. */
+export interface Rotation extends CredentialPair {
+  id: string;
+  rotatedAt: string;
+  /** The pair that was active before; null where there was none. */
+  previous: { apiKey: string; expiresAt: string } | null;
+}
+
+type Change = ConsumerChange | ((consumer: Consumer) => ConsumerChange);
+
+/**
+ * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, applied by this
+ * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
+ * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time. With an
+ * authority also `permission_denied` for what exceeds the caller, and `conflict` for what would leave no
+ * administrator.
+ */
+export interface ConsumerAdministration {
+  create(wanted: NewConsumer, authority?: Authority): Promise<CreatedConsumer>;
+  /** As the secrets manager has it; as it is loaded while that is unavailable. */
+  find(id: string): Promise<Consumer>;
+  /** `change`: also as a function of the consumer as it is. */
+  change(id: string, change: Change, authority?: Authority): Promise<Consumer>;
+  /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
+  rotate(id: string, graceWindowHours?: number, authority?: Authority): Promise<Rotation>;
+  /** Deletes the consumer: its credentials are refused from now on. */
+  revoke(id: string, authority?: Authority): Promise<void>;
+}
+
+export interface AdministrationOptions {
+  store: ConsumerStore;
+  directory: ConsumerDirectory;
+  keys: Keys;
+  /** Notifies the other replicas of a change; never fails. */
+  announce: (id: string) => Promise<void>;
+  log: Log;
+  graceWindowHours: number;
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
+  const { store, keys, clock } = options;
+
+  /** Reads, changes and writes, again where another process wrote in between. */
+  async function update(
+    id: string,
+    change: (consumer: Consumer) => Consumer,
+    authority?: Authority,
+    kind?: 'consumer.rotated',
+  ): Promise<Consumer> {
+    const saved = await retryOnConflict(async () => {
+      const { consumer, version } = await findIn(store, id);
+      const changed = recordChange(consumer, change(consumer), authorOf(authority), clock(), kind);
+      if (authority) await checkAuthority(authority, consumer, changed, options);
+      return { consumer: changed, version: await writing(() => store.save(changed, version)) };
+    });
+    await spread(options, saved);
+    return saved.consumer;
+  }
+
+  return {
+    create: async (wanted, authority) => {
+      const bounds = { ...checkChange(wanted), permissions: checkPermissions(wanted.permissions) };
+      if (authority) await asProblems(() => checkCreation(authority, bounds, options));
+      const created = await writing(() => store.create(wanted, authorOf(authority)));
+      await spread(options, created);
+      return created;
+    },
+    find: (id) => findOrLoaded(id, options),
+    change: (id, change, authority) => {
+      const apply = (consumer: Consumer) => {
+        const checked = checkChange(typeof change === 'function' ? change(consumer) : change);
+        return { ...consumer, ...checked, updatedAt: new Date(clock()).toISOString() };
+      };
+      return update(id, apply, authority);
+    },
+    rotate: async (id, graceWindowHours = options.graceWindowHours, authority?) => {
+      if (!isConsumerId(id)) consumerNotFound();
+      const pair = makeCredentialPair(id);
+      const { pepper } = await asProblems(() => keys.load());
+      let before: string | undefined;
+      const rotate = (consumer: Consumer) => {
+        before = consumer.credentials.find(({ state }) => state === 'active')?.apiKey;
+        const now = clock();
+        const replacement = activeCredential(pair, pepper, new Date(now).toISOString());
+        return rotateCredentials(consumer, replacement, now, graceWindowHours);
+      };
+      const rotated = await update(id, rotate, authority, 'consumer.rotated');
+      return { id, ...pair, rotatedAt: rotated.rotatedAt as string, previous: previousOf(rotated, before) };
+    },
+    revoke: async (id, authority) => {
+      const revoked = await retryOnConflict(async () => {
+        const version = authority && (await checkRevocation(authority, () => findIn(store, id), options));
+        if (!isConsumerId(id)) return consumerNotFound();
+        return (await writing(() => store.revoke(id, authorOf(authority), version))) ?? consumerNotFound();
+      });
+      await spread(options, revoked);
+    },
+  };
+}
+
+function authorOf(authority: Authority | undefined): Author {
+  return authority?.author ?? commandLine();
+}
+
+/** Applies what was written, here and on the other replicas, and logs it. */
+async function spread(
+  { directory, announce, log }: AdministrationOptions,
+  { consumer, version }: VersionedConsumer,
+): Promise<void> {
+  const event = waitingEvents(consumer).at(-1);
+  if (event !== undefined) logAuditEvent(log, event);
+  directory.put(consumer, version);
+  await announce(consumer.id);
+}
+
+/** A malformed id names no secret: nothing is read for it. */
+async function findIn(store: ConsumerStore, id: string): Promise<VersionedConsumer> {
+  return (isConsumerId(id) ? await store.find(id) : undefined) ?? consumerNotFound();
+}
+
+/** As the secrets manager has it; as it is loaded while that is unavailable. */
+async function findOrLoaded(id: string, { store, directory }: AdministrationOptions): Promise<Consumer> {
+  try {
+    return (await asProblems(() => findIn(store, id))).consumer;
+  } catch (error) {
+    const loaded = directory.consumer(id);
+    if (loaded && error instanceof Problem && error.code === 'secrets_unavailable') return loaded;
+    throw error;
+  }
+}
+
+function previousOf({ credentials }: Consumer, apiKey: string | undefined): Rotation['previous'] {
+  const pair = credentials.find((credential) => credential.apiKey === apiKey);
+  return pair ? { apiKey: pair.apiKey, expiresAt: pair.expiresAt as string } : null;
+}
+
+async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await asProblems(work);
+    } catch (error) {
+      if (!(error instanceof VersionConflict)) throw error;
+      if (tries === maxTries) throw tooBusy(error);
+      // Random pauses, so that two processes do not conflict again.
+      await sleep(Math.random() * longestPauseMs);
+    }
+  }
+}
+
+/** Errors of the secrets manager as problems; `VersionConflict` passes, for the caller to try again. */
+async function asProblems<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof SecretsUnavailable) throw secretsUnavailable('', cause);
+    if (cause instanceof BrokenConsumer) {
+      const detail =
+        'The record of this consumer is broken. Restore it in the secrets manager, or delete it.';
+      throw new Problem('conflict', detail, { cause });
+    }
+    throw cause;
+  }
+}
+
+/** The same for a write, which may have been executed although no answer came. */
+async function writing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!(cause instanceof SecretsUnavailable)) throw cause;
+    throw secretsUnavailable(
+      ' Whether the change took effect is not known; read the consumer before you repeat it.',
+      cause,
+    );
+  }
+}
+
+function secretsUnavailable(more: string, cause: unknown): Problem {
+  const detail = `The secrets manager is not available.${more}`;
+  return new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
+}
+
+function tooBusy(cause: unknown): Problem {
+  return new Problem('conflict', 'This consumer is being changed by others; try again.', {
+    retryAfter: 1,
+    cause,
+  });
+}
+
+function consumerNotFound(): never {
+  throw new Problem('not_found', 'There is no consumer with this id.');
+}

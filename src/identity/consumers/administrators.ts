@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { Problem } from '../../platform/base/problem.ts';
+import { allows, type Consumer } from './consumer.ts';
+import type { ConsumerStore, VersionedConsumer } from './consumer-store.ts';
+import type { ConsumerDirectory } from './directory.ts';
+import { BrokenConsumer } from './stored-consumer.ts';
+
+/** Whether the consumer can manage others, now and later. */
+export function isAdministrator(consumer: Consumer): boolean {
+  const { enabled = true, validUntil = null } = consumer;
+  return enabled && validUntil === null && allows(consumer, 'consumers', 'write');
+}
+
+/** Where the others are found. */
+export interface OtherAdministrators {
+  store: Pick<ConsumerStore, 'find' | 'save'>;
+  directory: Pick<ConsumerDirectory, 'newestFirst' | 'refresh'>;
+}
+
+/**
+ * Makes sure that there is another administrator than the one of that id, whose record was read before and is about to be
+ * changed or deleted. It writes a mark to the other one's record: whoever takes that one's rights at the same time, on
+ * whichever replica, has read its record before, fails to write over the mark, and starts again. Throws `Problem`
+ * conflict where there is no other, `VersionConflict`, `SecretsUnavailable`.
+ */
+export async function holdAnotherAdministrator(id: string, options: OtherAdministrators): Promise<void> {
+  if (await markOne(id, options)) return;
+  // Another replica may have made one a moment ago.
+  await options.directory.refresh();
+  if (await markOne(id, options)) return;
+  throw new Problem(
+    'conflict',
+    'This is the last enabled consumer with consumers:write and without validUntil; it has to stay that. The command ' +
+      'line can change it all the same.',
+  );
+}
+
+async function markOne(id: string, { store, directory }: OtherAdministrators): Promise<boolean> {
+  const others = directory.newestFirst().filter((other) => other.id !== id && isAdministrator(other));
+  for (const other of others) {
+    const found = await findUsable(store, other.id);
+    if (found === undefined || !isAdministrator(found.consumer)) continue;
+    await store.save({ ...found.consumer, administratorMark: randomUUID() }, found.version);
+    return true;
+  }
+  return false;
+}
+
+async function findUsable(
+  store: Pick<ConsumerStore, 'find'>,
+  id: string,
+): Promise<VersionedConsumer | undefined> {
+  try {
+    return await store.find(id);
+  } catch (error) {
+    if (error instanceof BrokenConsumer) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,90 @@
+import { createSecretKey, randomBytes } from 'node:crypto';
+import { Problem } from '../../platform/base/problem.ts';
+import { hashSecret, isSameHash, maxCredentialLength } from './credentials.ts';
+import type { ConsumerDirectory } from './directory.ts';
+import type { Accepted, IndexEntry, Refused } from './directory-index.ts';
+import type { Keys } from './keys.ts';
+
+/** What a caller presents; undefined or empty: the header was not sent. */
+export interface PresentedCredentials {
+  apiKey: string | undefined;
+  apiSecret: string | undefined;
+}
+
+export type Authentication = Accepted | Refused;
+
+/**
+ * Identifies the caller, synchronously for every loaded key. A promise is returned only for an unknown key that is worth
+ * one read of the secrets manager. Never fails.
+ */
+export type Authenticate = (presented: PresentedCredentials) => Authentication | Promise<Authentication>;
+
+const missing: Refused = { result: 'missing', consumerId: null };
+const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
+
+/** What an unknown key is checked against, so that it takes as long as a wrong secret. */
+const dummyPepper = createSecretKey(randomBytes(32));
+const dummyHash = randomBytes(32);
+
+export interface AuthenticationOptions {
+  directory: ConsumerDirectory;
+  keys: Keys;
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+export function createAuthentication({ directory, keys, clock }: AuthenticationOptions): Authenticate {
+  const check = (entry: IndexEntry, apiSecret: string): Authentication => {
+    if (!isSecretRight(entry, apiSecret, keys)) return entry.refusedFor('wrong_secret');
+    if (!entry.isEnabled) return entry.refusedFor('disabled');
+    return entry.isExpired(clock()) ? entry.refusedFor('expired') : entry;
+  };
+  const refuse = (apiKey: string, apiSecret: string): Authentication => {
+    isSecretRight(undefined, apiSecret, keys);
+    return directory.findGone(apiKey) ?? unknownKey;
+  };
+  /** Another replica may have made the consumer a moment ago. */
+  const lookUp = (apiKey: string, apiSecret: string): Authentication | Promise<Authentication> =>
+    directory.lookUp(apiKey)?.then(() => {
+      const entry = directory.find(apiKey);
+      return entry === undefined ? refuse(apiKey, apiSecret) : check(entry, apiSecret);
+    }) ?? refuse(apiKey, apiSecret);
+  /** All cases but a known key with a secret. */
+  const authenticateOther = (entry: IndexEntry | undefined, { apiKey, apiSecret }: PresentedCredentials) => {
+    if (!apiKey) return missing;
+    if (!isPresentable(apiKey)) return unknownKey;
+    const known = entry?.refusedFor('wrong_secret') ?? directory.findGone(apiKey);
+    if (!apiSecret) return withoutSecret(known);
+    if (!isPresentable(apiSecret)) return known ?? unknownKey;
+    return known === undefined ? lookUp(apiKey, apiSecret) : refuse(apiKey, apiSecret);
+  };
+  return (presented) => {
+    const { apiKey, apiSecret } = presented;
+    const entry = isPresentable(apiKey) ? directory.find(apiKey) : undefined;
+    if (entry !== undefined && isPresentable(apiSecret)) return check(entry, apiSecret);
+    return authenticateOther(entry, presented);
+  };
+}
+
+/** One answer for every reason: the reason is in the audit log only. */
+export function invalidCredentials(): Problem {
+  return new Problem(
+    'invalid_credentials',
+    'Send valid credentials in the headers x-api-key and x-api-secret.',
+  );
+}
+
+function isPresentable(text: string | undefined): text is string {
+  return text !== undefined && text !== '' && text.length <= maxCredentialLength;
+}
+
+function withoutSecret(known: Refused | undefined): Refused {
+  return known === undefined ? missing : { ...missing, consumerId: known.consumerId };
+}
+
+function isSecretRight(entry: IndexEntry | undefined, apiSecret: string, keys: Keys): boolean {
+  const key = entry === undefined ? undefined : keys.loaded?.pepper.get(entry.pepperVersion);
+  const hash = hashSecret(apiSecret, key ?? dummyPepper);
+  const isSame = entry === undefined ? isSameHash(hash, dummyHash) : entry.hasHash(hash);
+  return isSame && key !== undefined;
+}

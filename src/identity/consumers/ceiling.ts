@@ -1,0 +1,114 @@
+import { containsNetworks } from '../../platform/base/networks.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import {
+  type Consumer,
+  type Permission,
+  permissionActions,
+  permissionResources,
+  recordsOf,
+} from './consumer.ts';
+
+/** Permissions and limits of a consumer; without an id it does not exist yet. */
+export type Bounds = Pick<Consumer, 'permissions'> &
+  Partial<
+    Pick<
+      Consumer,
+      | 'id'
+      | 'unknownPermissions'
+      | 'validUntil'
+      | 'rateLimitPerMinute'
+      | 'allowedAddresses'
+      | 'certificateFingerprints'
+    >
+  >;
+
+/** Everything that a consumer can have. */
+export const unbounded: Bounds = {
+  permissions: permissionResources.map((resource) => ({ resource, actions: [...permissionActions] })),
+};
+
+/**
+ * A caller may create, change, rotate, disable or delete only a consumer within its own permissions and limits. Throws
+ * `Problem` permission_denied naming the first permission, or else the first limit, by which this one exceeds the caller.
+ */
+export function requireWithin(caller: Consumer, consumer: Bounds): void {
+  requirePermissionsWithin(caller, consumer);
+  requireUnknownWithin(caller, consumer);
+  const wider = limits.find(({ isWithin }) => !isWithin(consumer, caller));
+  if (wider === undefined) return;
+  const detail =
+    `These credentials are limited by ${wider.field}: they may manage only consumers whose ${wider.field} is at least as ` +
+    'narrow, before and after the change.';
+  throw new Problem('permission_denied', detail);
+}
+
+/** One limit of a consumer. `isWithin`: whether that of the consumer is at least as narrow as that of the caller. */
+interface Limit {
+  field: keyof Bounds;
+  isWithin(consumer: Bounds, caller: Bounds): boolean;
+}
+
+/** Null is no limit, also for the rate, whatever the default rate in the settings is. */
+const limits: readonly Limit[] = [
+  limitOf('validUntil', (moment, end) => Date.parse(moment) <= Date.parse(end)),
+  limitOf('rateLimitPerMinute', (rate, most) => rate <= most),
+  limitOf('allowedAddresses', (addresses, all) => containsNetworks(all, addresses)),
+  limitOf('certificateFingerprints', (some, all) => some.every((one) => all.includes(one))),
+];
+
+/** `isWithin` compares if both have the limit; an empty list is no limit. */
+function limitOf<const F extends keyof Bounds>(
+  field: F,
+  isWithin: (value: NonNullable<Bounds[F]>, bound: NonNullable<Bounds[F]>) => boolean,
+): Limit {
+  const valueOf = (bounds: Bounds) => {
+    const value = bounds[field] ?? undefined;
+    return Array.isArray(value) && value.length === 0 ? undefined : value;
+  };
+  return {
+    field,
+    isWithin: (consumer, caller) => {
+      const [value, bound] = [valueOf(consumer), valueOf(caller)];
+      return bound === undefined || (value !== undefined && isWithin(value, bound));
+    },
+  };
+}
+
+/**
+ * A permission on own records is less than one on all. Own records of one consumer are not those of another. So a caller
+ * with own records may give them only to a new consumer, which has no records yet.
+ */
+function requirePermissionsWithin(caller: Consumer, { id, permissions }: Bounds): void {
+  const isOwnWithin = id === undefined || id === caller.id;
+  for (const permission of permissions) {
+    const { resource } = permission;
+    const of = caller.permissions.filter((had) => had.resource === resource);
+    const covering = of.filter(
+      (had) => recordsOf(had) === 'all' || (recordsOf(permission) === 'own' && isOwnWithin),
+    );
+    const has = (all: Permission[], action: (typeof permission.actions)[number]) =>
+      all.some(({ actions }) => actions.includes(action));
+    const action = permission.actions.find((one) => !has(covering, one));
+    if (action !== undefined) throw lacking(resource, action, has(of, action) ? ' on all records' : '');
+  }
+}
+
+/**
+ * The same for permissions that only a newer version understands: nobody can tell whether one is less than another, so the
+ * caller must have each as it is.
+ */
+function requireUnknownWithin(
+  { unknownPermissions: had = [] }: Consumer,
+  { unknownPermissions = [] }: Bounds,
+): void {
+  const texts = new Set(had.map((permission) => JSON.stringify(permission)));
+  const missing = unknownPermissions.find((permission) => !texts.has(JSON.stringify(permission)));
+  if (missing === undefined) return;
+  const { resource, actions } = missing as { resource: string; actions: readonly string[] };
+  throw lacking(resource, actions[0] ?? '', ' of a newer version');
+}
+
+function lacking(resource: string, action: string, more: string): Problem {
+  const detail = `These credentials lack the permission ${resource}:${action}${more}, which this consumer has.`;
+  return new Problem('permission_denied', detail, { required: { resource, action } });
+}

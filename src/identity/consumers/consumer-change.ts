@@ -1,0 +1,63 @@
+import { momentRule, readMoment } from '../../platform/base/moment.ts';
+import { isAddressOrNetwork } from '../../platform/base/networks.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { type Consumer, normaliseFingerprints } from './consumer.ts';
+import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
+
+/** Entries in `allowedAddresses` at most. */
+export const maxAllowedAddresses = 100;
+/** Far above what one consumer can send, and exact in every number. */
+export const maxRateLimitPerMinute = 1_000_000_000;
+
+/** What can be said of a consumer. Each field replaces the whole value; one that is left out stays as it is. */
+export interface ConsumerChange {
+  name?: string;
+  permissions?: readonly RequestedPermission[];
+  /** SHA-256 of client certificates, of which the consumer must present one; none: no certificate is needed. */
+  certificateFingerprints?: readonly string[];
+  enabled?: boolean;
+  /** From then on every pair is refused; null: never. */
+  validUntil?: string | null;
+  /** Null: the limit of the settings. */
+  rateLimitPerMinute?: number | null;
+  /** Addresses and blocks that it may call from; none: any. */
+  allowedAddresses?: readonly string[];
+}
+
+/** The fields as they are stored. Throws `Problem` invalid_request. */
+export function checkChange(change: ConsumerChange): Partial<Consumer> {
+  const { name, permissions, certificateFingerprints, validUntil, allowedAddresses } = change;
+  return {
+    ...(name !== undefined && { name: checkConsumerName(name) }),
+    ...(permissions && { permissions: checkPermissions(permissions) }),
+    ...(certificateFingerprints && {
+      certificateFingerprints: normaliseFingerprints(certificateFingerprints),
+    }),
+    ...(change.enabled !== undefined && { enabled: change.enabled }),
+    ...(validUntil !== undefined && { validUntil: validUntil && checkMoment(validUntil) }),
+    ...(change.rateLimitPerMinute !== undefined && { rateLimitPerMinute: change.rateLimitPerMinute }),
+    ...(allowedAddresses && { allowedAddresses: checkAddresses(allowedAddresses) }),
+  };
+}
+
+/** In UTC. */
+function checkMoment(text: string): string {
+  const ms = readMoment(text);
+  if (ms !== undefined) return new Date(ms).toISOString();
+  throw notValid('validUntil', [{ pointer: '#/validUntil', message: momentRule }]);
+}
+
+function checkAddresses(addresses: readonly string[]): string[] {
+  const message = 'must be an IPv4 or IPv6 address, or a block of them such as 192.0.2.0/24';
+  const faults = addresses.flatMap((text, i) =>
+    isAddressOrNetwork(text) ? [] : [{ pointer: `#/allowedAddresses/${i}`, message }],
+  );
+  if (faults.length > 0) throw notValid('allowedAddresses', faults);
+  return [...new Set(addresses)];
+}
+
+function notValid(field: string, errors: { pointer: string; message: string }[]): Problem {
+  return new Problem('invalid_request', `The consumer is not valid: ${field} ${errors[0]?.message}.`, {
+    errors,
+  });
+}

@@ -1,0 +1,162 @@
+import { compileNetworks } from '../../platform/base/networks.ts';
+import { type Consumer, expiryOf, type StoredCredential } from './consumer.ts';
+import { isSameHash } from './credentials.ts';
+
+export interface Accepted {
+  readonly result: 'accepted';
+  readonly consumer: Consumer;
+  readonly consumerId: string;
+  /** Whether the consumer may call from that address. */
+  admitsFrom(address: string): boolean;
+}
+
+export interface Refused {
+  readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'disabled' | 'expired' | 'revoked';
+  readonly consumerId: string | null;
+}
+
+type Addresses = (address: string) => boolean;
+
+/** A credential pair as a look-up finds it: its consumer, and the hash that proves it. */
+export class IndexEntry implements Accepted {
+  readonly result = 'accepted';
+  readonly consumer: Consumer;
+  readonly consumerId: string;
+  readonly pepperVersion: number;
+  /** One character a byte: a text lies beside its entry in memory, bytes would lie elsewhere. */
+  readonly #hash: string;
+  /** Milliseconds since 1970 from which on the pair is refused; undefined: never. */
+  readonly #expiresAt: number | undefined;
+  readonly #addresses: Addresses | undefined;
+
+  /** `addresses`: of the consumer, compiled once for all its pairs. */
+  constructor(consumer: Consumer, credential: StoredCredential, addresses?: Addresses) {
+    this.consumer = consumer;
+    this.#addresses = addresses;
+    this.consumerId = consumer.id;
+    this.pepperVersion = credential.pepperVersion;
+    this.#hash = Buffer.from(credential.hash, 'base64url').toString('latin1');
+    const { validUntil = null } = consumer;
+    const expiresAt = Math.min(
+      expiryOf(credential),
+      validUntil === null ? Number.POSITIVE_INFINITY : Date.parse(validUntil),
+    );
+    this.#expiresAt = expiresAt === Number.POSITIVE_INFINITY ? undefined : expiresAt;
+  }
+
+  /** Whether the hash of what was presented, as `hashSecret` makes it, is the stored one. */
+  hasHash(hash: Buffer): boolean {
+    return isSameHash(hash, Buffer.from(this.#hash, 'latin1'));
+  }
+
+  get isEnabled(): boolean {
+    return this.consumer.enabled !== false;
+  }
+
+  admitsFrom(address: string): boolean {
+    return this.#addresses === undefined || this.#addresses(address);
+  }
+
+  /** A pair whose expiry is no date counts as expired. */
+  isExpired(now: number): boolean {
+    return this.#expiresAt !== undefined && !(now < this.#expiresAt);
+  }
+
+  refusedFor(result: Refused['result']): Refused {
+    return { result, consumerId: this.consumerId };
+  }
+}
+
+export type ListPosition = Pick<Consumer, 'createdAt' | 'id'>;
+
+interface Loaded {
+  /** Version of the secret that this was read from. */
+  version: string;
+  /** Undefined: the record is broken. */
+  consumer: Consumer | undefined;
+}
+
+/** API keys that are remembered after they were withdrawn; the oldest are forgotten first. */
+const maxGone = 10_000;
+
+/** All loaded consumers, by API key and by id. */
+export class DirectoryIndex {
+  readonly #entries = new Map<string, IndexEntry>();
+  readonly #loaded = new Map<string, Loaded>();
+  readonly #gone = new Map<string, Refused>();
+  /** Sorted at the first call after a change. */
+  #newestFirst: readonly Consumer[] | undefined;
+
+  get size(): number {
+    return this.#loaded.size;
+  }
+
+  find(apiKey: string): IndexEntry | undefined {
+    return this.#entries.get(apiKey);
+  }
+
+  /** How to refuse a key that was valid once: so the audit knows its consumer. */
+  findGone(apiKey: string): Refused | undefined {
+    return this.#gone.get(apiKey);
+  }
+
+  /** Version of the secret that is loaded, undefined where none is. */
+  versionOf(id: string): string | undefined {
+    return this.#loaded.get(id)?.version;
+  }
+
+  consumer(id: string): Consumer | undefined {
+    return this.#loaded.get(id)?.consumer;
+  }
+
+  /** All consumers whose records can be read, in an order that is total: newest first, then by id. */
+  newestFirst(): readonly Consumer[] {
+    this.#newestFirst ??= [...this.#loaded.values()]
+      .flatMap(({ consumer }) => consumer ?? [])
+      .sort((a, b) => compareNewestFirst(a, b));
+    return this.#newestFirst;
+  }
+
+  ids(): string[] {
+    return [...this.#loaded.keys()];
+  }
+
+  /** Replaces the consumer's credentials; undefined stands for a broken record. */
+  set(id: string, version: string, consumer: Consumer | undefined, now: number): void {
+    const before = this.#loaded.get(id)?.consumer;
+    this.#loaded.set(id, { version, consumer });
+    this.#newestFirst = undefined;
+    this.#withdraw(before, now);
+    if (consumer === undefined) return;
+    const { allowedAddresses = [] } = consumer;
+    const addresses = allowedAddresses.length === 0 ? undefined : compileNetworks(allowedAddresses);
+    for (const credential of consumer.credentials) {
+      this.#entries.set(credential.apiKey, new IndexEntry(consumer, credential, addresses));
+      this.#gone.delete(credential.apiKey);
+    }
+  }
+
+  remove(id: string, now: number): void {
+    const before = this.#loaded.get(id)?.consumer;
+    this.#loaded.delete(id);
+    this.#newestFirst = undefined;
+    this.#withdraw(before, now);
+  }
+
+  #withdraw(consumer: Consumer | undefined, now: number): void {
+    for (const { apiKey } of consumer?.credentials ?? []) {
+      const entry = this.#entries.get(apiKey);
+      this.#entries.delete(apiKey);
+      if (entry === undefined) continue;
+      this.#gone.set(apiKey, entry.refusedFor(entry.isExpired(now) ? 'expired' : 'revoked'));
+      const oldest = this.#gone.keys().next().value;
+      if (this.#gone.size > maxGone && oldest !== undefined) this.#gone.delete(oldest);
+    }
+  }
+}
+
+/** Place of a consumer in a list that is newest first; by code units, so that it is the same everywhere. */
+export function compareNewestFirst(a: ListPosition, b: ListPosition): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt < b.createdAt ? 1 : -1;
+  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
+}

@@ -1,0 +1,73 @@
+import { createKeySet, type KeySet, KeyUnusable, parseKeySet } from '../../platform/secrets/key-set.ts';
+import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
+import { consumersFolder } from './stored-consumer.ts';
+
+/** Name of the secret that holds the pepper of the consumers' secrets. */
+export const pepperName = 'keys/pepper';
+/** Name of the secret that holds the key of the cursors that lists give out. */
+const cursorKeyName = 'keys/cursor';
+/** Folder of both. */
+export const keysFolder = 'keys';
+
+/**
+ * The key of that name, created if there is none. It is never created again while a consumer exists: a service that lost
+ * its key would refuse every consumer, or every cursor, and seem healthy. Throws `KeyUnusable`, `SecretsUnavailable`.
+ */
+export async function loadOrCreateKey(secrets: SecretsManager, name: string): Promise<KeySet> {
+  const found = await secrets.read(name);
+  if (found !== undefined) return parseKeySet(name, found);
+  const consumers = await secrets.list(consumersFolder);
+  return consumers.length > 0 ? readAgain(secrets, name, consumers.length) : createKeySet(secrets, name);
+}
+
+/** Another process may have created the key and the first consumer since the key was read. */
+async function readAgain(secrets: SecretsManager, name: string, consumers: number): Promise<KeySet> {
+  const found = await secrets.read(name);
+  if (found !== undefined) return parseKeySet(name, found);
+  throw new KeyUnusable(
+    `The secret ${name} is missing from the secrets manager (${secrets.kind}), which holds ${consumers} consumer(s). ` +
+      'It is not created again, since nothing that was made with the lost one would be valid any more. ' +
+      `Restore ${name} from a backup, or delete all secrets below ${consumersFolder}/ and create the consumers again.`,
+  );
+}
+
+/** The key of that name; one that existed before and is missing now is not created again. Throws as above. */
+async function loadKey(secrets: SecretsManager, name: string): Promise<KeySet> {
+  const found = await secrets.read(name);
+  if (found !== undefined) return parseKeySet(name, found);
+  throw new KeyUnusable(`The secret ${name} has vanished from the secrets manager (${secrets.kind}).`);
+}
+
+/** The keys of an installation: what its consumers' secrets are hashed with, and what protects its cursors. */
+export interface KeySets {
+  readonly pepper: KeySet;
+  readonly cursor: KeySet;
+}
+
+/** The keys as they were last read. */
+export interface Keys {
+  /** Undefined until they were read once. */
+  readonly loaded: KeySets | undefined;
+  /** Reads them once. Throws `KeyUnusable`, `SecretsUnavailable`. */
+  load(): Promise<KeySets>;
+  /** Reads them again; what was read before stays valid if that fails. Throws as `load`. */
+  refresh(): Promise<KeySets>;
+}
+
+export function createKeys(secrets: SecretsManager): Keys {
+  let loaded: KeySets | undefined;
+  const readWith = async (read: typeof loadOrCreateKey) => {
+    // In this order, and before any consumer is made: so none of them is missing once a consumer exists.
+    const cursor = await read(secrets, cursorKeyName);
+    const pepper = await read(secrets, pepperName);
+    loaded = { pepper, cursor };
+    return loaded;
+  };
+  return {
+    get loaded() {
+      return loaded;
+    },
+    load: async () => loaded ?? readWith(loadOrCreateKey),
+    refresh: () => readWith(loadKey),
+  };
+}

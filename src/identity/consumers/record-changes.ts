@@ -1,0 +1,120 @@
+import { userInfo } from 'node:os';
+import { Problem } from '../../platform/base/problem.ts';
+import {
+  type AuditAction,
+  type AuditEvent,
+  type Author,
+  newAuditEvent,
+  readAuditEvents,
+} from '../audit/audit-event.ts';
+import type { Consumer } from './consumer.ts';
+
+/*
+ * Every change of a consumer is written into its record together with the change itself: neither can be there without the
+ * other, whatever is killed or unavailable. Replicas bring the events to the database and take them out of the record
+ * then. A consumer that is revoked leaves its record behind, without credentials, until its events are there.
+ */
+
+/** Events that wait in one record; more are refused, since none may be dropped. */
+const maxWaiting = 40;
+/** Their bytes, so that the record fits what secrets managers hold (AWS: 64 KiB) beside its pairs. */
+const maxWaitingBytes = 16 * 1024;
+
+/** What events tell of a consumer: what the API shows and people change. */
+const fields = [
+  'name',
+  'permissions',
+  'certificateFingerprints',
+  'enabled',
+  'validUntil',
+  'rateLimitPerMinute',
+  'allowedAddresses',
+] as const;
+const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
+  certificateFingerprints: [],
+  enabled: true,
+  validUntil: null,
+  rateLimitPerMinute: null,
+  allowedAddresses: [],
+};
+
+/** The service itself, at its first start. */
+export const service: Author = {
+  actor: { type: 'service', id: 'service', name: 'service', person: null },
+  address: null,
+  user_agent: null,
+  request_id: null,
+};
+
+/** The person at the command line. */
+export function commandLine(): Author {
+  const name = userName();
+  return { ...service, actor: { type: 'command_line', id: name, name, person: null } };
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that no list has.
+    return process.env['USER'] ?? `uid ${String(process.getuid?.() ?? 'unknown')}`;
+  }
+}
+
+/** The record with the event of its change; `before`: null for a new one. Throws `Problem` conflict where too many wait. */
+export function recordChange(
+  before: Consumer | null,
+  after: Consumer,
+  author: Author,
+  now: number,
+  kind?: 'consumer.rotated' | 'consumer.revoked',
+): Consumer {
+  const changes =
+    kind === 'consumer.revoked' ? [] : [...changesOf(before, after), ...changedKey(before, after, kind)];
+  const { id, name } = after;
+  const event = newAuditEvent(
+    { ...author, action: kind ?? actionOf(before, after), target: { id, name }, changes },
+    now,
+  );
+  const auditEvents = [...(before?.auditEvents ?? []), event];
+  const isFull =
+    auditEvents.length > maxWaiting || Buffer.byteLength(JSON.stringify(auditEvents)) > maxWaitingBytes;
+  if (isFull && auditEvents.length > 1 && kind !== 'consumer.revoked') throw tooManyWait();
+  return { ...after, auditEvents };
+}
+
+/** The events that a record holds, and the last of them. */
+export function waitingEvents({ auditEvents = [] }: Consumer): AuditEvent[] {
+  return readAuditEvents(auditEvents);
+}
+
+function actionOf(before: Consumer | null, after: Consumer): AuditAction {
+  if (before === null) return 'consumer.created';
+  const [was, is] = [before.enabled ?? true, after.enabled ?? true];
+  if (was === is) return 'consumer.updated';
+  return is ? 'consumer.enabled' : 'consumer.disabled';
+}
+
+function changesOf(before: Consumer | null, after: Consumer): AuditEvent['changes'] {
+  return fields.flatMap((field) => {
+    const from = before === null ? null : (before[field] ?? defaults[field]);
+    const to = after[field] ?? defaults[field];
+    const isSame = JSON.stringify(before === null ? (defaults[field] ?? null) : from) === JSON.stringify(to);
+    return isSame ? [] : [{ field, from, to }];
+  });
+}
+
+/** The public half of the pair. */
+function changedKey(before: Consumer | null, after: Consumer, kind?: string): AuditEvent['changes'] {
+  if (before !== null && kind !== 'consumer.rotated') return [];
+  const keyOf = (consumer: Consumer | null) =>
+    consumer?.credentials.find(({ state }) => state === 'active')?.apiKey ?? null;
+  return [{ field: 'apiKey', from: keyOf(before), to: keyOf(after) }];
+}
+
+function tooManyWait(): Problem {
+  const detail =
+    'Too many changes of this consumer wait to be recorded in the database. A running service records them as soon as it ' +
+    'reaches the database; try again then.';
+  return new Problem('conflict', detail, { retryAfter: 5 });
+}

@@ -1,0 +1,136 @@
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
+import { SlidingCount, secondOf, windowSeconds } from './sliding-count.ts';
+
+/** Keys that are counted at once; beyond that the oldest tenth of them is dropped. */
+const maxKeys = 100_000;
+/** Additions to the shared cache that are in flight at once. */
+const parallelAdditions = 100;
+/** Other replicas add their counts this much later at most, and their clocks differ by less. */
+const lateSeconds = 5;
+
+/** What a key has left in the 60 seconds that end now. */
+export interface RateLimitResult {
+  /** Whether this one was still within the limit. */
+  allowed: boolean;
+  remaining: number;
+  /** Whole seconds until some of what was counted has left the window, from 1 to 60. */
+  resetSeconds: number;
+}
+
+export interface RateCounterOptions {
+  /** What is counted, for the keys in the shared cache. */
+  name: string;
+  cache: SharedCache;
+  /** Milliseconds since 1970. */
+  clock: () => number;
+}
+
+/**
+ * Counts by key in a window of 60 seconds that slides. Each replica counts by itself and `reconcile` adds its counts to
+ * those of the others; so a limit may be passed by what the replicas let through between two calls. Without the shared
+ * cache each replica goes on by itself.
+ */
+export class RateCounter {
+  readonly #options: RateCounterOptions;
+  readonly #counts = new Map<string, SlidingCount>();
+  #waiting: [string, SlidingCount][] = [];
+
+  constructor(options: RateCounterOptions) {
+    this.#options = options;
+  }
+
+  /** Keys that are counted. */
+  get size(): number {
+    return this.#counts.size;
+  }
+
+  /** Counts one; those beyond the limit are refused and not counted. */
+  take(key: string, limit: number): RateLimitResult {
+    const now = this.#options.clock();
+    const count = this.#current(key, now);
+    const remaining = Math.floor(limit - count.usedOf(limit, now) - 1);
+    const allowed = remaining >= 0;
+    if (allowed) {
+      count.addOwn(now);
+      if (!count.isWaiting) this.#waiting.push([key, count]);
+      count.isWaiting = true;
+    }
+    return {
+      allowed,
+      remaining: Math.max(0, remaining),
+      resetSeconds: count.secondsUntilFree(limit, now),
+    };
+  }
+
+  /** Whether the next one would be refused. Counts nothing. */
+  isReached(key: string, limit: number): boolean {
+    const now = this.#options.clock();
+    return this.#current(key, now).usedOf(limit, now) + 1 > limit;
+  }
+
+  /** Adds the counts of this replica to the shared cache and reads those of the others. Throws `CacheUnavailable`. */
+  async reconcile(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    const entries = waiting.values();
+    const work = async () => {
+      for (const [key, count] of entries) await this.#add(key, count);
+    };
+    // All are awaited, so that nothing is added twice; each of them ends with the first error.
+    const workers = Array.from({ length: Math.min(parallelAdditions, waiting.length) }, work);
+    const outcomes = await Promise.allSettled(workers);
+    // What was not added stays counted here, and is added later if it has not left the window by then.
+    const now = this.#options.clock();
+    for (const [key, count] of waiting) {
+      count.moveTo(now);
+      count.isWaiting = count.ownCounts().size > 0;
+      if (count.isWaiting) this.#waiting.push([key, count]);
+    }
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason as Error;
+  }
+
+  /** Forgets keys of which nothing is left in the window. */
+  sweep(): void {
+    const now = this.#options.clock();
+    for (const [key, count] of this.#counts) {
+      count.moveTo(now);
+      if (count.isEmpty) this.#counts.delete(key);
+    }
+  }
+
+  #current(key: string, now: number): SlidingCount {
+    const known = this.#counts.get(key);
+    if (known !== undefined) {
+      known.moveTo(now);
+      return known;
+    }
+    const count = new SlidingCount();
+    if (this.#counts.size >= maxKeys) this.#dropOldest();
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  #dropOldest(): void {
+    this.sweep();
+    let tooMany = this.#counts.size - 0.9 * maxKeys;
+    for (const key of this.#counts.keys()) {
+      if (tooMany-- <= 0) return;
+      this.#counts.delete(key);
+    }
+  }
+
+  async #add(key: string, count: SlidingCount): Promise<void> {
+    const { name, cache, clock } = this.#options;
+    const second = secondOf(clock());
+    count.moveTo(clock());
+    const added = count.ownCounts();
+    if (added.size === 0) return;
+    // What is older does not change any more. A replica that has not counted this key lately reads all of it.
+    const first = Math.max(second - windowSeconds, count.knownUntil - lateSeconds);
+    const range = { first, last: second + lateSeconds };
+    const sums = await cache.addToSeries(`rate:${name}:${key}`, added, range, 2 * windowSeconds * 1000);
+    count.markAdded(added, sums, clock());
+    count.knownUntil = second;
+  }
+}

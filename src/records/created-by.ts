@@ -1,0 +1,53 @@
+import type { Call } from '../platform/base/call.ts';
+import type { FieldValues } from './records.ts';
+import { text } from './resource.ts';
+
+const name = 'created_by';
+const description = 'Who made it through the API; null where it was made in another way.';
+/** Added together, and shown together. */
+const part = { optional: name, within: { name, description } };
+
+/** Characters that the CRM's fields hold, in UTF-16 code units. */
+const maxLength = 255;
+
+/** The field that says which consumer made a record. */
+export const ownerField = 'consumer_id';
+
+/** Who made a record through the API: written when it is created and never changed. */
+export const createdByFields = {
+  consumer_id: text('Consumer_Id__c', {
+    description: 'Id of the consumer that made the record.',
+    example: 'con_o2tBsovC6m7gYpQd',
+    filter: true,
+    indexed: true,
+    maxLength: 64,
+    ...part,
+  }),
+  consumer_name: text('Consumer_Name__c', {
+    description: 'Name of that consumer when it made the record.',
+    example: 'Partner A',
+    ...part,
+  }),
+  actor: text('Actor__c', {
+    description: 'The person who acted at the consumer, as X-Actor named them; null where it was not sent.',
+    example: 'marta.ruiz@example.com',
+    ...part,
+  }),
+};
+
+/** Who makes a record, as its fields have it; nothing for the service's own work. */
+export type Creator = Pick<Call, 'consumerId' | 'consumerName' | 'actor'>;
+
+export function creatorValues({ consumerId, consumerName, actor }: Creator): FieldValues {
+  if (consumerId === undefined) return {};
+  return {
+    consumer_id: consumerId,
+    ...(consumerName !== undefined && { consumer_name: cut(consumerName) }),
+    ...(actor !== undefined && { actor: cut(actor) }),
+  };
+}
+
+/** No record is refused because a name is long: what does not fit is cut, never within a character. */
+function cut(long: string): string {
+  return long.slice(0, maxLength).replace(/[\ud800-\udbff]$/, '');
+}

@@ -1,0 +1,130 @@
+import type { Call } from '../platform/base/call.ts';
+import type { Resource } from './resource.ts';
+
+/**
+ * The port through which the API and the hand-off reach business records, wherever they live. Values are keyed by
+ * the API's field names; timestamps are RFC 3339 UTC with milliseconds; `details` is JSON text, never parsed.
+ * Every method throws `Problem` with a code of the CRM (crm_rejected, crm_unavailable, crm_timeout ...).
+ */
+export interface Records {
+  /** Throws `crm_unavailable` where a call would be refused at once: the CRM is unavailable or the queue is full. */
+  admit(call: Call): void;
+  /** The time by the clock that sets `updated_at`, in milliseconds since 1970: up to a second late, never early. */
+  now(): number;
+  /**
+   * Inserts a record with the External ID in its unique field, so that any number of repeats makes one record. Where the
+   * record exists already, that is the result. With `mayExist` it is looked up first, in the recycle bin too: the unique field
+   * does not prevent a second record once the first one was deleted. A record that was created and deleted is a result too. Throws
+   * `member_not_found`.
+   */
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options?: MayExist,
+  ): Promise<RecordRef>;
+  /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack & MayExist,
+  ): Promise<StoredRecord | undefined>;
+  /** The same, and the record where the call that made it gives it too. */
+  create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options: { readBack: 'if possible' } & MayExist,
+  ): Promise<RecordRef | StoredRecord>;
+  /** The record, or undefined. */
+  find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
+  /** The same, including records in the recycle bin, which the CRM keeps for 15 days. */
+  findWithDeleted(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
+  /** Newest first, ties broken by External ID (descending too). */
+  list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage>;
+  /**
+   * Replaces the given fields. Throws `not_found` where the record is gone. Given the record as it was read, a change
+   * whose answer was lost is checked, and repeated where it was not done. Given only its reference, it may end with
+   * `outcomeUnknown`.
+   */
+  update(
+    resource: Resource,
+    record: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+  ): Promise<void>;
+  /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
+  update(
+    resource: Resource,
+    record: StoredRecord,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack,
+  ): Promise<StoredRecord | undefined>;
+  /** Throws `not_found` where the record is gone. */
+  remove(resource: Resource, ref: RecordRef, call: Call): Promise<void>;
+}
+
+/** The written record is wanted too, in the same call where that is possible. */
+export interface ReadBack {
+  readBack: true;
+}
+
+export interface MayExist {
+  /** An earlier attempt of unknown outcome may have created it. */
+  mayExist?: boolean | undefined;
+}
+
+export type FieldValues = Readonly<Record<string, string | null>>;
+
+export interface RecordRef {
+  /** The CRM's own identifier. It leaves the service in the hand-off's answer only. */
+  nativeId: string;
+}
+
+export interface StoredRecord extends RecordRef {
+  /** All fields of the resource; null where the CRM has none or holds something of another type. */
+  values: FieldValues;
+  links?: Links;
+  /** It is in the recycle bin. */
+  isDeleted?: boolean;
+}
+
+/** The CRM's own ids of the records that fields name by their External ID; null where they name none. */
+export type Links = Readonly<Record<string, string | null>>;
+
+export interface ListQuery {
+  /** Equality, by API field name. */
+  filters: FieldValues;
+  /**
+   * Only records changed then or later (RFC 3339 UTC, whole seconds): those that changed first come first, ties broken by
+   * External ID, ascending too.
+   */
+  updatedSince?: string;
+  /** Position of the last record of the page before: the moment that orders, and its id. */
+  after?: { at: string; id: string };
+  /** Most records. */
+  limit: number;
+  /** Most bytes of all records together, as `represent` writes them in UTF-8; a first record may have more. */
+  maxBytes: number;
+  /** Called for each record as it is read; only what it makes of it is kept. */
+  represent: (values: FieldValues) => string;
+}
+
+export interface ListedRecord {
+  id: string;
+  /** The moment that orders it. */
+  at: string;
+  /** The record as `represent` wrote it, in UTF-8. */
+  json: Buffer;
+}
+
+export interface RecordPage {
+  records: ListedRecord[];
+  /** There are records after these. */
+  hasMore: boolean;
+}

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { sql } from 'kysely';
+import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
+import { type Claim, createLedger, type Ledger } from '../../../src/api/idempotency/ledger.ts';
+import { Problem } from '../../../src/platform/base/problem.ts';
+import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import type { Database } from '../../../src/platform/store/database.ts';
+import { openPostgres } from '../../../src/platform/store/postgres.ts';
+import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
+import { recordLog } from '../../support/log.ts';
+
+const created: StoredAnswer = {
+  status: 201,
+  headers: { 'content-type': 'application/json; charset=utf-8', location: '/v1/quotes/1', etag: '"x"' },
+  body: '{"name":"Zürich 😀","n":0.10}',
+};
+
+for (const [name, open] of Object.entries(databaseKinds)) {
+  describe(`the ledger on ${name}`, () => {
+    let opened: TestDatabase | undefined;
+    let database: Database;
+    let ledger: Ledger;
+
+    before(async () => {
+      opened = await open();
+      if (!opened) return;
+      [database] = opened.replicas;
+      ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
+    });
+    after(() => opened?.stop());
+
+    const behaves = (what: string, body: () => Promise<void>) =>
+      void test(what, async (context) => (opened ? body() : context.skip('there is no PostgreSQL')));
+
+    /** A request that nobody sent before. */
+    const newRequest = () => ({
+      consumerId: 'con_test',
+      key: randomUUID(),
+      operation: 'createQuote',
+      fingerprint: Buffer.alloc(32, 1),
+      externalId: randomUUID(),
+    });
+    const succeed = async () => created;
+    const neverRun = async () => assert.fail('must not run');
+    const fails = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
+    const age = (key: string, change: string) =>
+      sql`update idempotency_claims set ${sql.raw(change)} where key = ${key}`.execute(database.sql);
+
+    behaves('carries a request out once and replays its answer byte for byte', async () => {
+      const request = newRequest();
+      const first = await ledger.run(request, succeed);
+      assert.deepEqual(first, { answer: created, replayed: false });
+      const repeat = await ledger.run({ ...request, externalId: randomUUID() }, neverRun);
+      assert.deepEqual(repeat, { answer: created, replayed: true });
+    });
+
+    behaves('refuses another request under the same key, finished or not', async () => {
+      const request = newRequest();
+      const other = { ...request, fingerprint: Buffer.alloc(32, 2) };
+      await ledger.run(request, async () => {
+        await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
+        return created;
+      });
+      await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
+    });
+
+    behaves('keeps the keys of different consumers apart', async () => {
+      const request = newRequest();
+      await ledger.run(request, succeed);
+      const foreign = await ledger.run({ ...request, consumerId: 'con_other' }, succeed);
+      assert.equal(foreign.replayed, false);
+    });
+
+    behaves('lets one of a hundred parallel requests run; the others wait or get its answer', async () => {
+      const request = newRequest();
+      let runs = 0;
+      const results = await Promise.allSettled(
+        Array.from({ length: 100 }, () =>
+          ledger.run(request, async () => {
+            runs += 1;
+            return created;
+          }),
+        ),
+      );
+      assert.equal(runs, 1);
+      for (const result of results) {
+        if (result.status === 'fulfilled') assert.deepEqual(result.value.answer, created);
+        else assert.ok(fails('idempotency_in_progress')(result.reason));
+      }
+    });
+
+    behaves(
+      'a failure that may pass frees the claim at once, and the repeat continues the same record',
+      async () => {
+        const request = newRequest();
+        const unavailable = new Problem('crm_unavailable', 'down');
+        await assert.rejects(
+          ledger.run(request, async () => {
+            throw unavailable;
+          }),
+          unavailable,
+        );
+        let claim: Claim | undefined;
+        await ledger.run({ ...request, externalId: randomUUID() }, async (own) => {
+          claim = own;
+          return created;
+        });
+        assert.equal(claim?.externalId, request.externalId);
+        assert.equal(claim?.continued, true);
+      },
+    );
+
+    behaves('the claim of a dead owner is taken over after its lease by exactly one repeat', async () => {
+      const request = newRequest();
+      const dead = Promise.withResolvers<never>();
+      const started = Promise.withResolvers<void>();
+      const first = ledger.run(request, () => {
+        started.resolve();
+        return dead.promise;
+      });
+      first.catch(() => {});
+      await started.promise;
+      await assert.rejects(ledger.run(request, neverRun), fails('idempotency_in_progress'));
+
+      await age(request.key, "lease_until = now() - interval '1 second'");
+      let takeOvers = 0;
+      const repeats = await Promise.allSettled(
+        Array.from({ length: 10 }, () =>
+          ledger.run(request, async (claim) => {
+            takeOvers += 1;
+            assert.equal(claim.externalId, request.externalId);
+            return created;
+          }),
+        ),
+      );
+      assert.equal(takeOvers, 1);
+      assert.ok(repeats.some((repeat) => repeat.status === 'fulfilled'));
+
+      // The old owner wakes up: it must not change what stands in the ledger.
+      dead.reject(new Problem('crm_timeout', 'late'));
+      await assert.rejects(first, fails('crm_timeout'));
+      assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+    });
+
+    behaves('an owner that was replaced can not complete', async () => {
+      const request = newRequest();
+      const slow = ledger.run(request, async () => {
+        await age(request.key, "lease_until = now() - interval '1 second'");
+        await ledger.run(request, succeed);
+        return { ...created, body: '"late"' };
+      });
+      await assert.rejects(slow, fails('idempotency_in_progress'));
+      assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+    });
+
+    behaves('an answer that can not be stored does not keep others from being stored', async () => {
+      const gate = Promise.withResolvers<void>();
+      const run = (body: string) =>
+        ledger.run(newRequest(), async () => {
+          await gate.promise;
+          return { ...created, body };
+        });
+      const results = ['"a"', '"b"', '"\0"', '"c"', '"d"'].map(run);
+      gate.resolve();
+      const settled = await Promise.allSettled(results);
+      assert.deepEqual(
+        settled.map(({ status }) => status),
+        ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+      );
+    });
+
+    behaves('the key is free again when the retention is over, for any request', async () => {
+      const request = newRequest();
+      await ledger.run(request, succeed);
+      await age(request.key, "completed_at = now() - interval '23 hours 59 minutes'");
+      assert.equal((await ledger.run(request, neverRun)).replayed, true);
+      await age(request.key, "completed_at = now() - interval '24 hours 1 second'");
+      const other = { ...request, fingerprint: Buffer.alloc(32, 3), externalId: randomUUID() };
+      let claim: Claim | undefined;
+      await ledger.run(other, async (own) => {
+        claim = own;
+        return created;
+      });
+      assert.equal(claim?.externalId, other.externalId);
+      assert.equal(claim?.continued, false);
+    });
+  });
+}
+
+test('without its database the ledger says so, and that nothing was done', async () => {
+  const database = openPostgres({ url: 'postgres://127.0.0.1:1/none', log: recordLog().log });
+  const ledger = createLedger({
+    database,
+    metrics: createMetrics(),
+    retentionHours: 24,
+    statementsAtOnce: 2,
+  });
+  const request = {
+    consumerId: 'c',
+    operation: 'x',
+    key: randomUUID(),
+    fingerprint: Buffer.alloc(32),
+    externalId: randomUUID(),
+  };
+  await assert.rejects(
+    ledger.run(request, async () => assert.fail('must not run')),
+    (error) => error instanceof Problem && error.code === 'store_unavailable' && !error.facts.outcomeUnknown,
+  );
+  await database.close();
+});

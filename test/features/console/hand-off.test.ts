@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Page, Request } from 'playwright-core';
+import { findChromium, startBrowser, type TestBrowser, type TestPage } from '../../support/browser.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { assertKeepsNoCredentials, goTo, signIn, textOf } from './pages.ts';
+
+const program = findChromium();
+const createQuote = { object: 'Quote__c' };
+
+describe('the hand-off in a browser', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  before(async () => {
+    gateway = await startGateway();
+    browser = await startBrowser(program as string);
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+
+  const open = async (as = gateway.console): Promise<TestPage> => {
+    const opened = await browser.open(`${gateway.url}/console/`);
+    await signIn(opened.page, as);
+    return opened;
+  };
+  /** The requests that hand something off, as they leave the page. */
+  const watch = (page: Page): Request[] => {
+    const sent: Request[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/api/v1/handoff')) sent.push(request);
+    });
+    return sent;
+  };
+  const keyOf = (request: Request | undefined) => request?.headers()['idempotency-key'];
+
+  test('makes a quote of a sample, and links to its page in the CRM', async () => {
+    const { page, close } = await open();
+    const card = page.getByRole('listitem').getByRole('article').first();
+    const name = await card.getByRole('heading').textContent();
+    await card.getByRole('button', { name: 'Hand off as quote' }).click();
+    const text = await textOf(page.getByRole('status'), /created/);
+    const externalId = /[\da-f]{8}-[\da-f-]{27}/.exec(text)?.[0] ?? '';
+    const [record] = await gateway.org.records('Quote__c', { External_Id__c: externalId });
+    assert.equal(record?.['Name__c'], name);
+    assert.equal(record?.['Trip_Id__c'], await page.getByRole('textbox', { name: 'Trip ID' }).inputValue());
+    const [shown] = await Promise.all([
+      page.waitForEvent('popup'),
+      page.getByRole('status').getByRole('link').click(),
+    ]);
+    await shown.getByRole('heading', { name: name ?? '' }).waitFor();
+    assert.ok((await shown.content()).includes(externalId));
+    await assertKeepsNoCredentials(page, gateway.console);
+    await close();
+  });
+
+  test('offers at least 12 samples of 5 kinds, and says before the click what expired or costs more', async () => {
+    const { page, close } = await open();
+    const cards = page.getByRole('article');
+    await cards.first().waitFor();
+    assert.ok((await cards.count()) >= 12);
+    const kinds = new Set(await page.locator('.kind').allTextContents());
+    assert.ok(kinds.size >= 5, [...kinds].join());
+    assert.ok((await cards.filter({ hasText: 'This offer expired' }).count()) > 0);
+    assert.ok((await cards.filter({ hasText: 'The price has changed: it was' }).count()) > 0);
+    await close();
+  });
+
+  test('sends one request, however often the button is clicked meanwhile', async () => {
+    const { page, close } = await open();
+    const sent = watch(page);
+    const held = await gateway.org.arm({
+      match: createQuote,
+      effect: { kind: 'hold', stage: 'before' },
+      times: 1,
+    });
+    const button = page.getByRole('article').nth(1).getByRole('button', { name: 'Hand off as quote' });
+    await button.dblclick();
+    await held.hit();
+    await textOf(page.getByRole('status'), /Handing off/);
+    await button.click();
+    await button.press('Enter');
+    await held.release();
+    await textOf(page.getByRole('status'), /created/);
+    // A double click whose first half is answered before its second.
+    await page.getByRole('article').nth(2).getByRole('button', { name: 'Hand off as booking' }).dblclick();
+    await textOf(page.getByRole('status'), /Booking created/);
+    assert.equal(sent.length, 2);
+    await close();
+  });
+
+  test('repeats under the same key after a failure, also after a reload', async () => {
+    const { page, close } = await open();
+    const sent = watch(page);
+    const fault = await gateway.org.arm({
+      match: createQuote,
+      effect: { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'broken' },
+    });
+    await page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' }).click();
+    const alert = page.getByRole('alert');
+    const problem = await textOf(alert, /Request id/);
+    const tryAgain = page.getByRole('button', { name: 'Try again' });
+    await tryAgain.click();
+    await textOf(alert, /Request id/);
+    await page.reload();
+    await signIn(page, gateway.admin);
+    await page.getByRole('article').first().waitFor();
+    assert.equal(await tryAgain.count(), 0, 'the pick of another consumer is offered');
+    await page.reload();
+    await signIn(page, gateway.console);
+    await textOf(alert, new RegExp(problem.slice(0, 20)));
+    await fault.remove();
+    await tryAgain.click();
+    const text = await textOf(page.getByRole('status'), /created/);
+    assert.ok(sent.length >= 3);
+    assert.equal(new Set(sent.map(keyOf)).size, 1);
+    assert.equal(new Set(sent.map((request) => request.postData())).size, 1);
+    const externalId = /[\da-f]{8}-[\da-f-]{27}/.exec(text)?.[0] ?? '';
+    assert.equal((await gateway.org.records('Quote__c', { External_Id__c: externalId })).length, 1);
+    await page.reload();
+    await signIn(page, gateway.console);
+    await page.getByRole('article').first().waitFor();
+    assert.equal(await tryAgain.count(), 0);
+    await close();
+  });
+
+  test('takes pasted results digit for digit, guesses what they do not say, and shows text as text', async () => {
+    const { page, close } = await open();
+    await page.getByRole('button', { name: 'Load results…' }).click();
+    const json = `[
+      {"name": "<img src=x onerror=alert(1)>", "source": "own", "details": {"n": 12345678901234567890, "d": 0.10000000000000000555, "z": 1.50}},
+      {"title": "Night train", "provider": {"name": "rails"}, "total_amount": 79.90, "currency": "EUR", "id": 9007199254740993}
+    ]`;
+    await page.getByLabel('Paste JSON').fill('{"a":');
+    await page.getByRole('button', { name: 'Use results' }).click();
+    await textOf(page.getByRole('alert'), /This is not JSON/);
+    await page.getByLabel('Paste JSON').fill(json);
+    await page.getByRole('button', { name: 'Use results' }).click();
+    const [first, second] = [page.getByRole('article').nth(0), page.getByRole('article').nth(1)];
+    assert.equal(await first.getByRole('heading').textContent(), '<img src=x onerror=alert(1)>');
+    await textOf(second, /Night train.*rails.*79\.90 EUR/s);
+    await second.getByLabel('Name').fill('Night train to Vienna');
+    const sent = watch(page);
+    for (const card of [first, second]) {
+      await card.getByRole('button', { name: 'Hand off as quote' }).click();
+      await textOf(card.getByRole('status'), /created/);
+    }
+    assert.match(
+      sent[0]?.postData() ?? '',
+      /"details":\{"n": 12345678901234567890, "d": 0\.10000000000000000555, "z": 1\.50\}/,
+    );
+    assert.match(
+      sent[1]?.postData() ?? '',
+      /"name":"Night train to Vienna","source":"rails".*9007199254740993/,
+    );
+    await goTo(page, 'Records');
+    await page.getByRole('link', { name: '<img src=x' }).click();
+    await textOf(page.getByRole('region', { name: 'details' }), /"n": 12345678901234567890/);
+    await close();
+  });
+
+  test('asks for the External ID where members may not be read, and says what is missing', async () => {
+    const consumer = await gateway.newConsumer({ resource: 'bookings', actions: ['write'] });
+    const { page, close } = await open(consumer);
+    const sent = watch(page);
+    const card = page.getByRole('article').first();
+    await card.waitFor();
+    assert.equal(await card.getByRole('button', { name: 'Hand off as quote' }).count(), 0);
+    await card.getByRole('button', { name: 'Hand off as booking' }).click();
+    await textOf(page.getByRole('alert'), /Choose a member first/);
+    assert.equal(sent.length, 0);
+    await page.getByRole('textbox', { name: 'Member' }).fill(gateway.org.memberId);
+    await card.getByRole('button', { name: 'Hand off as booking' }).click();
+    await textOf(page.getByRole('status'), /Booking created/);
+    await close();
+  });
+});

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import type { Locator, Page } from 'playwright-core';
+import type { Credentials } from '../../support/gateway.ts';
+
+type Pair = Pick<Credentials, 'apiKey' | 'apiSecret'>;
+
+export async function signIn(page: Page, { apiKey, apiSecret }: Pair): Promise<void> {
+  await page.getByLabel('API key').fill(apiKey);
+  await page.getByLabel('API secret').fill(apiSecret);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+/** Leads to a page by its link. */
+export async function goTo(page: Page, name: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click();
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+}
+
+/** Waits until the element has a text like this, and returns its text. */
+export async function textOf(element: Locator, pattern: RegExp): Promise<string> {
+  const found = element.filter({ hasText: pattern });
+  await found.waitFor();
+  return (await found.textContent()) ?? '';
+}
+
+/** What the tab keeps: none of it may be a secret. */
+export async function assertKeepsNoCredentials(page: Page, { apiKey, apiSecret }: Pair): Promise<void> {
+  const kept = await page.evaluate<string>(
+    'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])',
+  );
+  assert.ok(!kept.includes(apiSecret) && !kept.includes(apiKey), kept);
+}

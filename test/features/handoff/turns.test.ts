@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
+import type { Database } from '../../../src/platform/store/database.ts';
+import { migrate } from '../../../src/platform/store/migrate.ts';
+import { openPglite } from '../../../src/platform/store/pglite.ts';
+import { copyEmptyDatabase } from '../../support/pglite.ts';
+
+describe('hand-offs that failed', () => {
+  let dir: string;
+  let database: Database;
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'handoff-turns-'));
+    await copyEmptyDatabase(join(dir, 'database'));
+    database = await openPglite(join(dir, 'database'));
+    await migrate(database);
+  });
+  after(async () => {
+    await database.close();
+    await rm(dir, { recursive: true });
+  });
+
+  async function addFailing(consumerId: string, count: number): Promise<void> {
+    for (let added = 0; added < count; added++) {
+      await sql`
+        insert into handoffs (external_id, type, status, consumer_id, request_id, trip_id, member_id, name, source, details,
+          troubles, may_exist, fence, lease_until, due_at, accepted_at)
+        values (${randomUUID()}, 'quote', 'accepted', ${consumerId}, 'r', ${randomUUID()}, ${randomUUID()}, 'n', 's', '{}',
+          1, true, 1, to_timestamp(0), now(), now())`.execute(database.sql);
+    }
+  }
+
+  it('are tried in turns of their consumers', async () => {
+    await addFailing('a', 4);
+    await addFailing('b', 2);
+    await addFailing('c', 1);
+    const table = new HandoffsTable(database);
+    const taken: string[] = [];
+    for (let tries = 0; tries < 8; tries++)
+      taken.push(...(await table.takeFailing('quote', 'once')).map(({ consumerId }) => consumerId));
+    assert.deepEqual(taken, ['a', 'b', 'c', 'a', 'b', 'a', 'a']);
+  });
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { startGateway } from '../../support/gateway.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
+
+const program = join(import.meta.dirname, '../../../src/cli/main.ts');
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+test('handoff delivery lists deliveries and sends one again, beside a running service', {
+  skip: !postgres && 'no PostgreSQL',
+}, async () => {
+  await using opened = new AsyncDisposableStack();
+  const gateway = await startGateway({ DATABASE_URL: postgres?.url, CHANGES_POLL_SECONDS: '3600' });
+  opened.defer(() => gateway.stop());
+  const receiver = await startWebhookReceiver();
+  opened.defer(() => receiver.stop());
+  const handoff = (...args: string[]) => {
+    const { PATH, HOME } = process.env;
+    const env = { PATH, HOME, DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    const command = [program, '--config', join(gateway.dataDir, 'config.json'), 'delivery', ...args];
+    return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+      execFile(process.execPath, command, { env }, (error, stdout, stderr) =>
+        resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+      );
+    });
+  };
+  assert.match((await handoff('list')).stdout, /no such deliveries/);
+  const created = await gateway.request('/v1/webhook-endpoints', { body: { url: receiver.url } });
+  const { id } = (await created.json()) as { id: string };
+  await gateway.request(`/v1/webhook-endpoints/${id}/test`, { method: 'POST' });
+  await receiver.until(1);
+  const list = JSON.parse((await handoff('list', '--endpoint', id, '--json')).stdout) as { id: string }[];
+  assert.equal(list.length, 1);
+  const shown = await handoff('list');
+  assert.match(shown.stdout, new RegExp(`ping +evt_\\w+ .* ${id}  ${list[0]?.id}$`, 'm'));
+  assert.match((await handoff('resend', String(list[0]?.id))).stdout, /sent again/);
+  await receiver.until(2);
+  const unknown = await handoff('resend', 'dlv_1');
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.stderr, /There is no delivery dlv_1/);
+  assert.equal((await handoff('list', '--status', 'x')).code, 2);
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import type { Fenced } from '../../../src/features/events/keeper.ts';
+import { ChangeReader } from '../../../src/features/events/reader.ts';
+import { ReaderTable } from '../../../src/features/events/reader-table.ts';
+import { rowOf } from '../../../src/features/read-copy/copied-row.ts';
+import { createCopy } from '../../../src/features/read-copy/copy.ts';
+import { CopyKeeper } from '../../../src/features/read-copy/copy-keeper.ts';
+import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
+import { startCall } from '../../../src/platform/base/call.ts';
+import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { quote } from '../../../src/records/quotes-and-bookings.ts';
+import { openTestPglite } from '../../support/databases.ts';
+import { recordLog } from '../../support/log.ts';
+import { MemoryRecords } from './memory-records.ts';
+
+test('a record is settled that has the External ID of a deleted one', async (t) => {
+  const { replicas, stop } = await openTestPglite();
+  t.after(stop);
+  const crm = new MemoryRecords(() => 0.5);
+  const common = { resources: [quote], source: crm, log: recordLog().log, metrics: createMetrics() };
+  const copy = createCopy({
+    ...{ ...common, database: replicas[0], org: 'memory', records: crm },
+    ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1 },
+  });
+  t.after(() => copy.stop());
+  const table = new ReaderTable(replicas[0]);
+  await table.prepare();
+  const reader = new ChangeReader({
+    ...{ ...common, table, keeper: copy.keeper, pollSeconds: 0.001, minimumSeconds: 0.001 },
+    ...{ wake: () => {}, memberChanged: async () => {} },
+  });
+  const poll = () => reader.check(new AbortController().signal);
+
+  // So long ago that only the first poll reads them.
+  const stamp = '2020-01-02T03:04:05.000Z';
+  const id = randomUUID();
+  crm.change(quote, id, { name: 'there' });
+  const there = crm.rows.get(id);
+  assert.ok(there);
+  crm.rows.set(id, { ...there, stamp });
+  crm.rows.set('deleted', { ...there, stamp, nativeId: 'deleted', isDeleted: true });
+  await poll();
+  await copy.doubt(quote, id);
+  await poll();
+  const call = { ...startCall('test'), freshness: { maxAgeSeconds: 60 } };
+  const found = await copy.records.find(quote, id, call);
+  assert.deepEqual(found?.values, there.values);
+  assert.ok('ageSeconds' in call.freshness, 'the CRM was asked');
+});
+
+test('the turn is kept while many records are in doubt', async (t) => {
+  const {
+    replicas: [database],
+    stop,
+  } = await openTestPglite();
+  t.after(stop);
+  const crm = new MemoryRecords(() => 0.5);
+  const table = new CopyTable(database, 'fields');
+  const { log } = recordLog();
+  const options = { table, resources: [quote], source: crm, records: crm, log, metrics: createMetrics() };
+  const inDoubt = Array.from({ length: 101 }, () => ({ externalId: randomUUID() }));
+  await table.write(inDoubt.map((known) => rowOf(quote, known, { written: undefined, since: 0 })));
+  let kept = 0;
+  const fenced: Fenced = (work) => {
+    kept += 1;
+    return database.sql.transaction().execute(work);
+  };
+  assert.equal(await new CopyKeeper(options).work(fenced, new AbortController().signal), false);
+  assert.equal(kept, 2);
+  assert.deepEqual(await table.doubtful(1), []);
+});

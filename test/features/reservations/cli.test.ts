@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { newReservation } from '../../support/reservations.ts';
+
+const program = join(import.meta.dirname, '../../../src/cli/main.ts');
+
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway({ DATABASE_URL: postgres?.url });
+  });
+  after(() => gateway.stop());
+
+  const list = (...args: string[]) => {
+    const { PATH, HOME } = process.env;
+    const env = { PATH, HOME, DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    const command = [
+      program,
+      '--config',
+      join(gateway.dataDir, 'config.json'),
+      'reservation',
+      'list',
+      ...args,
+    ];
+    return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+      execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
+        resolve({ code: Number(error?.code ?? 0), stdout, stderr });
+      });
+    });
+  };
+  const make = async () => {
+    const response = await gateway.request('/v1/reservations', {
+      body: newReservation(gateway.org.memberId),
+      headers: { 'idempotency-key': randomUUID() },
+    });
+    return (await response.json()) as { id: string; dining: { booking_id: string } };
+  };
+
+  test('names those that need attention, and why, beside a running service', async () => {
+    assert.match((await list()).stdout, /no such reservations/);
+    const whole = await make();
+    const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
+    const rule = await gateway.org.arm({
+      match: { object: 'Booking__c', operation: 'update' },
+      effect: refusal,
+    });
+    const stuck = await make();
+    await rule.remove();
+
+    const { stdout, stderr } = await list('--status', 'needs_attention', '--json');
+    assert.equal(stderr, '');
+    const [listed, ...others] = JSON.parse(stdout);
+    assert.equal(others.length, 0);
+    assert.partialDeepStrictEqual(listed, {
+      id: stuck.id,
+      status: 'needs_attention',
+      state: 'writing_outcome',
+      partner: 'dining',
+      booking_id: stuck.dining.booking_id,
+    });
+    assert.match(listed.attention, /The table is booked, and the CRM booking can not be written: /);
+
+    const all = await list();
+    for (const { id } of [whole, stuck]) assert.ok(all.stdout.includes(id));
+    assert.ok(all.stdout.includes(listed.attention));
+    assert.ok(!all.stdout.includes('ines@example.com'));
+  });
+
+  test('a status that does not exist is refused by name', async () => {
+    const { code, stderr } = await list('--status', 'lost');
+    assert.equal(code, 2);
+    assert.match(stderr, /"lost" is not one of pending, confirmed/);
+  });
+});

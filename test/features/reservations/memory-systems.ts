@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  ConnectorPart,
+  PartStatus,
+  TableConnector,
+} from '../../../src/features/reservations/connectors/connector.ts';
+import { Problem } from '../../../src/platform/base/problem.ts';
+import { member } from '../../../src/records/members.ts';
+import type { FieldValues, RecordRef, Records } from '../../../src/records/records.ts';
+import type { Resource } from '../../../src/records/resource.ts';
+
+/**
+ * What becomes of one call: it takes effect; it is refused; it fails and did nothing; its answer is lost, after it took
+ * effect or before.
+ */
+export type Fate = 'works' | 'refused' | 'fails' | 'answerLost' | 'callLost';
+
+/** Decides the fate of each call; what it returns later than now holds the call up. */
+export type Judge = (call: string) => Fate | Promise<Fate>;
+
+/** Two systems in memory that fail as they are told. */
+export class MemorySystems {
+  judge: Judge = () => 'works';
+  /** Holds the answer of a call back. */
+  deliver: (call: string) => void | Promise<void> = () => {};
+  /** What the partner says to a new table. */
+  decision: PartStatus = 'confirmed';
+  memberId: string = randomUUID();
+  /** Bookings of the CRM by External ID. */
+  readonly bookings = new Map<string, FieldValues>();
+  /** Tables by token. */
+  readonly tables = new Map<string, ConnectorPart>();
+  readonly calls: string[] = [];
+
+  /** Carries out a call as it is judged. */
+  async #call<T>(name: string, refusal: Problem, work: () => T): Promise<T> {
+    this.calls.push(name);
+    const side = name.startsWith('dining') ? 'partner' : 'crm';
+    const fate = await this.judge(name);
+    try {
+      return this.#carryOut(side, fate, refusal, work);
+    } finally {
+      await this.deliver(name);
+    }
+  }
+
+  #carryOut<T>(side: 'partner' | 'crm', fate: Fate, refusal: Problem, work: () => T): T {
+    if (fate === 'refused') throw refusal;
+    if (fate === 'fails') throw new Problem(`${side}_unavailable`, 'Not now.', { retryAfter: 1 });
+    if (fate === 'callLost') throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
+    const result = work();
+    if (fate === 'answerLost') throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
+    return result;
+  }
+
+  readonly records: Records = {
+    admit: () => {},
+    now: Date.now,
+    create: (_resource, id, values) => {
+      const refusal = new Problem('crm_rejected', 'A rule.');
+      return this.#call('crm.create', refusal, () => {
+        if (!this.bookings.has(id)) this.bookings.set(id, values);
+        return { nativeId: id, values };
+      }).catch((error: unknown) => {
+        // An earlier insert came through: the CRM names the duplicate, and it is ours.
+        if (error === refusal && this.bookings.has(id)) return { nativeId: id, values };
+        throw error;
+      });
+    },
+    find: (resource, id) =>
+      this.#call(`crm.find ${resource.name}`, new Problem('crm_unavailable', 'Not now.'), () => {
+        const isMember = resource.name === member.name;
+        const values = isMember ? id === this.memberId && {} : this.bookings.get(id);
+        return values ? { nativeId: id, values } : undefined;
+      }),
+    // Nothing of a deleted booking is kept: as an org whose recycle bin was emptied.
+    findWithDeleted: async (_resource, id) => {
+      const values = this.bookings.get(id);
+      return values && { nativeId: id, values };
+    },
+    list: async () => ({ records: [], hasMore: false }),
+    update: ((_resource: Resource, { nativeId }: RecordRef, values: FieldValues) =>
+      this.#call('crm.update', new Problem('crm_rejected', 'A rule.'), () => {
+        const before = this.bookings.get(nativeId);
+        if (!before) throw new Problem('not_found', 'Gone.');
+        this.bookings.set(nativeId, { ...before, ...values });
+      })) as Records['update'],
+    remove: (_resource, { nativeId }) =>
+      this.#call('crm.remove', new Problem('conflict', 'It is locked.'), () => {
+        if (!this.bookings.delete(nativeId)) throw new Problem('not_found', 'Gone.');
+      }),
+  };
+
+  readonly dining: TableConnector = {
+    name: 'dining',
+    areFree: async (slots) => slots.map(() => true),
+    create: (_order, { token, repeated }) => {
+      const refusal = new Problem('partner_rejected', 'The slot is gone.', {
+        partnerCause: 'SLOT_UNAVAILABLE',
+      });
+      return this.#call('dining.create', refusal, () => {
+        const part = this.tables.get(token) ?? { reference: `T-${token}`, status: this.decision };
+        this.tables.set(token, part);
+        return part;
+      }).catch((error: unknown) => {
+        // As the interface has it: a refusal that an earlier attempt could have caused itself is none.
+        const existing = repeated ? this.tables.get(token) : undefined;
+        if (error === refusal && existing) return existing;
+        throw error;
+      });
+    },
+    retrieve: (reference, _order) =>
+      this.#call('dining.retrieve', new Problem('partner_error', 'Odd.'), () =>
+        this.tables.get(reference.slice(2)),
+      ),
+    cancel: (reference) => {
+      const part = this.tables.get(reference.slice(2));
+      const refusal = new Problem('conflict', 'It is too late to cancel.');
+      return this.#call('dining.cancel', refusal, () => {
+        if (part) part.status = 'cancelled';
+      }).catch((error: unknown) => {
+        if (error !== refusal || part?.status !== 'cancelled') throw error;
+      });
+    },
+    checkHealth: async () => ({ connected: true }),
+  };
+}

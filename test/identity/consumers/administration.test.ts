@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, beforeEach, describe, it } from 'node:test';
+import { type Consumers, createConsumers } from '../../../src/identity/consumers/consumers.ts';
+import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
+import { readRevocations } from '../../../src/identity/consumers/revocations.ts';
+import { Problem } from '../../../src/platform/base/problem.ts';
+import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
+import { createRedisCache } from '../../../src/platform/cache/redis.ts';
+import type { SharedCache } from '../../../src/platform/cache/shared-cache.ts';
+import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { SecretsUnavailable } from '../../../src/platform/secrets/secrets-manager.ts';
+import { recordLog } from '../../support/log.ts';
+import { startRedis } from '../../support/redis.ts';
+import { createTestSecrets, readQuotes } from './fixture.ts';
+
+const redis = await startRedis();
+after(() => redis?.stop());
+const hasCode = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
+
+describe('administration of consumers', () => {
+  let store: Awaited<ReturnType<typeof createTestSecrets>>;
+  const opened: { stop(): Promise<void> }[] = [];
+  beforeEach(async () => {
+    store = await createTestSecrets();
+  });
+  afterEach(async () => {
+    for (const { stop } of opened.splice(0).reverse()) await stop();
+    await store.remove();
+  });
+
+  /** A replica that hears of changes through the cache only, as over a network. */
+  const startReplica = async (cache: SharedCache): Promise<Consumers> => {
+    const consumers = createConsumers({
+      secrets: { ...store.secrets, watch: () => () => undefined },
+      log: recordLog().log,
+      metrics: createMetrics(),
+      refreshSeconds: 3600,
+      cache,
+    });
+    opened.push(consumers);
+    await consumers.start();
+    await consumers.directory.refresh();
+    return consumers;
+  };
+  const resultOf = async (consumers: Consumers, pair: { apiKey: string; apiSecret: string }) =>
+    (await consumers.authenticate(pair)).result;
+  const until = async (consumers: Consumers, pair: { apiKey: string; apiSecret: string }, result: string) => {
+    while ((await resultOf(consumers, pair)) !== result) await new Promise(setImmediate);
+  };
+
+  it('loses no pair when two replicas rotate at once, many times', async () => {
+    const cache = createMemoryCache();
+    const [first, second] = [await startReplica(cache), await startReplica(cache)];
+    const shop = await first.administration.create({ name: 'shop', permissions: readQuotes });
+    const { id } = shop.consumer;
+    const rotations = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => (i % 2 ? first : second).administration.rotate(id)),
+    );
+    const { credentials } = await first.administration.find(id);
+    const keys = [shop.apiKey, ...rotations.map(({ apiKey }) => apiKey)];
+    assert.deepEqual(credentials.map(({ apiKey }) => apiKey).sort(), keys.sort());
+    assert.equal(credentials.filter(({ state }) => state === 'active').length, 1);
+    for (const replica of [first, second]) {
+      for (const pair of [shop, ...rotations]) await until(replica, pair, 'accepted');
+    }
+    // Each was the active one before exactly one rotation; the last one still is.
+    const before = rotations.map(({ previous }) => previous?.apiKey);
+    assert.equal(new Set(before).size, rotations.length);
+  });
+
+  it('makes changes and rotations at once, and keeps both', async () => {
+    const replica = await startReplica(createMemoryCache());
+    const { consumer } = await replica.administration.create({ name: 'shop', permissions: readQuotes });
+    const { id } = consumer;
+    const { administration } = replica;
+    await Promise.all([
+      administration.change(id, { name: 'new name' }),
+      administration.rotate(id),
+      administration.change(id, { certificateFingerprints: ['AB'.repeat(32)] }),
+      administration.rotate(id),
+    ]);
+    const found = await administration.find(id);
+    assert.equal(found.name, 'new name');
+    assert.deepEqual(found.certificateFingerprints, ['ab'.repeat(32)]);
+    assert.equal(found.credentials.length, 3);
+  });
+
+  it('revokes many consumers at once, through two replicas', async () => {
+    const replicas = [
+      await startReplica(createMemoryCache()),
+      await startReplica(createMemoryCache()),
+    ] as const;
+    const create = () => replicas[0].administration.create({ name: 'shop', permissions: readQuotes });
+    const made = await Promise.all(Array.from({ length: 160 }, create));
+    const ids = made.map(({ consumer }) => consumer.id);
+    await Promise.all(ids.map((id, index) => replicas[index % 2 === 0 ? 0 : 1].administration.revoke(id)));
+    assert.deepEqual((await readRevocations(store.secrets)).slice(-ids.length).sort(), ids.sort());
+    assert.deepEqual(await replicas[1].store.list(), []);
+  });
+
+  it('says that the secrets manager is away, and shows meanwhile what is loaded', async () => {
+    const { administration } = await startReplica(createMemoryCache());
+    const { consumer } = await administration.create({ name: 'shop', permissions: readQuotes });
+    store.failWith(new SecretsUnavailable('no route to the vault'));
+    const unavailable = hasCode('secrets_unavailable');
+    await assert.rejects(administration.rotate(consumer.id), unavailable);
+    await assert.rejects(administration.change(consumer.id, { name: 'b' }), unavailable);
+    await assert.rejects(administration.revoke(consumer.id), unavailable);
+    await assert.rejects(administration.find(makeConsumerId()), unavailable);
+    assert.equal((await administration.find(consumer.id)).name, 'shop');
+    store.failWith(undefined);
+    assert.equal((await administration.find(consumer.id)).credentials.length, 1);
+  });
+
+  it('finds no consumer for an id that is unknown or none, and reads nothing for the latter', async () => {
+    const { administration } = await startReplica(createMemoryCache());
+    for (const id of [makeConsumerId(), '../../keys/pepper', '', 'x'.repeat(200)]) {
+      store.reads.length = 0;
+      for (const work of [
+        () => administration.rotate(id),
+        () => administration.change(id, { name: 'b' }),
+        () => administration.revoke(id),
+        () => administration.find(id),
+      ]) {
+        await assert.rejects(work, hasCode('not_found'));
+      }
+      assert.equal(store.reads.length, id.startsWith('con_') ? 4 : 0);
+    }
+  });
+
+  it('says that a record is broken, and can still revoke it', async () => {
+    const { administration } = await startReplica(createMemoryCache());
+    const id = makeConsumerId();
+    await mkdir(join(store.dir, 'consumers'), { recursive: true });
+    await writeFile(join(store.dir, 'consumers', id), '{}');
+    await assert.rejects(administration.find(id), hasCode('conflict'));
+    await assert.rejects(administration.rotate(id), hasCode('conflict'));
+    await administration.revoke(id);
+    await assert.rejects(administration.find(id), hasCode('not_found'));
+  });
+
+  it('goes on when a change cannot be announced', async () => {
+    const cache = createMemoryCache();
+    const broken: SharedCache = {
+      ...cache,
+      subscribe: () => () => undefined,
+      publish: () => Promise.reject(new Error('Redis is away')),
+    };
+    const replica = await startReplica(broken);
+    const shop = await replica.administration.create({ name: 'shop', permissions: readQuotes });
+    assert.equal(await resultOf(replica, shop), 'accepted');
+    await replica.administration.revoke(shop.consumer.id);
+    assert.equal(await resultOf(replica, shop), 'revoked');
+  });
+
+  it('is followed by other replicas over Redis at once, and after a lost connection', {
+    skip: !redis && 'no redis-server',
+  }, async () => {
+    if (redis === undefined) return;
+    const { url } = redis;
+    const open = () => {
+      const cache = createRedisCache({ url, log: recordLog().log });
+      opened.push({ stop: () => cache.close() });
+      return cache;
+    };
+    const [here, there] = [await startReplica(open()), await startReplica(open())];
+    const shop = await here.administration.create({ name: 'shop', permissions: readQuotes });
+    const { id } = shop.consumer;
+    // The first announcements may come before the subscription: from here on it stands.
+    await until(there, shop, 'accepted');
+    await here.administration.change(id, { name: 'renamed' });
+    while (there.directory.consumer(id)?.name !== 'renamed') await new Promise(setImmediate);
+    const next = await here.administration.rotate(id, 0);
+    await until(there, shop, 'expired');
+    await until(there, next, 'accepted');
+    await here.administration.revoke(id);
+    await until(there, next, 'revoked');
+
+    const other = await here.administration.create({ name: 'other', permissions: readQuotes });
+    await until(there, other, 'accepted');
+    const port = Number(new URL(url).port);
+    await redis.stop();
+    await here.administration.revoke(other.consumer.id);
+    assert.equal(await resultOf(there, other), 'accepted');
+    const again = await startRedis({ port });
+    assert.ok(again);
+    opened.push({ stop: () => again.stop() });
+    await until(there, other, 'revoked');
+  });
+});

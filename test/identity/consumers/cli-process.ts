@@ -1,0 +1,17 @@
+import { Command } from 'commander';
+import { registerConsumerCommands } from '../../../src/features/consumer-admin/cli/consumer.ts';
+import { createConsumers } from '../../../src/identity/consumers/consumers.ts';
+import { createLog } from '../../../src/platform/observability/log.ts';
+import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
+
+/** The consumer commands on the secrets folder of the first argument. */
+const [, , dir = '', ...args] = process.argv;
+const program = new Command('handoff');
+registerConsumerCommands(program, async (opened) => {
+  const secrets = createFileSecretsManager({ dir });
+  opened.defer(() => secrets.close());
+  const log = createLog('silent');
+  return createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
+});
+await program.parseAsync(args, { from: 'user' });

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { createTestConsumers, createTestSecrets } from './fixture.ts';
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+describe('handoff consumer', () => {
+  let store: Awaited<ReturnType<typeof createTestSecrets>>;
+  beforeEach(async () => {
+    store = await createTestSecrets();
+  });
+  afterEach(() => store.remove());
+  const run = (...args: string[]) =>
+    new Promise<Outcome>((resolve) => {
+      const script = join(import.meta.dirname, 'cli-process.ts');
+      execFile(process.execPath, [script, store.dir, 'consumer', ...args], (error, stdout, stderr) => {
+        resolve({ code: Number(error?.code ?? 0), stdout, stderr });
+      });
+    });
+  const createArgs = [
+    'create',
+    '--name',
+    'Web shop',
+    '--allow',
+    'quotes:read,write',
+    '--allow',
+    'bookings:read',
+  ];
+
+  it('creates a consumer that can authenticate, and prints exactly what machines expect', async () => {
+    const { code, stdout, stderr } = await run(...createArgs, '--allow', 'webhooks:read', '--json');
+    assert.deepEqual([code, stderr], [0, '']);
+    const printed = JSON.parse(stdout);
+    assert.deepEqual(Object.keys(printed), ['id', 'name', 'apiKey', 'apiSecret', 'permissions']);
+    assert.equal(printed.name, 'Web shop');
+    assert.deepEqual(printed.permissions, [
+      { resource: 'quotes', actions: ['read', 'write'] },
+      { resource: 'bookings', actions: ['read'] },
+      { resource: 'webhooks', actions: ['read'] },
+    ]);
+    const { consumers } = createTestConsumers(store.secrets);
+    await consumers.start();
+    assert.equal((await consumers.authenticate(printed)).result, 'accepted');
+    await consumers.stop();
+  });
+
+  it('lists and shows consumers, for people and machines, without any secret', async () => {
+    assert.match((await run('list')).stdout, /no consumers/);
+    const { id, apiKey } = JSON.parse((await run(...createArgs, '--json')).stdout);
+    const shown = await run('show', id, '--json');
+    const record = JSON.parse(shown.stdout);
+    assert.deepEqual(
+      [record.id, record.apiKey, record.rotatedAt, record.expiresAt],
+      [id, apiKey, null, null],
+    );
+    assert.deepEqual(Object.keys(record.credentials[0]), ['apiKey', 'state', 'createdAt', 'expiresAt']);
+    assert.deepEqual(JSON.parse((await run('list', '--json')).stdout), [record]);
+    const forPeople = `${(await run('list')).stdout}${(await run('show', id)).stdout}`;
+    assert.match(forPeople, new RegExp(`${id}[^]*Web shop[^]*quotes:read,write bookings:read`));
+    assert.doesNotMatch(forPeople + shown.stdout, /hgs_|"hash"/);
+  });
+
+  it('shows the secret to the person who creates', async () => {
+    assert.match((await run(...createArgs)).stdout, /API secret\s+hgs_\w{49}\n[^]*cannot be shown again/);
+  });
+
+  it('rotates: the new pair is printed, and the old one stays valid as long as it says', async () => {
+    const old = JSON.parse((await run(...createArgs, '--json')).stdout);
+    const { code, stdout } = await run('rotate', old.id, '--grace-window-hours', '0.5', '--json');
+    assert.equal(code, 0);
+    const rotation = JSON.parse(stdout);
+    assert.deepEqual(Object.keys(rotation), ['id', 'apiKey', 'apiSecret', 'rotatedAt', 'previous']);
+    assert.equal(rotation.previous.apiKey, old.apiKey);
+    assert.equal(Date.parse(rotation.previous.expiresAt) - Date.parse(rotation.rotatedAt), 1_800_000);
+    const forPeople = (await run('rotate', old.id)).stdout;
+    assert.match(forPeople, /API secret\s+hgs_\w{49}\n[^]*cannot be shown again[^]*valid until \d{4}-/);
+    const { consumers } = createTestConsumers(store.secrets);
+    await consumers.start();
+    for (const pair of [old, rotation]) assert.equal((await consumers.authenticate(pair)).result, 'accepted');
+    await consumers.stop();
+  });
+
+  it('changes what is named and nothing else', async () => {
+    const { id } = JSON.parse((await run(...createArgs, '--json')).stdout);
+    const fingerprint = 'ab'.repeat(32);
+    const set = [
+      '--allow',
+      'quotes:read,write@own',
+      '--deny',
+      'bookings:read',
+      '--disable',
+      '--rate-limit',
+      '7',
+    ];
+    const more = [
+      '--valid-until',
+      '2030-01-01T00:00:00Z',
+      '--allow-address',
+      '::1',
+      '--allow-address',
+      '10.0.0.0/8',
+    ];
+    const outcome = await run('update', id, ...set, ...more, '--certificate', fingerprint, '--json');
+    assert.equal(outcome.code, 0, outcome.stderr);
+    const changed = JSON.parse(outcome.stdout);
+    assert.deepEqual(changed.permissions, [
+      { resource: 'quotes', actions: ['read', 'write'], records: 'own' },
+    ]);
+    const limits = [
+      changed.enabled,
+      changed.validUntil,
+      changed.rateLimitPerMinute,
+      changed.allowedAddresses,
+    ];
+    assert.deepEqual(limits, [false, '2030-01-01T00:00:00.000Z', 7, ['::1', '10.0.0.0/8']]);
+    assert.deepEqual(changed.certificateFingerprints, [fingerprint]);
+    assert.equal(changed.name, 'Web shop');
+    const listed = (await run('list')).stdout;
+    assert.match(
+      listed,
+      /Web shop +disabled +unknown\n {2}quotes:read,write@own \(until 2030-01-01T00:00:00.000Z\)/,
+    );
+    assert.ok(listed.split('\n').every((line) => line.length <= 100));
+    assert.match(
+      (await run('show', id)).stdout,
+      /state +disabled[^]*rate limit +7[^]*addresses +::1, 10\.0\.0\.0\/8/,
+    );
+    const none = ['valid-until', 'rate-limit', 'allow-address', 'certificate'].flatMap((one) => [
+      `--${one}`,
+      'none',
+    ]);
+    const cleared = JSON.parse(
+      (await run('update', id, ...none, '--enable', '--name', 'x', '--json')).stdout,
+    );
+    const { enabled, validUntil, rateLimitPerMinute, allowedAddresses, certificateFingerprints, name } =
+      cleared;
+    assert.deepEqual(
+      [enabled, validUntil, rateLimitPerMinute, allowedAddresses, certificateFingerprints, name],
+      [true, null, null, [], [], 'x'],
+    );
+    assert.deepEqual(cleared.permissions, changed.permissions);
+  });
+
+  it('revokes, and says so once', async () => {
+    const { id } = JSON.parse((await run(...createArgs, '--json')).stdout);
+    assert.deepEqual(JSON.parse((await run('revoke', id, '--json')).stdout), { id, revoked: true });
+    const again = await run('revoke', id);
+    assert.deepEqual([again.code, again.stderr], [1, 'error: There is no consumer with this id.\n']);
+    assert.deepEqual(JSON.parse((await run('list', '--json')).stdout), []);
+  });
+
+  it('says what is wrong and what is allowed, with exit code 2, and creates nothing', async () => {
+    const name = ['--name', 'x'];
+    const cases: [string[], RegExp][] = [
+      [['create', '--allow', 'quotes:read'], /--name is missing/],
+      [['create', ...name], /--allow is missing.*quotes:read,write/],
+      [['create', ...name, '--allow', 'quote:read'], /"quote:read".*members, quotes, bookings, consumers/],
+      [['create', ...name, '--allow', 'quotes:raed'], /"quotes:raed".*read, write, delete/],
+      [['create', ...name, '--allow', 'quotes'], /"quotes"/],
+      [['create', ...name, '--allow', 'quotes:'], /"quotes:"/],
+      [['create', ...name, '--allow', 'quotes:read:write'], /"quotes:read:write"/],
+      [['create', '--name', '', '--allow', 'quotes:read'], /name must have 1 to 100 printable characters/],
+      [
+        ['create', '--name', 'x'.repeat(101), '--allow', 'quotes:read'],
+        /name must have 1 to 100 printable characters/,
+      ],
+      [['create', '--name', 'a\u001b[2Jb', '--allow', 'quotes:read'], /printable characters/],
+      [['create', ...name, '--allow', 'quotes:read', '--what'], /unknown option '--what'/],
+      [['create', ...name, '--allow', 'members:read@own'], /"members:read@own"/],
+      [['create', ...name, '--allow', 'quotes:read', '--allow', 'quotes:write'], /is listed already/],
+      [['update', 'con_0000000000000000'], /name an option/],
+      [['update', 'con_0000000000000000', '--enable', '--disable'], /exclude each other/],
+      [['update', 'con_0000000000000000', '--rate-limit', '0'], /"0" is not a whole number from 1/],
+      [['update', 'con_0000000000000000', '--valid-until', 'soon'], /"soon" is not a moment/],
+      [['update', 'con_0000000000000000', '--allow-address', 'host'], /allowedAddresses must be an IPv4/],
+      [['update', 'con_0000000000000000', '--certificate', 'ab'], /"ab" is not the SHA-256/],
+      [['show', '../../keys/pepper'], /is not the id of a consumer/],
+      [['rotate', '../../keys/pepper'], /is not the id of a consumer/],
+      [
+        ['rotate', 'con_0000000000000000', '--grace-window-hours', '-1'],
+        /"-1" is not a number of hours from 0/,
+      ],
+      [['rotate', 'con_0000000000000000', '--grace-window-hours', 'day'], /"day" is not a number of hours/],
+      [['revoke', 'x'], /is not the id of a consumer/],
+      [['show'], /missing required argument 'id'/],
+    ];
+    const outcomes = await Promise.all(cases.map(([args]) => run(...args)));
+    for (const [i, { code, stdout, stderr }] of outcomes.entries()) {
+      assert.match(stderr, cases[i]?.[1] ?? /never/);
+      assert.deepEqual([code, stdout], [2, ''], stderr);
+    }
+    assert.deepEqual(await store.secrets.list('consumers'), []);
+  });
+
+  it('ends with code 1 for a consumer that is not there', async () => {
+    const { code, stderr } = await run('show', 'con_0000000000000000');
+    assert.deepEqual([code, stderr], [1, 'error: There is no consumer con_0000000000000000.\n']);
+  });
+});

@@ -1,0 +1,19 @@
+import { acquireFileLock, tryAcquireFileLock } from '../../../src/platform/base/file-lock.ts';
+
+/** `hold PATH`: takes the lock and says so. `count PATH FILE N`: adds 1 to the number in the file N times. */
+const [mode = '', path = '', file = '', times = ''] = process.argv.slice(2);
+
+if (mode === 'hold') {
+  await tryAcquireFileLock(path, { purpose: 'test holder' });
+  process.send?.('held');
+  setInterval(() => undefined, 1000);
+} else {
+  const { readFile, writeFile } = await import('node:fs/promises');
+  for (let i = 0; i < Number(times); i++) {
+    const lock = await acquireFileLock(path, { purpose: 'test counter' }, 30_000);
+    await writeFile(file, String(Number(await readFile(file, 'utf8')) + 1));
+    // The last one dies with the lock, as a crash would leave it.
+    if (i + 1 === Number(times)) process.kill(process.pid, 'SIGKILL');
+    await lock.release();
+  }
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { createRedisCache } from '../../../src/platform/cache/redis.ts';
+import { CacheUnavailable, type SharedCache } from '../../../src/platform/cache/shared-cache.ts';
+import { sharedCacheConformance } from '../../conformance/shared-cache.ts';
+import { recordLog } from '../../support/log.ts';
+import { findRedis, type RedisServer, startRedis } from '../../support/redis.ts';
+
+const shared = await findRedis();
+
+describe('with a shared Redis', { skip: shared === undefined && 'no Redis' }, () => {
+  let cache: SharedCache;
+  before(async () => {
+    cache = createRedisCache({ url: shared as string, log: recordLog().log });
+    await answers(cache);
+  });
+  after(() => cache.close());
+
+  it('takes a key of another kind for none, and puts a value in its place', async () => {
+    const redis = new Redis(shared as string);
+    const key = `test:${randomUUID()}`;
+    await redis.rpush(key, 'a list');
+    await redis.quit();
+    assert.equal(await cache.get(key), undefined);
+    await cache.set(key, 'value', 1000);
+    assert.equal(await cache.get(key), 'value');
+  });
+
+  sharedCacheConformance('Redis', () => ({ cache, elapse: (ms) => delay(ms) }));
+});
+
+const own = await startRedis({ password: 'not-for-the-log' });
+
+describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-server' }, () => {
+  let server = own as RedisServer;
+  const port = Number(new URL(own?.url ?? 'redis://x:1').port);
+  after(() => server.stop());
+
+  it('fails with CacheUnavailable while away, works again by itself, and says that announcements were missed', async () => {
+    const { log, lines } = recordLog();
+    const cache = createRedisCache({ url: server.url, log });
+    try {
+      await answers(cache);
+      const heard: string[] = [];
+      let confirmed = Promise.withResolvers<void>();
+      cache.subscribe(
+        'news',
+        (message) => {
+          heard.push(message);
+          if (message === 'after') confirmed.resolve();
+        },
+        () => confirmed.resolve(),
+      );
+      await confirmed.promise;
+      await server.stop();
+      await assert.rejects(cache.get('key'), CacheUnavailable);
+      await assert.rejects(cache.set('key', 'value', 1000), CacheUnavailable);
+      await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
+      await assert.rejects(cache.publish('news', 'lost'), CacheUnavailable);
+      await assert.rejects(cache.checkHealth(), CacheUnavailable);
+      confirmed = Promise.withResolvers<void>();
+      server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
+      await confirmed.promise;
+      await answers(cache);
+      confirmed = Promise.withResolvers<void>();
+      await cache.publish('news', 'after');
+      await confirmed.promise;
+      assert.deepEqual(heard, ['after']);
+      assert.doesNotMatch(JSON.stringify(lines), /not-for-the-log/);
+      assert.ok(lines.length >= 2);
+    } finally {
+      await cache.close();
+    }
+  });
+
+  it('can be made while Redis is away', async () => {
+    await server.stop();
+    const cache = createRedisCache({ url: server.url, log: recordLog().log });
+    try {
+      await assert.rejects(cache.get('key'), CacheUnavailable);
+      const stop = cache.subscribe('news', () => undefined);
+      server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
+      await answers(cache);
+      stop();
+    } finally {
+      await cache.close();
+    }
+  });
+
+  it('fails at once when Redis takes commands but never answers', async () => {
+    const cache = createRedisCache({ url: server.url, log: recordLog().log });
+    try {
+      await answers(cache);
+      process.kill(server.pid, 'SIGSTOP');
+      await assert.rejects(cache.get('key'), CacheUnavailable);
+      // The connection was given up with that answer's time: nobody else waits a second for nothing.
+      await delay(50);
+      const waits = Array.from({ length: 5 }, () => assert.rejects(cache.get('key'), /writeable|closed/));
+      await Promise.all(waits);
+    } finally {
+      process.kill(server.pid, 'SIGCONT');
+      await cache.close();
+    }
+  });
+
+  it('never shows the password, neither in errors nor in the log', async () => {
+    const { log, lines } = recordLog();
+    const cache = createRedisCache({ url: server.url.replace('not-for-the-log', 'wrong-password'), log });
+    try {
+      while (lines.length === 0) await delay(10);
+      const error = await cache.get('key').then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      assert.ok(error instanceof CacheUnavailable);
+      assert.doesNotMatch(JSON.stringify([lines, error.message, Object.entries(error)]), /wrong-password/);
+    } finally {
+      await cache.close();
+    }
+  });
+});
+
+it('connects again when the server has become a replica: its name may lead to another by now', {
+  skip: !own && 'no redis-server',
+}, async () => {
+  const server = (await startRedis()) as RedisServer;
+  const { log, lines } = recordLog();
+  const cache = createRedisCache({ url: server.url, log });
+  const operator = new Redis(server.url);
+  try {
+    await answers(cache);
+    await operator.replicaof('127.0.0.1', 1);
+    await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
+    while (!lines.some(({ message }) => message === 'Redis is connected again')) await delay(10);
+    await operator.replicaof('NO', 'ONE');
+    assert.ok(await cache.acquireLock('lock', 1000));
+  } finally {
+    operator.disconnect();
+    await cache.close();
+    await server.stop();
+  }
+});
+
+it('a node of a Cluster is refused in words, though it answers', {
+  skip: !own && 'no redis-server',
+}, async () => {
+  const node = (await startRedis({ more: ['--cluster-enabled', 'yes'] })) as RedisServer;
+  const { log, lines } = recordLog();
+  const cache = createRedisCache({ url: node.url, log });
+  try {
+    while (!lines.some(({ message }) => message.startsWith('This Redis cannot be used'))) await delay(10);
+    for (const use of [cache.checkHealth(), cache.get('key'), cache.acquireLock('lock', 1000)]) {
+      await assert.rejects(use, {
+        name: 'CacheUnavailable',
+        message: /in cluster mode: name a single server/,
+      });
+    }
+  } finally {
+    await cache.close();
+    await node.stop();
+  }
+});
+
+/** Waits for the first connection: until then every command fails at once. */
+async function answers(cache: SharedCache): Promise<void> {
+  for (;;) {
+    try {
+      return await cache.checkHealth();
+    } catch {
+      await delay(10);
+    }
+  }
+}

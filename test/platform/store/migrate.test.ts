@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Database } from '../../../src/platform/store/database.ts';
+import { compareSchema, migrate } from '../../../src/platform/store/migrate.ts';
+import { openPostgres } from '../../../src/platform/store/postgres.ts';
+import { recordLog } from '../../support/log.ts';
+import { startPostgres } from '../../support/postgres.ts';
+
+const postgres = await startPostgres();
+after(() => postgres?.stop());
+
+describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
+  let database: Database;
+
+  before(async () => {
+    database = openPostgres({ url: postgres?.url as string, log: recordLog().log });
+    await migrate(database);
+  });
+  after(() => database.close());
+
+  test('are all there, once, however many processes start', async () => {
+    await Promise.all([migrate(database), migrate(database), migrate(database)]);
+    const { applied, known, missing, refusal } = await compareSchema(database);
+    assert.deepEqual({ applied, missing, refusal }, { applied: known, missing: 0, refusal: undefined });
+  });
+
+  test('are applied where their number is below others that were applied before', async () => {
+    await database.execute('drop table authentication_attempts');
+    await database.execute('delete from schema_migrations where version = 2');
+    const { applied, known, missing } = await compareSchema(database);
+    assert.deepEqual([applied, missing], [known, 1]);
+    await migrate(database);
+    assert.equal((await compareSchema(database)).missing, 0);
+    assert.deepEqual((await database.execute('select 1 from authentication_attempts')).rows, []);
+  });
+
+  test('take rows of the earlier version whose start no calendar has', async () => {
+    const starts = {
+      '2026-12-31T23:30:00.000Z': '2027-01-01T01:00:00.000Z',
+      '0000-01-01T00:00:00.000Z': undefined,
+      'Invalid Date': undefined,
+    };
+    await database.execute('alter table reservations drop column ends_at, drop column erased_at');
+    await database.execute('delete from schema_migrations where version = 9');
+    for (const startAt of Object.keys(starts)) {
+      const ordered = JSON.stringify({ table: { startAt, durationMinutes: 90 } });
+      await database.execute(
+        `insert into reservations (id, state, ordered, partner, table_token, fence, lease_until, next_attempt_at,
+          created_at, updated_at)
+        values (gen_random_uuid(), 'refused', $1, 'dining', gen_random_uuid(), 1, now(), now(), now(), now())`,
+        [ordered],
+      );
+    }
+    await migrate(database);
+    const { rows } = await database.execute(
+      "select ordered #>> '{table,startAt}' as start, ends_at from reservations",
+    );
+    const ends = (rows as { start: string; ends_at: Date | null }[]).map((row) => [
+      row.start,
+      row.ends_at?.toISOString(),
+    ]);
+    assert.deepEqual(Object.fromEntries(ends), starts);
+  });
+
+  test('are recorded in a table that an older program made', async () => {
+    await database.execute('alter table schema_migrations drop column oldest_program');
+    assert.equal((await compareSchema(database)).refusal, undefined);
+    await migrate(database);
+    await database.execute('select oldest_program from schema_migrations');
+  });
+
+  const add = (oldest: string) =>
+    database.execute(`insert into schema_migrations values (9999, 'later', now(), ${oldest})`);
+  const remove = () => database.execute('delete from schema_migrations where version = 9999');
+
+  test('of a newer program are taken where they say that this one runs on them', async () => {
+    const { known } = await compareSchema(database);
+    await add(String(known));
+    await migrate(database);
+    assert.deepEqual(await compareSchema(database), { applied: 9999, known, missing: 0, refusal: undefined });
+    await remove();
+  });
+
+  for (const [oldest, advice] of [
+    ['9998', 'run a program with schema version 9998 or newer'],
+    ['null', 'run the newer program'],
+  ] as const) {
+    test(`of a newer program are refused in words otherwise: ${oldest}`, async () => {
+      await add(oldest);
+      const { refusal = '', known } = await compareSchema(database);
+      assert.equal(
+        refusal,
+        `The database has schema version 9999, on which this program, with version ${known}, does not run: ` +
+          `${advice}, or restore a backup from before that migration.`,
+      );
+      await assert.rejects(migrate(database), { message: refusal });
+      await remove();
+    });
+  }
+});
