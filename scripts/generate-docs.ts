@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TSchema } from 'typebox';
 import { problemCodes } from '../src/api/openapi/problem-responses.ts';
-import { allRoutes, type Services } from '../src/api/routes.ts';
+import { documentedRoutes } from '../src/app/routes.ts';
+import { settingsTable } from '../src/app/settings.ts';
 import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
-import { settingsTable } from '../src/platform/settings/table.ts';
 import { chartFiles } from './chart-files.ts';
 
 /*
@@ -112,7 +112,7 @@ const settingsRules = `## One file for several environments
   no first consumers, and accepts an \`http://\` address of the CRM or the partner on this machine only.`;
 
 function errorsPage(): string {
-  const used = new Set(allRoutes({} as Services).flatMap(problemCodes));
+  const used = new Set(documentedRoutes().flatMap(problemCodes));
   const codes = Object.keys(problems) as ProblemCode[];
   const rows = (wanted: ProblemCode[]) =>
     wanted.map((name) => {

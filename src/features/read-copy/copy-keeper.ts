@@ -1,6 +1,5 @@
 import { type Call, startCall } from '../../platform/base/call.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type {
   ChangedPage,
@@ -15,6 +14,7 @@ import type { Resource } from '../../records/resource.ts';
 import { type Fenced, type Keeper, Replaced } from '../events/keeper.ts';
 import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
+import type { ReadCopyMetrics } from './metrics.ts';
 
 /** For so long one turn of the reader asks for records in doubt, and then fills: events wait for the next turn. */
 const longestMs = 10_000;
@@ -37,7 +37,7 @@ export interface CopyKeeperOptions {
   /** The CRM's own, by which records in doubt are read again. */
   records: Pick<Records, 'find'>;
   log: Log;
-  metrics: Pick<Metrics, 'copyRecords'>;
+  metrics: Pick<ReadCopyMetrics, 'copyRecords' | 'copyAge'>;
 }
 
 /** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
@@ -86,6 +86,10 @@ export class CopyKeeper implements Keeper {
 
   compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void> {
     return this.#options.table.compare(transaction, range, ids);
+  }
+
+  reportAge(seconds: number | null): void {
+    this.#options.metrics.copyAge.set(seconds ?? Number.NaN);
   }
 
   complete(transaction: Database['sql'], fence: string): Promise<void> {

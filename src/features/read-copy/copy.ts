@@ -1,7 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { createBatcher } from '../../platform/store/statement-batcher.ts';
@@ -13,6 +12,7 @@ import { createCopiedReads } from './copied-records.ts';
 import { type CopiedRow, keyOf, originHash } from './copied-row.ts';
 import { CopyKeeper } from './copy-keeper.ts';
 import { CopyTable } from './copy-table.ts';
+import type { ReadCopyMetrics } from './metrics.ts';
 import { withCopy } from './written-records.ts';
 
 /*
@@ -54,7 +54,7 @@ export interface CopyOptions {
   defaultMaxAgeSeconds: number;
   pollSeconds: number;
   log: Log;
-  metrics: Pick<Metrics, 'copyReads' | 'copyRecords'>;
+  metrics: ReadCopyMetrics;
 }
 
 export interface Copy {

@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type Copy, createCopy } from '../../../src/features/read-copy/copy.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
@@ -16,7 +18,7 @@ import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 const resources = [member, quote, booking];
-const metrics = createMetrics();
+const metrics = createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) }));
 const names = ['A', 'B'];
 
 interface Replica {

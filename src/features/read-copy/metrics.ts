@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** Metrics of the copy of the CRM's records. */
-export function copyMetrics(registers: Registry[]) {
+export function readCopyMetrics(registers: Registry[]) {
   return {
     copyAge: new Gauge({
       name: 'handoff_copy_age_seconds',
@@ -23,3 +23,5 @@ export function copyMetrics(registers: Registry[]) {
     }),
   };
 }
+
+export type ReadCopyMetrics = ReturnType<typeof readCopyMetrics>;

@@ -3,8 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { loadSettings, SettingsError } from '../../../src/platform/settings/settings.ts';
-import { similarVariables } from '../../../src/platform/settings/variables.ts';
+import { loadSettings as loadAll, settingsTable } from '../../src/app/settings.ts';
+import type { PartnerWebhooksSettings } from '../../src/features/partner-webhooks/settings.ts';
+import type { ReservationsSettings } from '../../src/features/reservations/settings.ts';
+import { SettingsError } from '../../src/platform/settings/settings.ts';
+import type { Settings } from '../../src/platform/settings/table.ts';
+import { similarVariables } from '../../src/platform/settings/variables.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'handoff-settings-'));
 after(() => rmSync(dir, { recursive: true }));
@@ -16,6 +20,9 @@ function configFile(content: unknown): string {
 }
 
 const empty = configFile({});
+
+const loadSettings = (env: NodeJS.ProcessEnv, file: string) =>
+  loadAll(env, file) as Settings & PartnerWebhooksSettings & ReservationsSettings;
 
 function faultsOf(env: NodeJS.ProcessEnv, file: string = empty): readonly string[] {
   try {
@@ -294,7 +301,7 @@ describe('settings', () => {
       log_level: 'x',
     };
     assert.deepEqual(
-      similarVariables(near, 'file').map(({ name, nearest }) => `${name} ${nearest}`),
+      similarVariables(settingsTable, near, 'file').map(({ name, nearest }) => `${name} ${nearest}`),
       [
         'LOGLEVEL LOG_LEVEL',
         'DATABASE_ULR DATABASE_URL',
@@ -330,8 +337,8 @@ describe('settings', () => {
         npm_config_port: '1',
       },
     };
-    assert.deepEqual(similarVariables(others, 'file'), []);
-    assert.deepEqual(similarVariables({ VAULT_ADR: 'x' }, 'vault'), [
+    assert.deepEqual(similarVariables(settingsTable, others, 'file'), []);
+    assert.deepEqual(similarVariables(settingsTable, { VAULT_ADR: 'x' }, 'vault'), [
       { name: 'VAULT_ADR', nearest: 'VAULT_ADDR' },
     ]);
   });
