@@ -35,7 +35,7 @@ function settingsPage(): string {
   ]);
 }
 
-/** One that follows from other settings is told with the meaning. */
+/** A default that follows from other settings is explained in the meaning. */
 function showDefault(fallback: unknown): string {
   if (typeof fallback === 'function') return 'see meaning';
   if (fallback === undefined) return 'not set';
