@@ -35,7 +35,7 @@ function settingsPage(): string {
   ]);
 }
 
-/** One that follows from other settings is told with the meaning. */
+/** A default that follows from other settings is explained in the meaning. */
 function showDefault(fallback: unknown): string {
   if (typeof fallback === 'function') return 'see meaning';
   if (fallback === undefined) return 'not set';
@@ -156,7 +156,7 @@ a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to 
 | \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
 
 What is no HTTP request is answered with \`invalid_request\` and the status that HTTP has for it: 408 when the request
-did not arrive in [its time](operations.md#what-clients-may-take), 431 when request line and headers are over 16 KiB, 400
+did not arrive in [its time](rate-limits.md#time-and-size-of-a-request), 431 when request line and headers are over 16 KiB, 400
 otherwise.
 `;
 

@@ -49,7 +49,7 @@ describe('the documentation', () => {
   });
 
   test('names every metric of the service', () => {
-    const page = readPage('docs/operations.md');
+    const page = readPage('docs/metrics.md');
     const names = createAllMetrics()
       .registry.getMetricsAsArray()
       .map(({ name }) => name)

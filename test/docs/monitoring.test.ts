@@ -76,10 +76,8 @@ describe('the alert rules', () => {
     }
   });
 
-  test('are explained in the page for operators, each under its name, and nothing else is', () => {
-    const headings = [...readPage('docs/operations.md').matchAll(/^### (Handoff\w+)$/gm)].map(
-      ([, name]) => name,
-    );
+  test('are explained on their page, each under its name, and nothing else is', () => {
+    const headings = [...readPage('docs/alerts.md').matchAll(/^### (Handoff\w+)$/gm)].map(([, name]) => name);
     assert.deepEqual(headings.toSorted(), alerts.map(({ name }) => name).toSorted());
   });
 
