@@ -9,10 +9,10 @@ import type { Claim } from './idempotency/ledger.ts';
 /** The groups of operations, in the order of the documentation. */
 export const tags = {
   'Hand-off': 'The chosen search result becomes a quote or a booking in the CRM, in one call.',
-  members: 'Members are contacts of the CRM; they can be read and not changed.',
-  quotes: 'Quotes of the CRM, known by their External ID.',
-  bookings: 'Bookings of the CRM, known by their External ID.',
-  reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
+  Members: 'Members are contacts of the CRM; they can be read and not changed.',
+  Quotes: 'Quotes of the CRM, known by their External ID.',
+  Bookings: 'Bookings of the CRM, known by their External ID.',
+  Reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
   Events: 'What has happened to records and reservations, whoever did it.',
   'Webhook endpoints': 'Where events are sent to, signed, and what became of each delivery.',
   Webhooks: 'What others tell the service, signed.',

@@ -44,6 +44,9 @@ export interface ReadingContext extends Omit<RecordsContext, 'records'> {
   records: Pick<Records, 'find'>;
 }
 
+/** The group of operations in the documentation, by collection. */
+export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;
+
 /** Codes of every operation that calls the CRM. */
 export const crmProblems: readonly ProblemCode[] = [
   'crm_error',
