@@ -5,7 +5,7 @@ import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import type { Records } from '../../records/records.ts';
 import { cachedMembers, createMemberCache, forgetMember } from './member-cache.ts';
 import { type RecordMetrics, recordMetrics } from './metrics.ts';
-import { recordsContext } from './routes/context.ts';
+import { recordsContext, tags } from './routes/context.ts';
 import { listRoute } from './routes/list.ts';
 import { readRoute, recordRoutes } from './routes/records.ts';
 import { type RecordsSettings, recordsPart } from './settings.ts';
@@ -24,9 +24,9 @@ export const records = defineFeature({
   settings: recordsPart,
   metrics: recordMetrics,
   tags: {
-    members: 'Members are contacts of the CRM; they can be read and not changed.',
-    quotes: 'Quotes of the CRM, known by their External ID.',
-    bookings: 'Bookings of the CRM, known by their External ID.',
+    [tags.members]: 'Members are contacts of the CRM; they can be read and not changed.',
+    [tags.quotes]: 'Quotes of the CRM, known by their External ID.',
+    [tags.bookings]: 'Bookings of the CRM, known by their External ID.',
   },
   start,
   routes: (parts: Parts, cursors) => {

@@ -26,7 +26,7 @@ export const reservations = defineFeature({
   settings: reservationsPart,
   metrics: reservationMetrics,
   tags: {
-    reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
+    Reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
   },
   simulator: partnerSimulator,
   start,

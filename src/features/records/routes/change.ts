@@ -16,7 +16,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     method: 'PATCH',
     path: `/v1/${resource.collection}/:id`,
     operationId: shared.operationId('change', resource),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: shared.titled('Change', resource),
     description: shared.ifMatchDescription,
     permission: { resource: resource.collection, action: 'write' },

@@ -35,6 +35,9 @@ export interface ReadingContext extends Omit<RecordsContext, 'records'> {
   records: Pick<Records, 'find'>;
 }
 
+/** The group of operations in the documentation, by collection. */
+export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;
+
 export const ifMatchDescription =
   'Of several requests that carry the same tag in If-Match, exactly one succeeds; the others are answered 412, 409 ' +
   '`idempotency_in_progress` while it runs, or 404 where it was a deletion. A change that somebody makes in the CRM ' +

@@ -24,7 +24,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     method: 'GET',
     path: `/v1/${resource.collection}`,
     operationId: shared.operationId('list', { name: resource.collection }),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: `List ${resource.collection}`,
     description:
       'Newest first, ties broken by id; with `updated_since` those that changed first come first. A cursor is good for ' +

@@ -75,7 +75,7 @@ const requestBody = Type.Object(
 /** Codes of every operation that calls the partner. */
 const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 'partner_timeout'];
 
-const all = { path: '/v1/reservations', tag: 'reservations' } as const;
+const all = { path: '/v1/reservations', tag: 'Reservations' } as const;
 const one = { ...all, path: `${all.path}/:id` } as const;
 
 /** The operations on reservations, in the order of the documentation. */
