@@ -60,6 +60,7 @@ const step = fc.record({
     'edit',
     'delete',
     'bin',
+    'swap',
     'poll',
     'poll',
     'read',
@@ -106,6 +107,7 @@ class Run {
       poll: () => this.poll(replica),
       edit: () => this.#crm.change(quote, id, { name: names[record] ?? null }),
       bin: () => (isThere ? this.#crm.change(quote, id, undefined) : undefined),
+      swap: () => this.#crm.swap(this.#ids as [string, string]),
       write: () => this.#write(replica, id, what),
       delete: () => this.#write(replica, id, what),
       read: () => this.#read(replica, id),
@@ -129,14 +131,15 @@ class Run {
         written = await records.create(quote, id, { name: 'made' }, call, { readBack: true });
       else if (what === 'delete') await records.remove(quote, before, call);
       else written = await records.update(quote, before, { name: 'changed' }, call, { readBack: true });
-      const { states = [] } = this.#crm.rows.get(id) ?? {};
-      const name = (written as { values: { name: string } } | undefined)?.values.name;
+      const { id: writtenId = id, name } = (written as { values: { id: string; name: string } } | undefined)?.values ?? {};
+      const { states = [] } = this.#crm.rows.get(writtenId) ?? {};
       // A deletion is the last of its kind before now.
       const index =
         name === undefined
           ? states.findLastIndex((state) => state.name === null)
           : states.findIndex((state) => state.name === name);
-      if (name !== undefined) this.#acknowledged.set(id, Math.max(index, this.#acknowledged.get(id) ?? 0));
+      if (name !== undefined)
+        this.#acknowledged.set(writtenId, Math.max(index, this.#acknowledged.get(writtenId) ?? 0));
     } catch (error) {
       assert.match(String((error as { code?: string }).code), /crm_timeout|not_found/);
     }
