@@ -11,6 +11,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { member } from '../../../src/records/members.ts';
 import { booking, quote } from '../../../src/records/quotes-and-bookings.ts';
+import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
@@ -131,18 +132,17 @@ class Run {
         written = await records.create(quote, id, { name: 'made' }, call, { readBack: true });
       else if (what === 'delete') await records.remove(quote, before, call);
       else written = await records.update(quote, before, { name: 'changed' }, call, { readBack: true });
-      const { id: writtenId = id, name } = (written as { values: { id: string; name: string } } | undefined)?.values ?? {};
-      const { states = [] } = this.#crm.rows.get(writtenId) ?? {};
-      // A deletion is the last of its kind before now.
-      const index =
-        name === undefined
-          ? states.findLastIndex((state) => state.name === null)
-          : states.findIndex((state) => state.name === name);
-      if (name !== undefined)
-        this.#acknowledged.set(writtenId, Math.max(index, this.#acknowledged.get(writtenId) ?? 0));
+      if (written !== undefined) this.#acknowledge((written as StoredRecord).values);
     } catch (error) {
       assert.match(String((error as { code?: string }).code), /crm_timeout|not_found/);
     }
+  }
+
+  /** The record may have got another External ID meanwhile. */
+  #acknowledge({ id, name }: FieldValues): void {
+    const { states = [] } = this.#crm.rows.get(id ?? '') ?? {};
+    const index = states.findIndex((state) => state.name === name);
+    this.#acknowledged.set(id ?? '', Math.max(index, this.#acknowledged.get(id ?? '') ?? 0));
   }
 
   async #read({ copy: { records } }: Replica, id: string): Promise<void> {
