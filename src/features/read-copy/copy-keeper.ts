@@ -12,7 +12,7 @@ import { member } from '../../records/members.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type Fenced, type Keeper, Replaced } from '../events/keeper.ts';
-import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
+import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
@@ -110,7 +110,12 @@ export class CopyKeeper implements Keeper {
       const rows = eachOnce((await Promise.all(asked)).flat());
       await fenced(async (transaction) => {
         await table.follow(transaction, rows.filter(isMember));
-        await table.write(rows, transaction);
+        // First those of which only the External ID is known: where that is in doubt again, it is noted under the same name.
+        await table.write(rows.filter(isNameless), transaction);
+        await table.write(
+          rows.filter((row) => !isNameless(row)),
+          transaction,
+        );
       });
     }
     return doubtful.length === askedInTurn;
