@@ -118,7 +118,7 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
 
 /** Checks a feature against its own settings and metrics, and drops their types so that all features fit one list. */
 export function defineFeature<S, M extends object, R>(feature: Feature<S, M, R>): Feature {
-  return feature as unknown as Feature;
+  return feature;
 }
 
 /** The check of one part of the service. */
@@ -150,8 +150,8 @@ export interface DoctorContext {
 }
 
 /** The settings of a check that needs the check `settings`. */
-export function settingsOf<S = unknown>({ settings }: DoctorContext): Settings & S {
-  return settings as Settings & S;
+export function settingsOf({ settings }: DoctorContext): Settings {
+  return settings as Settings;
 }
 
 /** The same for `secrets manager`. */

@@ -3,7 +3,8 @@ import { createMetrics, type Metrics } from '../platform/observability/metrics.t
 
 /** The metrics of the platform and of every feature. */
 export function createAllMetrics(): Metrics {
-  return createMetrics((registers) =>
-    Object.assign({}, ...features.map(({ metrics }) => metrics?.(registers))),
-  );
+  return createMetrics((registers) => {
+    const groups: object[] = features.map(({ metrics }) => metrics?.(registers) ?? {});
+    return Object.assign({}, ...groups) as object;
+  });
 }

@@ -102,5 +102,7 @@ async function startSimulators(settings: Settings, log: Log, opened: AsyncDispos
 /** The variables that make a worker use what is simulated. */
 function variablesFor(simulated: Readonly<Record<string, Simulated>>): NodeJS.ProcessEnv {
   const settings = Object.values(simulated).flatMap((one) => Object.entries(one.settings));
-  return Object.fromEntries(settings.map(([key, value]) => [settingsTable[key]?.env, value]));
+  return Object.fromEntries(
+    settings.map(([key, value]): [string, string] => [settingsTable[key]?.env ?? '', value]),
+  );
 }

@@ -11,6 +11,7 @@ import {
   settingsOf,
 } from '../../feature.ts';
 import { CacheUnavailable } from '../../platform/cache/shared-cache.ts';
+import type { Settings } from '../../platform/settings/table.ts';
 import { member } from '../../records/members.ts';
 import { memberCache } from '../../records/offers.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
@@ -31,8 +32,8 @@ const changesCheck: DoctorCheck = {
   needs: ['CRM fields'],
   // A user that may not see deleted records cannot report deletions.
   async run(context) {
-    if (settingsOf<EventsSettings>(context).changes.pollSeconds === 0)
-      throw new NothingToCheck('changes.pollSeconds is 0');
+    const { changes } = settingsOf(context) as Settings & EventsSettings;
+    if (changes.pollSeconds === 0) throw new NothingToCheck('changes.pollSeconds is 0');
     await crmOf(context)
       .readChanges(resources, context.token as CrmToken)
       .catch((error: Error) => {

@@ -1,5 +1,6 @@
 import { type DoctorCheck, NothingToCheck, secretsOf, settingsOf } from '../../feature.ts';
 import { createMetrics } from '../../platform/observability/metrics.ts';
+import type { Settings } from '../../platform/settings/table.ts';
 import { checkDiningPartner } from './connectors/dining/dining-check.ts';
 import { reservationMetrics } from './metrics.ts';
 import type { DiningSettings, ReservationsSettings } from './settings.ts';
@@ -8,7 +9,7 @@ export const diningCheck: DoctorCheck = {
   name: 'dining partner',
   needs: ['secrets manager'],
   async run(context) {
-    const { dining, production } = settingsOf<ReservationsSettings>(context);
+    const { dining, production } = settingsOf(context) as Settings & ReservationsSettings;
     if (dining.baseUrl === undefined) {
       const instead = production
         ? 'there are no reservations'

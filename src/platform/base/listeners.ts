@@ -8,6 +8,6 @@ export class Listeners<A extends unknown[]> {
 
   /** Calls all of them at once, and waits for all. Throws what one of them throws. */
   async notify(...args: A): Promise<void> {
-    await Promise.all(this.#listeners.map((listener) => listener(...args)));
+    await Promise.all(this.#listeners.map(async (listener) => listener(...args)));
   }
 }

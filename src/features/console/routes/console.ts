@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { answerWith, createStaticBody, prefersHtml, type StaticBody } from '../../../api/static-body.ts';
+import { answerWith, createStaticBody, type StaticBody } from '../../../api/static-body.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { ConsoleFile, ConsoleFiles } from '../console-files.ts';
 
