@@ -1,8 +1,8 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { type CopyLease, Replaced } from './copy-writer.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
-import { Replaced } from './keeper.ts';
 import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
 
 /** Known records that one statement deletes. */
@@ -31,7 +31,7 @@ export interface ReaderState extends Omit<Turn, 'fence'> {
   mayIn: number;
   /** Seconds since the last absence that was too long ended; null: there was none. */
   absentAgo: number | null;
-  /** Seconds since the poll began that the copy is from; null where there is no complete one. */
+  /** Seconds since the poll began that the copy is from; null where there is none, or no complete one. */
   copyAge: number | null;
 }
 
@@ -60,6 +60,10 @@ interface PollEnd extends Pick<Piece, 'further'> {
   mayIn: number;
 }
 
+/** When the last poll began, and whether changes were ever read: for statements of others. */
+export const lastPollBegan: RawBuilder<Date> = sql`(select polled_at from change_reader)`;
+export const wereChangesRead: RawBuilder<boolean> = sql`exists (select from change_positions)`;
+
 /** The tables of the reader: `change_reader`, `change_positions`, `known_records` and `pending_deletions`. */
 export class ReaderTable {
   readonly #database: Database;
@@ -74,26 +78,23 @@ export class ReaderTable {
   }
 
   /**
-   * Takes the turn where a poll is due, or may begin and is wanted; and how things are. `keeps`: the turn keeps the copy,
-   * which shows by its fence which turns did.
+   * Takes the lease where a poll is due, or may begin and is wanted; and how things are. A copy that is written under it
+   * notes that in the same statement.
    */
-  async take(isWanted: boolean, keeps: boolean): Promise<ReaderState> {
+  async take(isWanted: boolean, copy?: CopyLease): Promise<ReaderState> {
     const seconds = (moment: string) => sql`extract(epoch from ${sql.raw(moment)})::float8`;
     const { rows } = await sql<ReaderState>`
       with taken as (
         update change_reader set fence = fence + 1, lease_until = now() + ${lease}, polled_at = now()
         where lease_until <= now() and (due_at <= now() or (${isWanted}::boolean and not_before <= now()))
         returning fence
-      ), kept as (
-        update copy_state set fence = taken.fence from taken
-        where ${keeps}::boolean and copy_state.fence = taken.fence - 1
-      )
+      )${copy === undefined ? sql`` : sql`, ${copy.follow}`}
       select (select fence::text from taken) as fence, failures, polls,
         ${seconds('now() - started_at')} as "startedAgo",
         ${seconds('now() - polled_at')} as "polledAgo",
         ${seconds('now() - completed_at')} as "completedAgo",
         ${seconds('now() - absent_to')} as "absentAgo",
-        (select ${seconds('now() - kept_through')} from copy_state where places is null) as "copyAge",
+        ${copy === undefined ? sql`null::float8` : copy.age} as "copyAge",
         ${seconds('greatest(due_at, lease_until) - now()')} as "dueIn",
         ${seconds('greatest(not_before, lease_until) - now()')} as "mayIn"
       from change_reader`.execute(this.#database.sql);

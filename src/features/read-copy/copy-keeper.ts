@@ -12,8 +12,9 @@ import type {
 import { member } from '../../records/members.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { type Fenced, type Keeper, Replaced } from '../events/keeper.ts';
+import { type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
 import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
+import { copyLease } from './copy-lease.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
 
 /** For so long one turn of the reader asks for records in doubt, and then fills: events wait for the next turn. */
@@ -41,7 +42,8 @@ export interface CopyKeeperOptions {
 }
 
 /** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
-export class CopyKeeper implements Keeper {
+export class CopyKeeper implements CopyWriter {
+  readonly lease = copyLease;
   readonly #options: CopyKeeperOptions;
   /** When the last line about the progress was logged, by `performance.now()`. */
   #loggedAt = Number.NEGATIVE_INFINITY;

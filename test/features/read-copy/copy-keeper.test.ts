@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { Fenced } from '../../../src/features/events/keeper.ts';
+import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { rowOf } from '../../../src/features/read-copy/copied-row.ts';
