@@ -3,7 +3,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { ChangedRecord, ChangeSource, IdRange } from '../../records/changes.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { type Fenced, type Keeper, Replaced } from './keeper.ts';
+import { type Fenced, type CopyWriter as Keeper, Replaced } from './copy-writer.ts';
 import type { ComparisonPosition, MissingRecord, MissingTable } from './missing-table.ts';
 
 /*

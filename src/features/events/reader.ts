@@ -4,13 +4,18 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, ChangeSource } from '../../records/changes.ts';
+import { type Fenced, type CopyWriter as Keeper, Replaced } from './copy-writer.ts';
 import { addEvents } from './event-log.ts';
-import { createJudge, deletionOf, type Judge, type WatchedResource } from './judge.ts';
-import { type Fenced, type Keeper, Replaced } from './keeper.ts';
 import { KnownIds, type PendingDeletion } from './known-ids.ts';
 import type { MissingRecords } from './missing-records.ts';
 import { ReadPlan } from './read-plan.ts';
 import type { Piece, ReaderState, ReaderTable, Turn } from './reader-table.ts';
+import {
+  createDiff as createJudge,
+  deletionOf,
+  type Diff as Judge,
+  type WatchedResource,
+} from './record-diff.ts';
 
 /*
  * The reader turns changes of records in the CRM, whoever made them, into events. There is one for all replicas: the row
@@ -113,7 +118,7 @@ export class ChangeReader {
     const nudgedAt = this.#nudgedAt;
     const state = await this.#options.table.take(
       nudgedAt !== undefined || this.#isNew,
-      this.#options.keeper !== undefined,
+      this.#options.keeper?.lease,
     );
     this.#note(state, checkedAt);
     const { fence } = state;

@@ -8,7 +8,7 @@ import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
 import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import type { Keeper } from '../events/keeper.ts';
+import type { CopyWriter as Keeper } from '../events/copy-writer.ts';
 import { createCopiedReads } from './copied-records.ts';
 import { type CopiedRow, keyOf, originHash } from './copied-row.ts';
 import { CopyKeeper } from './copy-keeper.ts';
