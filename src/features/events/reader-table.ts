@@ -10,7 +10,7 @@ const deletedAtOnce = 5000;
 const lease = interval(leaseSeconds);
 
 /** The right to read until another reader takes over; all times by the database's clock. */
-export interface Turn {
+export interface Lease {
   fence: string;
   /** Seconds since changes are read at all. */
   startedAgo: number;
@@ -21,8 +21,8 @@ export interface Turn {
   polls: number;
 }
 
-export interface ReaderState extends Omit<Turn, 'fence'> {
-  /** Null where it is not this reader's turn. */
+export interface ReaderState extends Omit<Lease, 'fence'> {
+  /** Null where this reader has not got the lease. */
   fence: string | null;
   /** Seconds since the last poll began. */
   polledAgo: number | null;
@@ -41,8 +41,8 @@ export interface Positions {
   readLateTo: number;
 }
 
-/** What a piece of a page comes to; stored whole or not at all. */
-export interface Piece {
+/** What a chunk of a page comes to; stored whole or not at all. */
+export interface Chunk {
   changes?: ReturnType<KnownIds['changes']>;
   /** By resource; null leaves it as it is. */
   positions: Map<string, { readTo: number; readLateTo: number | null }>;
@@ -52,7 +52,7 @@ export interface Piece {
 }
 
 /** How a poll ended. */
-interface PollEnd extends Pick<Piece, 'further'> {
+interface PollEnd extends Pick<Chunk, 'further'> {
   isComplete: boolean;
   isLong: boolean;
   /** Seconds from its beginning to when the next one is due, and may begin. */
@@ -135,7 +135,7 @@ export class ReaderTable {
     return { records: rows, pending };
   }
 
-  /** Does work in a transaction, and keeps the turn. Throws `Replaced`, and what the database does. */
+  /** Does work in a transaction, and renews the lease. Throws `Replaced`, and what the database does. */
   fenced(fence: string, work: (transaction: Database['sql']) => Promise<void>): Promise<void> {
     return this.#database.bulk.transaction().execute(async (transaction) => {
       const { numAffectedRows } = await sql`
@@ -147,8 +147,8 @@ export class ReaderTable {
     });
   }
 
-  /** Stores a piece, and keeps the turn. Throws as `fenced`. */
-  store(fence: string, { changes, positions, events, further }: Piece): Promise<void> {
+  /** Stores a chunk, and renews the lease. Throws as `fenced`. */
+  store(fence: string, { changes, positions, events, further }: Chunk): Promise<void> {
     return this.fenced(fence, async (transaction) => {
       if (changes !== undefined) await remember(transaction, changes);
       for (const [resource, position] of positions) await movePosition(transaction, resource, position);

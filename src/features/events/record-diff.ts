@@ -106,7 +106,7 @@ function knownOf(
   contentOf: Represent,
 ) {
   if (externalId === undefined) return known && { ...known, isDeleted: true };
-  // Absent where the org could not tell; null where nobody made it through the API, or no longer counts as its maker.
+  // Absent where the org did not say; null where nobody made it through the API, or no longer counts as its maker.
   const { consumer_id: consumerId = known?.consumerId ?? null } = values;
   return { externalId, consumerId, content: contentOf(values), isDeleted };
 }
