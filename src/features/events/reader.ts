@@ -9,7 +9,7 @@ import { addEvents } from './event-log.ts';
 import { KnownIds, type PendingDeletion } from './known-ids.ts';
 import type { MissingRecords } from './missing-records.ts';
 import { ReadPlan } from './read-plan.ts';
-import type { Piece, ReaderState, ReaderTable, Turn } from './reader-table.ts';
+import type { Chunk as Piece, ReaderState, ReaderTable, Lease as Turn } from './reader-table.ts';
 import {
   createDiff as createJudge,
   deletionOf,
