@@ -5,12 +5,26 @@ import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { findViolations } from './check.ts';
 import { mayImport, packageHomes } from './rules.ts';
+import { tableOwners } from './table-owners.ts';
+import { findTableViolations, tablesOf } from './tables.ts';
 
 const root = join(import.meta.dirname, '../..');
 
 describe('the architecture', () => {
   test('is kept by every import', () => {
     assert.deepEqual(findViolations(root), []);
+  });
+
+  test('is kept by every use of a table', () => {
+    assert.deepEqual(findTableViolations(root), []);
+  });
+
+  test('names the owner of each table, and of no other', () => {
+    assert.deepEqual(Object.keys(tableOwners).sort(), tablesOf(root));
+    assert.deepEqual(
+      Object.values(tableOwners).filter((owner) => !existsSync(join(root, owner))),
+      [],
+    );
   });
 
   test('is described by rows that exist', () => {
@@ -41,21 +55,23 @@ describe('the architecture', () => {
   });
 });
 
-describe('a planted violation is found', () => {
-  const trees: string[] = [];
-  after(() => {
-    for (const tree of trees) rmSync(tree, { recursive: true });
-  });
+const trees: string[] = [];
+after(() => {
+  for (const tree of trees) rmSync(tree, { recursive: true });
+});
 
-  const violationsIn = (files: Record<string, string>): string[] => {
-    const tree = mkdtempSync(join(tmpdir(), 'handoff-architecture-'));
-    trees.push(tree);
-    for (const [file, code] of Object.entries(files)) {
-      mkdirSync(dirname(join(tree, file)), { recursive: true });
-      writeFileSync(join(tree, file), code);
-    }
-    return findViolations(tree);
-  };
+function plant(files: Record<string, string>): string {
+  const tree = mkdtempSync(join(tmpdir(), 'handoff-architecture-'));
+  trees.push(tree);
+  for (const [file, code] of Object.entries(files)) {
+    mkdirSync(dirname(join(tree, file)), { recursive: true });
+    writeFileSync(join(tree, file), code);
+  }
+  return tree;
+}
+
+describe('a planted violation is found', () => {
+  const violationsIn = (files: Record<string, string>) => findViolations(plant(files));
 
   const forbidden: Record<string, [file: string, code: string, imported: string]> = {
     'of an adapter by a feature': [
@@ -163,5 +179,70 @@ describe('a planted violation is found', () => {
         "import { randomUUID } from 'node:crypto';\nimport '../../platform/secrets/secrets-manager.ts';",
     });
     assert.deepEqual(found, []);
+  });
+});
+
+describe("a planted use of another's table is found", () => {
+  const file = 'src/features/handoff/x.ts';
+  const violationsIn = (code: string) => findTableViolations(plant({ [file]: code }));
+
+  const forbidden: Record<string, string> = {
+    'that is read': 'sql`select id from events`',
+    'that is read by a subquery': 'sql<Row>`select (select max(sequence) from events)`',
+    'that is joined': 'sql`select from handoffs h left join events e on e.id = h.id`',
+    'that comes later in a list': 'sql`select from unnest(${ids}) as added (id), handoffs as h, events`',
+    'in a condition': 'sql`select 1 where exists (select from events)`',
+    'that rows are added to': 'sql`insert into events (id) values (${id})`',
+    'that is changed': 'sql`update only events as e set id = ${id}`',
+    'in a query that others follow': 'sql`with x as (update events set id = 1 returning id) select from x`',
+    'that is cleared': 'sql`delete from events`',
+    'whose rows say what is cleared': 'sql`delete from handoffs h using events e where e.id = h.id`',
+    'that is emptied': "database.execute('truncate handoffs, events')",
+    'that is locked': 'sql`lock table events in share mode`',
+    'in a part of a statement': "sql.raw('left join events e on true')",
+    'in a text': "const text = 'select id ' + `from handoffs where exists (select from events)`;",
+    'in quotes': 'sql`select from "events"`',
+    'with its schema': 'sql`select from PUBLIC.Events`',
+    'by its class': "sql`select reltuples from pg_class where oid = 'events'::regclass`",
+    'after a comment': 'sql`select 1 -- not from handoffs\n from events`',
+    'by Kysely': "queries.selectFrom('events as e')",
+    'by Kysely, of several': "queries.selectFrom(['handoffs', 'events'])",
+    'by an insertion of Kysely': "queries.insertInto('events')",
+    'by an update of Kysely': "queries.updateTable('events')",
+    'by a deletion of Kysely': "queries.deleteFrom('events')",
+    'that a query is named like': 'sql`with events as (select id from events) select from events`',
+    'beside a query of that name in another scope':
+      'sql`select from (with events as (select 1) select from events) as e, events`',
+  };
+  for (const [what, code] of Object.entries(forbidden)) {
+    test(`of a table ${what}`, () => {
+      assert.deepEqual(violationsIn(code), [`${file} may not use the table events of src/features/events`]);
+    });
+  }
+
+  const allowed: Record<string, string> = {
+    'its own table': 'sql`select from handoffs`',
+    'a query of that name':
+      'sql`with recursive one as (select 1), events (id) as materialized (select 2) select from events`',
+    'a column of that name':
+      'sql`select handoffs.events, count(*) as events, most.events from handoffs order by status, events`',
+    'a function of that name': 'sql`select from events(1) where a is distinct from events`',
+    'a comment': 'sql`select 1 -- from events\n /* from events */`',
+    'a value': "sql`select 'from events'`",
+    prose: "log.warn('where events come from, events are read from events')",
+  };
+  for (const [what, code] of Object.entries(allowed)) {
+    test(`but not of ${what}`, () => {
+      assert.deepEqual(violationsIn(code), []);
+    });
+  }
+
+  test('a table that nobody owns, among those that are there', () => {
+    const folder = 'src/platform/store/migrations';
+    const tree = plant({
+      [`${folder}/0001-x.sql`]: 'create table novel (id text);\ncreate table if not exists brief (id text);',
+      [`${folder}/0002-x.sql`]: '-- create table noted\ndrop table brief;\nalter table novel rename to tale;',
+    });
+    assert.deepEqual(findTableViolations(tree), ['the table tale has no owner']);
   });
 });

@@ -8,6 +8,7 @@ import {
   type SearchedPiece,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
+import { type EventVisibility, isVisibleTo } from './event-visibility.ts';
 
 /** Events that one page searches at most, so that a filter that few of them pass does not search all. */
 const readAtOnce = 20_000;
@@ -28,20 +29,11 @@ export interface StoredEvent {
   data_omitted: boolean;
 }
 
-/** Which events a reader sees: by the permission that they need. */
-export interface EventSight {
-  consumerId: string;
-  /** Resources whose events it sees. */
-  all: readonly string[];
-  /** Resources of which it sees events of the records that it made. */
-  own: readonly string[];
-}
-
 export interface FeedQuery {
   /** Events behind this place; from the oldest on where it is left out. */
   after?: number | undefined;
   /** Undefined for an operator, who sees every event. */
-  sight?: EventSight;
+  visibility?: EventVisibility;
   types?: readonly string[] | undefined;
   resourceId?: string | undefined;
   /** Milliseconds since 1970. */
@@ -155,15 +147,15 @@ export class EventFeed {
       this.#database.bulk,
       '0',
       (after) => sql<SearchedPiece<string>>`
-        with piece as (
+        with chunk as (
           select sequence from events where sequence > ${after}::bigint order by sequence limit ${searchedAtOnce}
         ), erased as (
-          update events e set data = json_build_object('id', resource_id)::text, data_omitted = true from piece
-          where e.sequence = piece.sequence and not data_omitted and type not like '%.deleted'
+          update events e set data = json_build_object('id', resource_id)::text, data_omitted = true from chunk
+          where e.sequence = chunk.sequence and not data_omitted and type not like '%.deleted'
             and position(${memberId} in lower(data)) > 0
           returning 1
         )
-        select (select max(sequence)::text from piece) as last, (select count(*)::integer from erased) as changed`,
+        select (select max(sequence)::text from chunk) as last, (select count(*)::integer from erased) as changed`,
     );
   }
 
@@ -183,14 +175,9 @@ export class EventFeed {
   }
 }
 
-function conditions({ sight, types, resourceId, since }: FeedQuery): RawBuilder<unknown> {
+function conditions({ visibility, types, resourceId, since }: FeedQuery): RawBuilder<unknown> {
   const all: RawBuilder<unknown>[] = [sql`true`];
-  if (sight !== undefined) {
-    const { consumerId, all: whole, own } = sight;
-    all.push(sql`(private_to is null or private_to = ${consumerId})`);
-    all.push(sql`(permission_resource = any(${whole}::text[])
-      or (permission_resource = any(${own}::text[]) and consumer_id = ${consumerId}))`);
-  }
+  if (visibility !== undefined) all.push(isVisibleTo(visibility));
   if (types !== undefined) all.push(sql`type = any(${types}::text[])`);
   if (resourceId !== undefined) all.push(sql`resource_id = ${resourceId}`);
   if (since !== undefined) all.push(sql`occurred_at >= ${new Date(since)}::timestamptz`);

@@ -41,8 +41,8 @@ export interface NewEvent {
 }
 
 /**
- * Adds events in their order, with one statement. To be the last one of the transaction that stores what the events tell
- * of. Throws what the database does.
+ * Adds events in their order, with one statement. To be the last one of the transaction that stores what the events
+ * report. Throws what the database does.
  */
 export async function addEvents(transaction: Database['sql'], events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;

@@ -17,8 +17,8 @@ import { memberCache } from '../../records/offers.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import { createChanges, forgetDeletedRecords } from './changes.ts';
 import { registerEventCommands } from './cli.ts';
+import { copyWriterOffer } from './copy-writer.ts';
 import { EventFeed } from './event-feed.ts';
-import { copyWriter } from './keeper.ts';
 import { type EventMetrics, eventMetrics } from './metrics.ts';
 import { ReaderTable } from './reader-table.ts';
 import { listEventsRoute } from './routes/events.ts';
@@ -72,7 +72,7 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
     },
   ];
   if (pollSeconds === 0) return { routes: null, jobs };
-  const keeper = offers.find(copyWriter);
+  const copyWriter = offers.find(copyWriterOffer);
   const changes = createChanges({
     ...core,
     source: crm.changes,
@@ -81,10 +81,10 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
     resources,
     pollSeconds,
     minimumSeconds,
-    keeper,
+    copyWriter,
     memberChanged: async (externalId) => {
       // The copy gets what the reader sees.
-      if (keeper !== undefined) return;
+      if (copyWriter !== undefined) return;
       await offers
         .find(memberCache)
         ?.drop(externalId, Date.now())

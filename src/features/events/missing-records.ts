@@ -3,7 +3,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { ChangedRecord, ChangeSource, IdRange } from '../../records/changes.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { type Fenced, type Keeper, Replaced } from './keeper.ts';
+import { type CopyWriter, type Fenced, Replaced } from './copy-writer.ts';
 import type { ComparisonPosition, MissingRecord, MissingTable } from './missing-table.ts';
 
 /*
@@ -32,7 +32,7 @@ export interface MissingRecordsOptions {
   /** The CRM's own. */
   records: Pick<Records, 'find' | 'now'>;
   resources: readonly Resource[];
-  keeper?: Keeper | undefined;
+  copyWriter?: CopyWriter | undefined;
   log: Log;
 }
 
@@ -98,7 +98,7 @@ export class MissingRecords {
 
   /** Compares the ids of one call. */
   async #compareSome(from: ComparisonPosition | null, fenced: Fenced): Promise<void> {
-    const { table, source, keeper } = this.#options;
+    const { table, source, copyWriter } = this.#options;
     const ranges = await this.#rangesFrom(from);
     const answers = ranges.length === 0 ? [] : await source.readIds(ranges, idsOfPage, backgroundCall());
     if (answers.some(({ ids, isWhole }) => !isWhole && ids.length === 0))
@@ -111,7 +111,7 @@ export class MissingRecords {
         const { resource, after } = range;
         const compared = { resource, after, ...(to !== undefined && { to }) };
         await table.noteMissingInRange(transaction, compared, ids);
-        await keeper?.compare(transaction, compared, ids);
+        await copyWriter?.compare(transaction, compared, ids);
         await table.move(transaction, this.#positionAfter(compared), {
           isBegun: from === null && index === 0,
         });

@@ -1,6 +1,6 @@
 import type { ChangedRecord, ChangePlace } from '../../records/changes.ts';
 import type { Resource } from '../../records/resource.ts';
-import type { Piece, Positions } from './reader-table.ts';
+import type { Chunk, Positions } from './reader-table.ts';
 
 /** The CRM's clock and its stamps may differ by so much, in milliseconds. */
 const clockMarginMs = 60_000;
@@ -66,8 +66,8 @@ export class ReadPlan {
   }
 
   /** Goes on behind these records; the positions once they are stored. */
-  advance(records: readonly ChangedRecord[]): Piece['positions'] {
-    const positions: Piece['positions'] = new Map();
+  advance(records: readonly ChangedRecord[]): Chunk['positions'] {
+    const positions: Chunk['positions'] = new Map();
     for (const { resource, stamp, nativeId } of records) {
       this.#places.set(resource, { stamp, nativeId });
       positions.set(resource.name, this.#position(Math.min(Date.parse(stamp), this.#beganAt)));
@@ -76,8 +76,8 @@ export class ReadPlan {
   }
 
   /** Nothing is left of these resources; their positions. */
-  complete(resources: ReadonlySet<Resource>): Piece['positions'] {
-    const positions: Piece['positions'] = new Map();
+  complete(resources: ReadonlySet<Resource>): Chunk['positions'] {
+    const positions: Chunk['positions'] = new Map();
     for (const resource of resources) {
       this.#places.delete(resource);
       // Where nothing changes, what changed last must not be read for ever.

@@ -1,8 +1,8 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { type CopyLease, Replaced } from './copy-writer.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
-import { Replaced } from './keeper.ts';
 import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
 
 /** Known records that one statement deletes. */
@@ -10,7 +10,7 @@ const deletedAtOnce = 5000;
 const lease = interval(leaseSeconds);
 
 /** The right to read until another reader takes over; all times by the database's clock. */
-export interface Turn {
+export interface Lease {
   fence: string;
   /** Seconds since changes are read at all. */
   startedAgo: number;
@@ -21,8 +21,8 @@ export interface Turn {
   polls: number;
 }
 
-export interface ReaderState extends Omit<Turn, 'fence'> {
-  /** Null where it is not this reader's turn. */
+export interface ReaderState extends Omit<Lease, 'fence'> {
+  /** Null where this reader has not got the lease. */
   fence: string | null;
   /** Seconds since the last poll began. */
   polledAgo: number | null;
@@ -31,7 +31,7 @@ export interface ReaderState extends Omit<Turn, 'fence'> {
   mayIn: number;
   /** Seconds since the last absence that was too long ended; null: there was none. */
   absentAgo: number | null;
-  /** Seconds since the poll began that the copy is from; null where there is no complete one. */
+  /** Seconds since the poll began that the copy is from; null where there is none, or no complete one. */
   copyAge: number | null;
 }
 
@@ -41,8 +41,8 @@ export interface Positions {
   readLateTo: number;
 }
 
-/** What a piece of a page comes to; stored whole or not at all. */
-export interface Piece {
+/** What a chunk of a page comes to; stored whole or not at all. */
+export interface Chunk {
   changes?: ReturnType<KnownIds['changes']>;
   /** By resource; null leaves it as it is. */
   positions: Map<string, { readTo: number; readLateTo: number | null }>;
@@ -52,13 +52,17 @@ export interface Piece {
 }
 
 /** How a poll ended. */
-interface PollEnd extends Pick<Piece, 'further'> {
+interface PollEnd extends Pick<Chunk, 'further'> {
   isComplete: boolean;
   isLong: boolean;
   /** Seconds from its beginning to when the next one is due, and may begin. */
   dueIn: number;
   mayIn: number;
 }
+
+/** When the last poll began, and whether changes were ever read: for statements of others. */
+export const lastPollBegan: RawBuilder<Date> = sql`(select polled_at from change_reader)`;
+export const wereChangesRead: RawBuilder<boolean> = sql`exists (select from change_positions)`;
 
 /** The tables of the reader: `change_reader`, `change_positions`, `known_records` and `pending_deletions`. */
 export class ReaderTable {
@@ -74,26 +78,23 @@ export class ReaderTable {
   }
 
   /**
-   * Takes the turn where a poll is due, or may begin and is wanted; and how things are. `keeps`: the turn keeps the copy,
-   * which shows by its fence which turns did.
+   * Takes the lease where a poll is due, or may begin and is wanted; and how things are. A copy that is written under it
+   * notes that in the same statement.
    */
-  async take(isWanted: boolean, keeps: boolean): Promise<ReaderState> {
+  async take(isWanted: boolean, copy?: CopyLease): Promise<ReaderState> {
     const seconds = (moment: string) => sql`extract(epoch from ${sql.raw(moment)})::float8`;
     const { rows } = await sql<ReaderState>`
       with taken as (
         update change_reader set fence = fence + 1, lease_until = now() + ${lease}, polled_at = now()
         where lease_until <= now() and (due_at <= now() or (${isWanted}::boolean and not_before <= now()))
         returning fence
-      ), kept as (
-        update copy_state set fence = taken.fence from taken
-        where ${keeps}::boolean and copy_state.fence = taken.fence - 1
-      )
+      )${copy === undefined ? sql`` : sql`, ${copy.follow}`}
       select (select fence::text from taken) as fence, failures, polls,
         ${seconds('now() - started_at')} as "startedAgo",
         ${seconds('now() - polled_at')} as "polledAgo",
         ${seconds('now() - completed_at')} as "completedAgo",
         ${seconds('now() - absent_to')} as "absentAgo",
-        (select ${seconds('now() - kept_through')} from copy_state where places is null) as "copyAge",
+        ${copy === undefined ? sql`null::float8` : copy.age} as "copyAge",
         ${seconds('greatest(due_at, lease_until) - now()')} as "dueIn",
         ${seconds('greatest(not_before, lease_until) - now()')} as "mayIn"
       from change_reader`.execute(this.#database.sql);
@@ -134,7 +135,7 @@ export class ReaderTable {
     return { records: rows, pending };
   }
 
-  /** Does work in a transaction, and keeps the turn. Throws `Replaced`, and what the database does. */
+  /** Does work in a transaction, and renews the lease. Throws `Replaced`, and what the database does. */
   fenced(fence: string, work: (transaction: Database['sql']) => Promise<void>): Promise<void> {
     return this.#database.bulk.transaction().execute(async (transaction) => {
       const { numAffectedRows } = await sql`
@@ -146,8 +147,8 @@ export class ReaderTable {
     });
   }
 
-  /** Stores a piece, and keeps the turn. Throws as `fenced`. */
-  store(fence: string, { changes, positions, events, further }: Piece): Promise<void> {
+  /** Stores a chunk, and renews the lease. Throws as `fenced`. */
+  store(fence: string, { changes, positions, events, further }: Chunk): Promise<void> {
     return this.fenced(fence, async (transaction) => {
       if (changes !== undefined) await remember(transaction, changes);
       for (const [resource, position] of positions) await movePosition(transaction, resource, position);

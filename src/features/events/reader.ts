@@ -3,14 +3,14 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, ChangeSource } from '../../records/changes.ts';
+import { type CopyWriter, type Fenced, Replaced } from './copy-writer.ts';
 import { addEvents } from './event-log.ts';
-import { createJudge, deletionOf, type Judge, type WatchedResource } from './judge.ts';
-import { type Fenced, type Keeper, Replaced } from './keeper.ts';
 import { KnownIds, type PendingDeletion } from './known-ids.ts';
 import type { EventMetrics } from './metrics.ts';
 import type { MissingRecords } from './missing-records.ts';
 import { ReadPlan } from './read-plan.ts';
-import type { Piece, ReaderState, ReaderTable, Turn } from './reader-table.ts';
+import type { Chunk, Lease, ReaderState, ReaderTable } from './reader-table.ts';
+import { createDiff, type Diff, deletionOf, type WatchedResource } from './record-diff.ts';
 
 /*
  * The reader turns changes of records in the CRM, whoever made them, into events. There is one for all replicas: the row
@@ -64,7 +64,7 @@ export interface ReaderOptions {
   pollSeconds: number;
   minimumSeconds: number;
   /** Keeps a copy of all that is read. */
-  keeper?: Keeper | undefined;
+  copyWriter?: CopyWriter | undefined;
   /** Finds records that were deleted without a trace in the CRM. */
   missing?: MissingRecords | undefined;
   log: Log;
@@ -75,7 +75,7 @@ export interface ReaderOptions {
 
 export class ChangeReader {
   readonly #options: ReaderOptions;
-  readonly #judges: ReadonlyMap<string, Judge>;
+  readonly #judges: ReadonlyMap<string, Diff>;
   /** When this replica last heard of a change that no poll has begun after, by `performance.now()`. */
   #nudgedAt: number | undefined;
   /** The first poll of a process looks far back: what happened before is not known. */
@@ -88,7 +88,7 @@ export class ChangeReader {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
-    this.#judges = new Map(options.resources.map((resource) => [resource.name, createJudge(resource)]));
+    this.#judges = new Map(options.resources.map((resource) => [resource.name, createDiff(resource)]));
   }
 
   /** Something has changed: looks soon. */
@@ -113,7 +113,7 @@ export class ChangeReader {
     const nudgedAt = this.#nudgedAt;
     const state = await this.#options.table.take(
       nudgedAt !== undefined || this.#isNew,
-      this.#options.keeper !== undefined,
+      this.#options.copyWriter?.lease,
     );
     this.#note(state, checkedAt);
     const { fence } = state;
@@ -140,15 +140,15 @@ export class ChangeReader {
   #note(state: ReaderState, checkedAt: number): void {
     this.#state = state;
     this.#stateAt = checkedAt;
-    const { metrics, keeper } = this.#options;
+    const { metrics, copyWriter } = this.#options;
     const { completedAgo, absentAgo } = state;
     if (completedAgo !== null) metrics.changesReadAt.set(Date.now() / 1000 - completedAgo);
-    keeper?.reportAge(state.copyAge);
+    copyWriter?.reportAge(state.copyAge);
     metrics.changesMissedDeletions.set(isRecentAbsence(absentAgo) ? 1 : 0);
   }
 
   /** One poll, to its end or its failure, which is noted and not thrown. */
-  async #poll(turn: Turn, takenAt: number, stopping: AbortSignal): Promise<void> {
+  async #poll(turn: Lease, takenAt: number, stopping: AbortSignal): Promise<void> {
     const { table, log, metrics } = this.#options;
     const isLong = this.#isNew || turn.polls >= pollsToLookFarBack - 1;
     try {
@@ -164,17 +164,18 @@ export class ChangeReader {
   }
 
   /** Whether all was read. Throws as `#readAll`. */
-  async #readAndKeep(turn: Turn, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
-    const { table, keeper } = this.#options;
+  async #readAndKeep(turn: Lease, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+    const { table, copyWriter } = this.#options;
     const { fence, completedAgo } = turn;
     const fenced: Fenced = (work) => table.fenced(fence, work);
     const isTorn = completedAgo !== null && completedAgo > longestAbsence;
     if (isTorn) await this.#noteAbsence(turn);
-    await keeper?.begin(fence, isTorn, fenced);
+    await copyWriter?.begin(fence, isTorn, fenced);
     const isComplete = await this.#readAll(turn, takenAt, isLong, stopping);
     const areMoreMissing = isComplete && (await this.#endReading(turn, fenced, stopping));
-    const isBusy = [await keeper?.work(fenced, stopping), areMoreMissing].includes(true);
-    const further = isComplete && keeper ? (tx: Database['sql']) => keeper.complete(tx, fence) : undefined;
+    const isBusy = [await copyWriter?.work(fenced, stopping), areMoreMissing].includes(true);
+    const further =
+      isComplete && copyWriter ? (tx: Database['sql']) => copyWriter.complete(tx, fence) : undefined;
     // The rest of what has changed is read as soon as it may be.
     const { mayIn, ...next } = this.#nextPoll();
     const dueIn = isComplete && !isBusy ? next.dueIn : mayIn;
@@ -183,7 +184,7 @@ export class ChangeReader {
   }
 
   /** After all changes were read: finds and stores deletions. Whether there are more records to look up. */
-  async #endReading(turn: Turn, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+  async #endReading(turn: Lease, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
     const { missing } = this.#options;
     const store = async (records: readonly ChangedRecord[]) => {
       if (records.length > 0) await this.#storePiece(turn, records);
@@ -193,7 +194,7 @@ export class ChangeReader {
     return areMoreMissing;
   }
 
-  async #noteAbsence({ fence, completedAgo }: Turn): Promise<void> {
+  async #noteAbsence({ fence, completedAgo }: Lease): Promise<void> {
     const { table, log } = this.#options;
     log.error({ seconds: completedAgo }, 'changes were not read for longer than the CRM remembers deletions');
     await table.noteAbsence(fence);
@@ -211,7 +212,7 @@ export class ChangeReader {
   }
 
   /** Reads and stores page after page; whether nothing is left. Throws what the CRM or the database does, `Replaced`. */
-  async #readAll(turn: Turn, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+  async #readAll(turn: Lease, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
     const { table, source, resources } = this.#options;
     const plan = new ReadPlan({
       resources,
@@ -242,24 +243,24 @@ export class ChangeReader {
 
   /** Stores the events of some records, what is known of them, and the positions after them. */
   async #storePiece(
-    { fence, completedAgo }: Turn,
+    { fence, completedAgo }: Lease,
     records: readonly ChangedRecord[],
     startedAt = 0,
-    positions: Piece['positions'] = new Map(),
+    positions: Chunk['positions'] = new Map(),
   ): Promise<void> {
-    const { table, metrics, keeper } = this.#options;
+    const { table, metrics, copyWriter } = this.#options;
     const ids = new KnownIds(
       await table.known(records.map(({ resource, ...record }) => ({ ...record, resource: resource.name }))),
     );
     const isFirst = completedAgo === null;
     const events = records.flatMap((record) => {
-      const judge = this.#judges.get(record.resource.name) as Judge;
+      const judge = this.#judges.get(record.resource.name) as Diff;
       const isSilent = isFirst && Date.parse(record.stamp) < startedAt;
       return judge(record, ids, { startedAt: isFirst ? startedAt : 0, isSilent }) ?? [];
     });
     const changes = ids.changes();
     if (!isFirst) await this.#notifyOfMembers([...changes.known, ...changes.pending]);
-    const further = keeper && ((transaction: Database['sql']) => keeper.keep(transaction, records));
+    const further = copyWriter && ((transaction: Database['sql']) => copyWriter.keep(transaction, records));
     await table.store(fence, { changes, events, positions, further });
     for (const { type } of events) metrics.changeEvents.inc({ type });
   }
@@ -271,7 +272,7 @@ export class ChangeReader {
   }
 
   /** Adds deletion events of External IDs that no record has: all changes have been read. */
-  async #addDeletionEvents({ fence }: Turn): Promise<void> {
+  async #addDeletionEvents({ fence }: Lease): Promise<void> {
     const { table, resources, metrics } = this.#options;
     const toEvents = (pending: readonly PendingDeletion[]) =>
       pending.flatMap((one) => {

@@ -4,7 +4,7 @@ import type { CheckedAddresses } from '../../platform/http/checked-addresses.ts'
 import { SecretsUnavailable } from '../../platform/secrets/secrets-manager.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { eventTypes } from '../events/event-log.ts';
-import { grantsOf } from './audience.ts';
+import { eventVisibilityOf } from '../events/event-visibility.ts';
 import type { DeliveriesTable, DeliveryFilter } from './deliveries-table.ts';
 import { type Delivery, type Endpoint, isEventFilter, maxEndpoints } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
@@ -127,7 +127,7 @@ function administerDeliveries(
     },
     async recover(consumer, id, since) {
       await checkEnabled(consumer, id);
-      const recovered = await atStore(() => deliveries.recover(id, since, grantsOf(consumer)));
+      const recovered = await atStore(() => deliveries.recover(id, since, eventVisibilityOf(consumer)));
       wake();
       return recovered;
     },

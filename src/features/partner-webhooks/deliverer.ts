@@ -2,9 +2,9 @@ import { startPolling } from '../../platform/base/poll.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import {
-  type Audience,
   type Claimed,
   type DeliveryQueue,
+  type EndpointConsumers,
   type Result,
   slotsInAll,
 } from './delivery-queue.ts';
@@ -20,7 +20,7 @@ export interface DelivererOptions {
   secrets: Pick<EndpointSecrets, 'of'>;
   http: Pick<OutboundHttp, 'post'>;
   /** The consumers that have endpoints, as they are now. */
-  audienceOf(consumerIds: readonly string[]): Promise<Audience>;
+  loadConsumers(consumerIds: readonly string[]): Promise<EndpointConsumers>;
   /** Disables an endpoint; false where it was not enabled. */
   disable(endpointId: string, reason: DisabledReason): Promise<boolean>;
   userAgent: string;
@@ -42,7 +42,7 @@ const claimedAtOnce = 50;
 /** How often each replica looks for events and deliveries, in milliseconds. */
 const pollMs = 1000;
 /** After a stop begins, deliveries under way are given up after so many milliseconds, and sent by another process. */
-const patienceMs = 3000;
+const maxWaitMs = 3000;
 /** A delivery that cannot be signed waits so many seconds for the secrets manager. */
 const postponedSeconds = 5;
 const agesIntervalMs = 15_000;
@@ -99,15 +99,15 @@ class RunningDeliverer {
 
   /** Starts all that can be started now. Throws what the database does. */
   async run(stopping: AbortSignal): Promise<void> {
-    const { queue, audienceOf } = this.#options;
+    const { queue, loadConsumers } = this.#options;
     for (let isDone = false; !isDone && !stopping.aborted; ) {
-      const { consumers, hasEvents, hasDue, nextInSeconds } = await queue.look();
+      const { consumerIds, hasEvents, hasDue, nextInSeconds } = await queue.pendingWork();
       this.#wakeIn(nextInSeconds);
-      const audience = await audienceOf(consumers);
-      await this.#showAges(audience);
+      const consumers = await loadConsumers(consumerIds);
+      await this.#showAges(consumers);
       const limit = Math.min(slotsInAll - this.#underWay.size, claimedAtOnce);
-      if (consumers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
-      const { claimed, hasMore } = await queue.take(audience, { taken: this.#taken, limit });
+      if (consumerIds.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
+      const { claimed, hasMore } = await queue.take(consumers, { taken: this.#taken, limit });
       for (const delivery of claimed) this.#start(delivery);
       isDone = !hasMore && claimed.length < claimedAtOnce;
     }
@@ -117,7 +117,7 @@ class RunningDeliverer {
   async finish(): Promise<void> {
     clearTimeout(this.#timer);
     clearTimeout(this.#ended);
-    const timer = setTimeout(() => this.#givingUp.abort(), patienceMs);
+    const timer = setTimeout(() => this.#givingUp.abort(), maxWaitMs);
     await Promise.all(this.#underWay);
     await Promise.all(this.#disabling.values());
     clearTimeout(timer);
@@ -130,12 +130,12 @@ class RunningDeliverer {
     this.#timer = setTimeout(() => this.#wake(), seconds * 1000 + 5).unref();
   }
 
-  async #showAges(audience: Audience): Promise<void> {
+  async #showAges(consumers: EndpointConsumers): Promise<void> {
     const { queue, metrics } = this.#options;
     const now = performance.now();
     if (now - this.#agesAt < agesIntervalMs) return;
     this.#agesAt = now;
-    const { pending, overdue } = await queue.ages(audience);
+    const { pending, overdue } = await queue.ages(consumers);
     metrics.deliveriesPendingAge.set(pending);
     metrics.deliveriesOverdue.set(overdue);
   }
@@ -146,7 +146,7 @@ class RunningDeliverer {
     const work = this.#deliver(messageOf(claimed)).finally(() => {
       this.#underWay.delete(work);
       this.#count(owner, -1);
-      // Those that end together make room together.
+      // Those that end together free their slots together.
       this.#ended ??= setTimeout(() => {
         this.#ended = undefined;
         this.#wake();

@@ -6,7 +6,9 @@ import {
   interval,
   type SearchedPiece,
 } from '../../platform/store/statements.ts';
-import { eventColumns, type Grant, grantRows, isWanted } from './delivery-queue.ts';
+import { eventsRecordedAfter } from '../events/event-queries.ts';
+import { type EventVisibility, visibilityRows } from '../events/event-visibility.ts';
+import { isWanted } from './delivery-queue.ts';
 import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
 
 /** Events that one statement of a recovery walks. */
@@ -103,10 +105,10 @@ export class DeliveriesTable {
    * Has all events that were recorded since then, are for the endpoint, and were not delivered to it sent to it; also
    * those that came while it was disabled. Returns how many.
    */
-  recover(endpointId: string, since: Date, grants: readonly Grant[]): Promise<number> {
+  recover(endpointId: string, since: Date, visibility: EventVisibility): Promise<number> {
     const first = { recorded_at: since.toISOString(), sequence: '0' };
     return changeInSearch<EventPosition>(this.#database.bulk, first, (after) =>
-      recoverPiece(endpointId, grants, after),
+      recoverChunk(endpointId, visibility, after),
     );
   }
 
@@ -139,20 +141,18 @@ export class DeliveriesTable {
 
 /**
  * One statement: for the events after a position, by the time they were recorded, so that the many before the start of the
- * recovery are not read. The order of the sequence may differ, since the time is that of the start of the transaction.
+ * recovery are not read.
  */
-function recoverPiece(
+function recoverChunk(
   endpointId: string,
-  grants: readonly Grant[],
+  visibility: EventVisibility,
   { recorded_at, sequence }: EventPosition,
 ): RawBuilder<SearchedPiece<EventPosition>> {
   return sql`
-    with ${grantRows(grants)}, piece as (
-      select ${eventColumns}, e.recorded_at from events e
-      where (recorded_at, sequence) > (${recorded_at}::timestamptz, ${sequence}::bigint)
-      order by recorded_at, sequence limit ${walkedAtOnce}
+    with ${visibilityRows([visibility])}, chunk as (
+      ${eventsRecordedAfter(recorded_at, sequence, walkedAtOnce)}
     ), wanted as (
-      select e.* from piece e join webhook_endpoints w on w.id = ${endpointId} and w.enabled and ${isWanted}
+      select e.* from chunk e join webhook_endpoints w on w.id = ${endpointId} and w.enabled and ${isWanted}
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select ${endpointId}, id, type, resource_type || ' ' || resource_id, 'pending', now() from wanted order by sequence
@@ -160,6 +160,6 @@ function recoverPiece(
       returning 1
     )
     select (select count(*)::integer from made) as changed, (
-      select json_build_object('recorded_at', recorded_at, 'sequence', sequence::text) from piece
-      order by piece.recorded_at desc, piece.sequence desc limit 1) as last`;
+      select json_build_object('recorded_at', recorded_at, 'sequence', sequence::text) from chunk
+      order by chunk.recorded_at desc, chunk.sequence desc limit 1) as last`;
 }

@@ -1,6 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
+import {
+  type EventVisibility,
+  isNotPrivateToAnother,
+  isVisibleByRows,
+  visibilityRows,
+} from '../events/event-visibility.ts';
 import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
 
 /*
@@ -13,8 +20,8 @@ import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
  *                                          └───────────── resend, recover ──────────────┴──┘
  *
  * Made once: the events are walked by their sequence, and the position moves in the statement that makes the deliveries.
- * Where an endpoint's consumer is not loaded, nobody can say what it may see: its deliveries are made, and judged when
- * they are claimed, as all are. What was never to be seen is then deleted.
+ * Where an endpoint's consumer is not loaded, nobody can say what it may see: its deliveries are made, and checked
+ * when they are claimed, as all are. What was never to be seen is then deleted.
  *
  * Sent at least once: a process claims a delivery for 30 seconds, twice as long as an attempt takes, and finishes it
  * under the number of its claim. What a process leaves behind when it is killed is claimed again by another.
@@ -28,9 +35,9 @@ import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
 /** In a statement on claimed deliveries: it was asked for again (resend, recover) after its claim began. */
 const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
 /** Deliveries to one endpoint at once. */
-const roomOfEndpoint = 10;
+const endpointCapacity = 10;
 /** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
-const roomOfFailing = 2;
+const failingCapacity = 2;
 /**
  * Due deliveries of an endpoint that one claim reads, oldest first. A limit, since one delivery for each record is sent at a
  * time: where most are for a few records, it would otherwise read all of them.
@@ -38,7 +45,7 @@ const roomOfFailing = 2;
 const lookedAt = 200;
 
 /** Deliveries of one consumer in progress: as many as all its endpoints may have. */
-const slotsOfConsumer = maxEndpoints * roomOfEndpoint;
+const slotsOfConsumer = maxEndpoints * endpointCapacity;
 /**
  * Deliveries that a process sends at once: four times the most of one consumer, so that none holds more than a quarter. An
  * endpoint may take 15 s to answer, and its slot cannot be freed earlier for another consumer.
@@ -52,19 +59,10 @@ const keptAttempts = 50;
 /** After so much time with nothing but failures an endpoint is disabled. */
 const failingSeconds = 5 * 86_400;
 
-/** Which events a consumer may see: one entry for each resource that it may read. */
-export interface Grant {
-  consumer_id: string;
-  resource: string;
-  /** Those of records that it made itself. */
-  own: boolean;
-}
-
 /** The consumers that have endpoints, as they are now. */
-export interface Audience {
-  grants: readonly Grant[];
-  /** Those that are loaded: all that the grants say something of. */
-  known: readonly string[];
+export interface EndpointConsumers {
+  /** What each of those that are loaded may see. */
+  visibility: readonly EventVisibility[];
   /** Those whose endpoints are sent to. */
   active: readonly string[];
 }
@@ -77,9 +75,9 @@ export interface Slots {
   limit: number;
 }
 
-export interface Outlook {
+export interface PendingWork {
   /** The consumers that have endpoints. */
-  consumers: string[];
+  consumerIds: string[];
   /** There are events whose deliveries have not been made. */
   hasEvents: boolean;
   /** There are deliveries that could be sent now, though perhaps to an endpoint that has enough in progress. */
@@ -132,26 +130,26 @@ export class DeliveryQueue {
   }
 
   /** What there is to do. Takes no lock. */
-  async look(): Promise<Outlook> {
-    const { rows } = await sql<Outlook>`
+  async pendingWork(): Promise<PendingWork> {
+    const { rows } = await sql<PendingWork>`
       select
-        (select coalesce(json_agg(distinct consumer_id), '[]') from webhook_endpoints) as consumers,
-        (select last_sequence from event_counter) > (select sequence from delivery_position) as "hasEvents",
+        (select coalesce(json_agg(distinct consumer_id), '[]') from webhook_endpoints) as "consumerIds",
+        ${lastSequence} > (select sequence from delivery_position) as "hasEvents",
         exists (select from deliveries where ${isDue('deliveries')}) as "hasDue",
         (select extract(epoch from min(next_attempt_at) - now())::double precision from deliveries
           where status = 'pending' and next_attempt_at > now()) as "nextInSeconds"`.execute(
       this.#database.sql,
     );
-    return rows[0] as Outlook;
+    return rows[0] as PendingWork;
   }
 
   /** Makes the deliveries of new events, and claims some that are due. `hasMore`: there are further events. */
-  async take(audience: Audience, slots: Slots): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
+  async take(consumers: EndpointConsumers, slots: Slots): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       // Compiling these statements would take a hundred times as long as running them.
       await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
-      const { rows } = await fanOut(audience).execute(transaction);
-      const claimed = slots.limit > 0 ? (await claim(audience, slots).execute(transaction)).rows : [];
+      const { rows } = await fanOut(consumers.visibility).execute(transaction);
+      const claimed = slots.limit > 0 ? (await claim(consumers, slots).execute(transaction)).rows : [];
       return { claimed, hasMore: rows[0]?.hasMore === true };
     });
   }
@@ -160,7 +158,7 @@ export class DeliveryQueue {
    * Seconds since the oldest delivery that waits was made, and since the one that is most overdue should have been sent;
    * that of consumers which are not active is not overdue.
    */
-  async ages({ active }: Pick<Audience, 'active'>): Promise<{ pending: number; overdue: number }> {
+  async ages({ active }: Pick<EndpointConsumers, 'active'>): Promise<{ pending: number; overdue: number }> {
     const { rows } = await sql<{ pending: number; overdue: number }>`
       select
         coalesce(extract(epoch from now() - min(oldest.created_at)), 0)::double precision as pending,
@@ -207,7 +205,7 @@ export class DeliveryQueue {
         where d.id = results.id and d.claim = results.claim and claimed_until is not null
           and d.id not in (select id from latest where never_seen)
         returning endpoint_id, outcome
-      ), told as (
+      ), reported as (
         select endpoint_id, bool_or(outcome = 'delivered') as succeeded, bool_or(outcome = 'failed') as failed
         from done where outcome in ('delivered', 'failed') group by endpoint_id
       ), noted as (
@@ -215,7 +213,7 @@ export class DeliveryQueue {
           last_success_at = case when succeeded then now() else last_success_at end,
           last_failure_at = case when failed then now() else last_failure_at end,
           failing_since = case when succeeded then null else coalesce(failing_since, now()) end
-        from told where w.id = endpoint_id
+        from reported where w.id = endpoint_id
         returning w.id, failing_since <= now() - ${interval(failingSeconds)} as is_failing
       )
       select id from noted where is_failing`.execute(this.#database.sql);
@@ -223,35 +221,19 @@ export class DeliveryQueue {
   }
 }
 
-/** The rows of `grants`, for a `with`. */
-export function grantRows(grants: readonly Grant[]): RawBuilder<unknown> {
-  const json = JSON.stringify(grants);
-  return sql`grants as (
-    select * from jsonb_to_recordset(${json}::jsonb) as one (consumer_id text, resource text, own boolean))`;
-}
-
-/** What decides who gets an event; its data may be long. */
-export const eventColumns: RawBuilder<unknown> =
-  sql.raw(`e.sequence, e.id, e.type, e.resource_type, e.resource_id,
-  e.permission_resource, e.consumer_id, e.private_to`);
+/** That of the endpoint `w`. */
+const consumer = sql.ref('w.consumer_id');
 
 /** Whether the endpoint `w` asks for the type of the event `e`. */
 const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exists (
   select from jsonb_array_elements_text(w.event_types) as asked
   where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))`;
 
-/** Whether it is to get the event: it asks for the type, and its consumer may see it by `grants`. */
-export const isWanted: RawBuilder<unknown> = sql`(${isAskedFor} and ${mayBeSeen()})`;
+/** Whether it is to get the event: it asks for the type, and its consumer may see it by `visibility`. */
+export const isWanted: RawBuilder<unknown> = sql`(${isAskedFor} and ${isVisibleByRows(consumer)})`;
 
 function listed(ids: readonly string[]): RawBuilder<unknown> {
   return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
-}
-
-/** Whether the consumer of the endpoint `w` may see the event `e` by `grants`. */
-function mayBeSeen(): RawBuilder<unknown> {
-  return sql`((e.private_to is null or e.private_to = w.consumer_id) and exists (
-    select from grants where grants.consumer_id = w.consumer_id and grants.resource = e.permission_resource
-      and (not grants.own or e.consumer_id = w.consumer_id)))`;
 }
 
 /** Whether a delivery could be sent, for all that it knows itself. */
@@ -262,46 +244,44 @@ function isDue(name: string): RawBuilder<unknown> {
 }
 
 /** What comes before every endpoint was made is skipped. */
-function fanOut({ grants, known }: Audience): RawBuilder<{ hasMore: boolean }> {
+function fanOut(visibility: readonly EventVisibility[]): RawBuilder<{ hasMore: boolean }> {
   return sql`
-    with ${grantRows(grants)}, start as (
+    with ${visibilityRows(visibility)}, start as (
       select greatest(sequence, (select min(after_sequence) from webhook_endpoints where enabled)) as sequence
       from delivery_position
     ), most as (
       select greatest(1, least(${walkedAtOnce}::bigint, ${madeAtOnce}::bigint / greatest(1, count(*)))) as events
       from webhook_endpoints where enabled
-    ), piece as (
-      -- A subquery, not a join: a join would read all events from the first one on.
-      select ${eventColumns} from events e where e.sequence > (select sequence from start)
-      order by e.sequence limit (select events from most)
+    ), chunk as (
+      ${eventsAfter(sql`(select sequence from start)`, sql`(select events from most)`)}
     ), moved as (
-      update delivery_position set sequence = case (select count(*) from piece)
-        when (select events from most) then (select max(sequence) from piece)
-        else (select last_sequence from event_counter) end
+      update delivery_position set sequence = case (select count(*) from chunk)
+        when (select events from most) then (select max(sequence) from chunk)
+        else ${lastSequence} end
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
-      from piece e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and (${isWanted}
-        or (w.consumer_id not in (${listed(known)}) and ${isAskedFor} and coalesce(e.private_to, w.consumer_id) = w.consumer_id))
+      from chunk e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and (${isWanted}
+        or (w.consumer_id not in (select consumer_id from visibility) and ${isAskedFor} and ${isNotPrivateToAnother(consumer)}))
       order by e.sequence
       on conflict (endpoint_id, event_id) do nothing
     )
-    select (select count(*) from piece) = (select events from most) as "hasMore"`;
+    select (select count(*) from chunk) = (select events from most) as "hasMore"`;
 }
 
 /**
- * Claims deliveries; consumers take turns. The consumer that holds the fewest slots comes first, counting what this claim
+ * Claims deliveries of the consumers in rotation. The consumer that holds the fewest slots comes first, counting what this claim
  * gives it. It gets a slot only while it holds fewer than are free. So one consumer alone gets its full share, several
  * share, and some slots stay free for a consumer that holds none. A ping is about the endpoint itself.
  */
-function claim({ grants, active }: Audience, { taken, limit }: Slots): RawBuilder<Claimed> {
+function claim({ visibility, active }: EndpointConsumers, { taken, limit }: Slots): RawBuilder<Claimed> {
   const all = [...taken].map(([consumer_id, count]) => ({ consumer_id, count }));
   const free = slotsInAll - all.reduce((sum, { count }) => sum + count, 0);
   return sql`
-    with ${grantRows(grants)}, taken as (
+    with ${visibilityRows(visibility)}, taken as (
       select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb) as one (consumer_id text, "count" integer)
     ), endpoints as (
-      select w.id, w.consumer_id, case when w.failing_since is null then ${roomOfEndpoint}::integer else ${roomOfFailing}::integer end
+      select w.id, w.consumer_id, case when w.failing_since is null then ${endpointCapacity}::integer else ${failingCapacity}::integer end
         - (select count(*)::integer from deliveries o where o.endpoint_id = w.id and o.claimed_until > now()) as free
       from webhook_endpoints w
       where w.enabled and w.consumer_id in (${listed(active)})
@@ -324,22 +304,22 @@ function claim({ grants, active }: Audience, { taken, limit }: Slots): RawBuilde
       select ready.*, coalesce(taken."count", 0)
         + row_number() over (partition by consumer_id order by next_attempt_at, number) as nth
       from ready left join taken using (consumer_id)
-    ), in_turn as (
+    ), interleaved as (
       select id, nth, row_number() over (order by nth, next_attempt_at, number) - 1 as before from numbered
     ), mine as (
-      select id from in_turn
+      select id from interleaved
       where nth <= ${slotsOfConsumer}::integer and nth + before <= ${free}::integer
       order by before limit ${limit}
     )
     update deliveries as d set claim = d.claim + 1, claimed_until = now() + ${interval(leaseSeconds)}
     from mine join deliveries as found on found.id = mine.id
       join webhook_endpoints w on w.id = found.endpoint_id
-      left join events e on e.id = found.event_id
+      left join lateral (${eventWithId(sql.ref('found.event_id'))}) e on true
     where d.id = mine.id and d.status = 'pending'
     returning d.id, d.claim, d.tries, d.event_id, d.event_type, d.endpoint_id,
       w.consumer_id as owner, w.url,
       w.secret_version::text as secret_version,
-      d.event_type = ${pingType} or coalesce(${mayBeSeen()}, false) as allowed,
+      d.event_type = ${pingType} or ${isVisibleByRows(consumer)} as allowed,
       coalesce(e.occurred_at, d.created_at) as occurred_at,
       coalesce(e.resource_type, 'webhook_endpoint') as resource_type, coalesce(e.resource_id, d.endpoint_id) as resource_id,
       coalesce(e.data, json_build_object('id', d.endpoint_id)::text) as data,

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInPieces } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
+import { lastSequence } from '../events/event-queries.ts';
 import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from './endpoint.ts';
 
 /** Deliveries that one statement stops or deletes. */
@@ -45,8 +46,8 @@ export class EndpointsTable {
         await sql`select from delivery_position for update`.execute(transaction);
         const { rows } = await sql<Endpoint>`
           insert into webhook_endpoints (consumer_id, url, url_key, event_types, description, after_sequence)
-          select ${consumerId}, ${url}, ${keyOf(url)}, ${JSON.stringify(event_types)}::jsonb, ${description}, last_sequence
-          from event_counter
+          select ${consumerId}, ${url}, ${keyOf(url)}, ${JSON.stringify(event_types)}::jsonb, ${description},
+            ${lastSequence}
           where (select count(*) from webhook_endpoints where consumer_id = ${consumerId}) < ${maxEndpoints}
           returning ${columns}`.execute(transaction);
         return rows[0] ?? 'too many';
@@ -101,11 +102,11 @@ export class EndpointsTable {
     await this.stopPending(id);
     await sql`
       update webhook_endpoints set enabled = true, disabled_reason = null, failing_since = null, updated_at = now(),
-        after_sequence = last_sequence
-      from event_counter where id = ${id} and not enabled`.execute(this.#database.sql);
+        after_sequence = ${lastSequence}
+      where id = ${id} and not enabled`.execute(this.#database.sql);
   }
 
-  /** Stops all that waits for it, and tells its consumer by an event. False where it was disabled or is gone. */
+  /** Stops all that waits for it, and adds an event for its consumer. False where it was disabled or is gone. */
   async disable(id: string, reason: DisabledReason): Promise<boolean> {
     const isChanged = await this.#database.sql.transaction().execute(async (transaction) => {
       // Deliveries that are being made for it must be there before they are stopped.

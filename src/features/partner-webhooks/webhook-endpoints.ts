@@ -4,10 +4,10 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { createEndpointAdministration, type EndpointAdministration } from './administration.ts';
-import { createAudiences, type Owners } from './audience.ts';
 import { type Deliverer, startDeliverer } from './deliverer.ts';
 import { DeliveriesTable } from './deliveries-table.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
+import { createConsumerLoader, type Owners } from './endpoint-consumers.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { EndpointsTable } from './endpoints-table.ts';
 import type { PartnerWebhookMetrics } from './metrics.ts';
@@ -57,7 +57,7 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions): Webhoo
     }
   }
 
-  const audienceOf = createAudiences({
+  const loadConsumers = createConsumerLoader({
     owners,
     removeAllOf,
     failed: (err, consumer_id) =>
@@ -76,7 +76,7 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions): Webhoo
     start: () => {
       const disable = endpoints.disable.bind(endpoints);
       const queue = new DeliveryQueue(database);
-      deliverer = startDeliverer({ ...options, queue, secrets, http, audienceOf, disable });
+      deliverer = startDeliverer({ ...options, queue, secrets, http, loadConsumers, disable });
     },
     stop: async () => {
       await deliverer?.stop();

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { lastPollBegan } from '../events/reader-table.ts';
 import { type CopiedRow, contentOf, filterColumns, folded } from './copied-row.ts';
 
 const columns = [
@@ -9,7 +10,7 @@ export const columnNames = sql.raw(columns.join(', '));
 /** The row was stored after the record was requested. */
 export const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
 /** The row was written since the poll began. */
-export const isWrittenSince = sql.raw('(r.written_at >= (select polled_at from change_reader))');
+export const isWrittenSince = sql`(r.written_at >= ${lastPollBegan})`;
 /** The database's clock was at `at`, or further, when `performance.now()` was `by`; both in milliseconds. */
 export interface Clock {
   at: number;

@@ -5,6 +5,7 @@ import type { ChangePlace, IdRange, MissingId } from '../../records/changes.ts';
 import { member } from '../../records/members.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import type { ListQuery } from '../../records/records.ts';
+import { lastPollBegan, wereChangesRead } from '../events/reader-table.ts';
 import {
   added,
   type Clock,
@@ -305,7 +306,7 @@ export class CopyTable {
     await sql`
       insert into copy_state as s (fields, fence, places)
       select ${this.fields}, ${fence}::bigint,
-        case when exists (select from change_positions) then ${JSON.stringify(places)} end
+        case when ${wereChangesRead} then ${JSON.stringify(places)} end
       on conflict (only_row) do update set fields = excluded.fields, fence = excluded.fence, places = excluded.places,
         kept_through = null`.execute(transaction);
   }
@@ -318,7 +319,7 @@ export class CopyTable {
 
   async complete(transaction: Database['sql'], fence: string): Promise<void> {
     await sql`
-      update copy_state set kept_through = (select polled_at from change_reader)
+      update copy_state set kept_through = ${lastPollBegan}
       where fence = ${fence}::bigint`.execute(transaction);
   }
 

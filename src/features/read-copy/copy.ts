@@ -7,10 +7,10 @@ import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
 import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import type { Keeper } from '../events/keeper.ts';
+import type { CopyWriter } from '../events/copy-writer.ts';
 import { createCopiedReads } from './copied-records.ts';
 import { type CopiedRow, idInDoubt, inDoubt, keyOf, originHash } from './copied-row.ts';
-import { CopyKeeper } from './copy-keeper.ts';
+import { CopySync } from './copy-sync.ts';
 import { CopyTable } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 import { withCopy } from './written-records.ts';
@@ -60,7 +60,7 @@ export interface CopyOptions {
 export interface Copy {
   /** The CRM's records, read from the copy where that is allowed. */
   records: Records;
-  keeper: Keeper;
+  writer: CopyWriter;
   /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
   doubt(resource: Resource, externalId: string): Promise<void>;
   /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
@@ -80,7 +80,7 @@ export function createCopy(options: CopyOptions): Copy {
   const reads = createCopiedReads({ ...options, table, isBehind: () => notes.isBehind });
   return {
     records: withCopy(records, reads, (row) => notes.add(row)),
-    keeper: new CopyKeeper({ ...options, table }),
+    writer: new CopySync({ ...options, table }),
     doubt: (resource, externalId) => table.doubt({ resource: resource.name, externalId }),
     async missing(resource, externalId, call) {
       const ids = [missingIdOf(resource, externalId, call)];

@@ -3,7 +3,7 @@ import { shareProbe } from '../../platform/observability/health.ts';
 import { member } from '../../records/members.ts';
 import { memberCache } from '../../records/offers.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
-import { copyWriter } from '../events/keeper.ts';
+import { copyWriterOffer } from '../events/copy-writer.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import { registerCopyCommands } from './cli.ts';
 import { clearCopy, createCopy, eraseCopiedMember } from './copy.ts';
@@ -50,7 +50,7 @@ function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetrics>): 
   });
   opened.defer(() => copy.stop());
   crm.missing.add(copy.missing);
-  offers.make(copyWriter, copy.keeper);
+  offers.make(copyWriterOffer, copy.writer);
   // The copy is the cache: what is dropped from it is read again for the copy.
   offers.make(memberCache, {
     find: (_id, fetch) => fetch(),

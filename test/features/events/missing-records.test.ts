@@ -49,7 +49,7 @@ for (const [kind, open] of Object.entries(databaseKinds))
         },
       },
     });
-    const { fence } = await reader.take(true, false);
+    const { fence } = await reader.take(true);
     const stored: ChangedRecord[] = [];
     const turn = () =>
       missing.work(

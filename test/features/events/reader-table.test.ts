@@ -14,7 +14,7 @@ test('a reader that stands still while it stores what it has read is replaced al
   const [replica, another] = database.replicas as [Database, Database];
   const [one, other] = [new ReaderTable(replica), new ReaderTable(another)];
   await one.prepare();
-  const { fence } = await one.take(true, false);
+  const { fence } = await one.take(true);
   await sql`update change_reader set lease_until = now()`.execute(replica.sql);
   const standsStill = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ test('a reader that stands still while it stores what it has read is replaced al
     );
   await standsStill.promise;
   // As long as the row is locked it fails.
-  while (!(await other.take(true, false).catch(() => undefined))?.fence) await sleep(50);
+  while (!(await other.take(true).catch(() => undefined))?.fence) await sleep(50);
   goOn.resolve();
   assert.equal(await stored, 'not stored');
 });
@@ -40,7 +40,7 @@ test('of an id that is lost again before the poll has ended, what was told last 
   t.after(database.stop);
   const table = new ReaderTable(database.replicas[0]);
   await table.prepare();
-  const { fence } = await table.take(true, false);
+  const { fence } = await table.take(true);
   const lost = { resource: 'quote', externalId: 'id', consumerId: null, lostAt: '2027-01-01T00:00:00.000Z' };
   const another = { ...lost, nativeId: 'another', content: 'newer', isDeleted: false };
   const store = (ids: KnownIds) =>

@@ -21,9 +21,10 @@ describe('of many deliveries no statement reads more than it needs', {
   const database = openPostgres({ url, log: recordLog().log });
   const queue = new DeliveryQueue(database);
   const deliveries = new DeliveriesTable(database);
-  const grants = [{ consumer_id: 'con_busy', resource: 'quotes', own: false }];
-  const audience = { grants, known: ['con_busy', 'con_other'], active: ['con_busy', 'con_other'] };
-  const take = () => queue.take(audience, { taken: new Map(), limit: 50 });
+  const busy = { consumer_id: 'con_busy', all_records: ['quotes'], own_records: [] };
+  const other = { consumer_id: 'con_other', all_records: [], own_records: [] };
+  const consumers = { visibility: [busy, other], active: ['con_busy', 'con_other'] };
+  const take = () => queue.take(consumers, { taken: new Map(), limit: 50 });
 
   before(async () => {
     await migrate(database);
@@ -58,13 +59,13 @@ describe('of many deliveries no statement reads more than it needs', {
   });
 
   const statements: Record<string, [run: () => Promise<unknown>, most: number]> = {
-    'a look': [() => queue.look(), 10],
+    'a look': [() => queue.pendingWork(), 10],
     // Of one endpoint, whose deliveries are of one record, 200 with what is before and in progress of that record.
     'a claim': [take, 2000],
     'a second claim': [take, 2000],
-    'the ages': [() => queue.ages(audience), 500],
+    'the ages': [() => queue.ages(consumers), 500],
     'a ping': [() => deliveries.addPing('whe_1'), 10],
-    'a recovery': [() => deliveries.recover('whe_1', new Date(Date.now() - 60_000), grants), 1000],
+    'a recovery': [() => deliveries.recover('whe_1', new Date(Date.now() - 60_000), busy), 1000],
     'a deletion of old ones': [() => deliveries.deleteOld(30), 10],
     'a deletion of those without an endpoint': [() => deliveries.deleteOrphans(), 500],
   };

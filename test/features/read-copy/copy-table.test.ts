@@ -23,7 +23,7 @@ function aMember(): ChangedRecord {
 async function openTable(database: Database): Promise<CopyTable> {
   const reader = new ReaderTable(database);
   await reader.prepare();
-  await reader.take(true, true);
+  await reader.take(true);
   return new CopyTable(database, 'fields');
 }
 

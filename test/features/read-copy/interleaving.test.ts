@@ -43,7 +43,14 @@ function newReplica(database: Database, crm: MemoryRecords): Replica {
     },
   });
   const reader = new ChangeReader({
-    ...{ table: new ReaderTable(database), source: crm, resources, metrics, log, keeper: copy.keeper },
+    ...{
+      table: new ReaderTable(database),
+      source: crm,
+      resources,
+      metrics,
+      log,
+      copyWriter: copy.writer,
+    },
     ...{ pollSeconds: 0.001, minimumSeconds: 0.001, wake: () => {}, memberChanged: async () => {} },
   });
   return { copy, reader };

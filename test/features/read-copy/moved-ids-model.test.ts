@@ -5,7 +5,8 @@ import { sql } from 'kysely';
 import { randomFrom } from '../../../simulators/shared/random.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type CopiedRow, changedRow, inDoubt, rowOf } from '../../../src/features/read-copy/copied-row.ts';
-import { CopyKeeper } from '../../../src/features/read-copy/copy-keeper.ts';
+import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
+import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
@@ -216,7 +217,7 @@ class World {
 
   async #settle(): Promise<void> {
     this.#say('settle');
-    const keeper = new CopyKeeper({
+    const copyWriter = new CopySync({
       ...{ table: this.#table, resources: [quote], source: new MemoryRecords(() => 0) },
       records: {
         find: async (_, id) => {
@@ -229,7 +230,7 @@ class World {
       },
       ...{ log: recordLog().log, metrics: createMetrics() },
     });
-    await keeper.work((work) => this.#db.bulk.transaction().execute(work), new AbortController().signal);
+    await copyWriter.work((work) => this.#db.bulk.transaction().execute(work), new AbortController().signal);
   }
 
   async check(): Promise<void> {
@@ -271,7 +272,7 @@ test('whatever moves while notes are late, no read is older than the last poll, 
   const [database] = opened.replicas;
   const reader = new ReaderTable(database);
   await reader.prepare();
-  await reader.take(true, true);
+  await reader.take(true, copyLease);
   let served = 0;
   for (let round = 0; round < rounds; round++) {
     const random = randomFrom(seed + round);

@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CompiledQuery, sql } from 'kysely';
-import type { Fenced } from '../../../src/features/events/keeper.ts';
+import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type CopiedRow, changedRow, inDoubt, rowOf } from '../../../src/features/read-copy/copied-row.ts';
 import { createCopy } from '../../../src/features/read-copy/copy.ts';
-import { CopyKeeper } from '../../../src/features/read-copy/copy-keeper.ts';
+import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
+import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
@@ -31,7 +32,7 @@ before(async () => {
   [database] = opened.replicas;
   const reader = new ReaderTable(database);
   await reader.prepare();
-  await reader.take(true, true);
+  await reader.take(true, copyLease);
   table = new CopyTable(database, 'fields');
 });
 after(() => opened.stop());
@@ -86,13 +87,13 @@ async function listed(): Promise<string[] | 'ask'> {
 
 /** Asks the CRM, which has these records, for those in doubt. */
 async function settle(...records: StoredRecord[]): Promise<void> {
-  const keeper = new CopyKeeper({
+  const copyWriter = new CopySync({
     ...{ table, resources: [quote], source: new MemoryRecords(() => 0), log: recordLog().log },
     records: { find: async (_, externalId) => records.find(({ values }) => values['id'] === externalId) },
     metrics: createMetrics(),
   });
   const fenced: Fenced = (work) => database.bulk.transaction().execute(work);
-  await keeper.work(fenced, new AbortController().signal);
+  await copyWriter.work(fenced, new AbortController().signal);
 }
 
 describe('of a record whose External ID may be one of two, the CRM is asked for both', () => {

@@ -22,7 +22,7 @@ describe('of many records no statement on the copy reads more than it needs', { 
   before(async () => {
     const reader = new ReaderTable(database);
     await reader.prepare();
-    await reader.take(true, true);
+    await reader.take(true);
     await database.sql.transaction().execute((transaction) => table.reset(transaction, '1', {}));
     await database.sql.transaction().execute((transaction) => table.complete(transaction, '1'));
     for (const resource of ['member', 'quote', 'booking'])

@@ -3,10 +3,10 @@ import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
-import { readableEvents } from '../../../identity/consumers/readable-events.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { type EventFeed, type FeedPage, type FeedQuery, writeEvent } from '../event-feed.ts';
 import { eventTypes } from '../event-log.ts';
+import { eventVisibilityOf } from '../event-visibility.ts';
 
 const idSchema = (description: string) =>
   Type.String({
@@ -109,7 +109,7 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
       const list = JSON.stringify(['events', types, resourceId, since]);
       const found = await feed.read({
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as number),
-        sight: readableEvents(consumer as Consumer),
+        visibility: eventVisibilityOf(consumer as Consumer),
         types,
         resourceId,
         since: since === undefined ? undefined : Date.parse(since),

@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { defineOffer } from '../../platform/base/offers.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, IdRange } from '../../records/changes.ts';
@@ -8,11 +9,20 @@ export class Replaced extends Error {}
 /** Work in a transaction that is rolled back where another reader has taken over. */
 export type Fenced = (work: (transaction: Database['sql']) => Promise<void>) => Promise<void>;
 
-/** Keeps all that the reader sees, in the transactions that store what comes of it. */
-export interface Keeper {
-  /** Before a turn reads anything; `isTorn`: changes were missed. Throws `Replaced`, and what the database does. */
+/** What the statement that takes the reader's lease says of the copy. */
+export interface CopyLease {
+  /** Behind `taken (fence)` in its `with`: where the copy was written under the lease before, it is under this one. */
+  follow: RawBuilder<unknown>;
+  /** Seconds since the poll began that the copy is from; null where there is no complete one. */
+  age: RawBuilder<number | null>;
+}
+
+/** Writes all that the reader sees to a copy, in the transactions that store what comes of it. */
+export interface CopyWriter {
+  readonly lease: CopyLease;
+  /** Before a poll reads anything; `isTorn`: changes were missed. Throws `Replaced`, and what the database does. */
   begin(fence: string, isTorn: boolean, fenced: Fenced): Promise<void>;
-  /** Keeps the records of a piece. */
+  /** Stores the records of a chunk. */
   keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void>;
   /** Reads what else it needs, for some seconds; whether there is more. Throws as `begin`. */
   work(fenced: Fenced, stopping: AbortSignal): Promise<boolean>;
@@ -20,8 +30,8 @@ export interface Keeper {
   compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void>;
   /** How old the copy is now, in seconds; null while it is filled. */
   reportAge(seconds: number | null): void;
-  /** All that had changed when this turn began is kept. */
+  /** All that had changed when this poll began is stored. */
   complete(transaction: Database['sql'], fence: string): Promise<void>;
 }
 
-export const copyWriter = defineOffer<Keeper>('the copy of the records');
+export const copyWriterOffer = defineOffer<CopyWriter>('the copy of the records');

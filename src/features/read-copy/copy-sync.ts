@@ -11,8 +11,9 @@ import type {
 import { member } from '../../records/members.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { type Fenced, type Keeper, Replaced } from '../events/keeper.ts';
+import { type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
 import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
+import { copyLease } from './copy-lease.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
@@ -30,7 +31,7 @@ const none: ReadonlySet<Resource> = new Set();
 /** Before all changes. */
 const firstPlace: ChangePlace = { stamp: '1970-01-01T00:00:00.000Z' };
 
-export interface CopyKeeperOptions {
+export interface CopySyncOptions {
   table: CopyTable;
   resources: readonly Resource[];
   source: ChangeSource;
@@ -41,12 +42,13 @@ export interface CopyKeeperOptions {
 }
 
 /** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
-export class CopyKeeper implements Keeper {
-  readonly #options: CopyKeeperOptions;
+export class CopySync implements CopyWriter {
+  readonly lease = copyLease;
+  readonly #options: CopySyncOptions;
   /** When the last line about the progress was logged, by `performance.now()`. */
   #loggedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: CopyKeeperOptions) {
+  constructor(options: CopySyncOptions) {
     this.#options = options;
   }
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { Fenced } from '../../../src/features/events/keeper.ts';
+import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { rowOf } from '../../../src/features/read-copy/copied-row.ts';
 import { createCopy } from '../../../src/features/read-copy/copy.ts';
-import { CopyKeeper } from '../../../src/features/read-copy/copy-keeper.ts';
+import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
@@ -35,7 +35,7 @@ test('a record is settled that has the External ID of a deleted one', async (t) 
   const table = new ReaderTable(replicas[0]);
   await table.prepare();
   const reader = new ChangeReader({
-    ...{ ...common, table, keeper: copy.keeper, pollSeconds: 0.001, minimumSeconds: 0.001 },
+    ...{ ...common, table, copyWriter: copy.writer, pollSeconds: 0.001, minimumSeconds: 0.001 },
     ...{ wake: () => {}, memberChanged: async () => {} },
   });
   const poll = () => reader.check(new AbortController().signal);
@@ -81,7 +81,7 @@ test('the turn is kept while many records are in doubt', async (t) => {
     kept += 1;
     return database.sql.transaction().execute(work);
   };
-  assert.equal(await new CopyKeeper(options).work(fenced, new AbortController().signal), false);
+  assert.equal(await new CopySync(options).work(fenced, new AbortController().signal), false);
   assert.equal(kept, 2);
   assert.deepEqual(await table.doubtful(1), []);
 });

@@ -17,14 +17,14 @@ export interface ChangeContext {
 }
 
 /** Adds a changed record to the known ones. Returns its event; none for a deletion, which is decided at the end of the poll. */
-export type Judge = (record: ChangedRecord, ids: KnownIds, options: ChangeContext) => NewEvent | undefined;
+export type Diff = (record: ChangedRecord, ids: KnownIds, options: ChangeContext) => NewEvent | undefined;
 
 /**
  * Makes the function that derives events from changed records of a resource. The API identifies records by External ID: if
  * an id moves from one record of the CRM to another, it was updated if the content differs. Which ids are deleted is known
  * at the end of a poll, when all changes have been read: see `PendingDeletion`.
  */
-export function createJudge(resource: WatchedResource): Judge {
+export function createDiff(resource: WatchedResource): Diff {
   const represent = createRepresentation(resource);
   const contentOf = createContentHash(resource);
   return (record, ids, { startedAt, isSilent }) => {
@@ -106,7 +106,7 @@ function knownOf(
   contentOf: Represent,
 ) {
   if (externalId === undefined) return known && { ...known, isDeleted: true };
-  // Absent where the org could not tell; null where nobody made it through the API, or no longer counts as its maker.
+  // Absent where the org did not say; null where nobody made it through the API, or no longer counts as its maker.
   const { consumer_id: consumerId = known?.consumerId ?? null } = values;
   return { externalId, consumerId, content: contentOf(values), isDeleted };
 }

@@ -1,6 +1,6 @@
-import { allows, type Consumer, isActive, permissionResources } from '../../identity/consumers/consumer.ts';
-import { visibleRecords } from '../../identity/consumers/visible-records.ts';
-import type { Audience, Grant } from './delivery-queue.ts';
+import { type Consumer, isActive } from '../../identity/consumers/consumer.ts';
+import { eventVisibilityOf } from '../events/event-visibility.ts';
+import type { EndpointConsumers } from './delivery-queue.ts';
 
 /** The consumers of the service, as they are now. */
 export interface Owners {
@@ -10,16 +10,7 @@ export interface Owners {
   exists(id: string): Promise<boolean>;
 }
 
-/** Which events a consumer may see. */
-export function grantsOf(consumer: Consumer): Grant[] {
-  const resources = permissionResources.filter((resource) => allows(consumer, resource, 'read'));
-  return resources.map((resource) => {
-    const own = visibleRecords(consumer, resource) !== 'all';
-    return { consumer_id: consumer.id, resource, own };
-  });
-}
-
-export interface AudienceOptions {
+export interface EndpointConsumersOptions {
   owners: Owners;
   /** Removes all that there is of a consumer that was revoked. */
   removeAllOf(consumerId: string): Promise<void>;
@@ -34,7 +25,7 @@ const searchIntervalMs = 10_000;
  * Those of the consumers that are there, by their permissions now. Endpoints of one that is not known wait; those of one
  * that was revoked go.
  */
-export function createAudiences({ owners, removeAllOf, failed }: AudienceOptions) {
+export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointConsumersOptions) {
   const searchedAt = new Map<string, number>();
 
   async function search(id: string): Promise<void> {
@@ -48,15 +39,14 @@ export function createAudiences({ owners, removeAllOf, failed }: AudienceOptions
     }
   }
 
-  return async (consumerIds: readonly string[]): Promise<Audience> => {
+  return async (consumerIds: readonly string[]): Promise<EndpointConsumers> => {
     for (const id of searchedAt.keys()) if (!consumerIds.includes(id)) searchedAt.delete(id);
     for (const id of consumerIds) if (!owners.find(id)) await search(id);
     const consumers = consumerIds.map((id) => owners.find(id)).filter((found) => found !== undefined);
     // Deliveries of a consumer that is disabled or has expired wait.
     const active = consumers.filter((consumer) => isActive(consumer, Date.now()));
     return {
-      grants: consumers.flatMap(grantsOf),
-      known: consumers.map(({ id }) => id),
+      visibility: consumers.map(eventVisibilityOf),
       active: active.map(({ id }) => id),
     };
   };

@@ -1,0 +1,10 @@
+import { sql } from 'kysely';
+import type { CopyLease } from '../events/copy-writer.ts';
+
+/** What the statement that takes the reader's lease does with `copy_state`. The copy of a lease that did not is torn. */
+export const copyLease: CopyLease = {
+  follow: sql`kept as (
+    update copy_state set fence = taken.fence from taken where copy_state.fence = taken.fence - 1
+  )`,
+  age: sql`(select extract(epoch from now() - kept_through)::float8 from copy_state where places is null)`,
+};
