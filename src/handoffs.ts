@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Crm } from './crm/crm.ts';
-import { turnSeconds } from './features/handoff/delivery.ts';
+import { leaseSeconds } from './features/handoff/delivery.ts';
 import { createHandoffs, type Handoffs } from './features/handoff/handoffs.ts';
 import { handoffEventData } from './features/handoff/routes/schemas.ts';
 import type { Consumers } from './identity/consumers/consumers.ts';
@@ -9,7 +9,7 @@ import type { Log } from './platform/observability/log.ts';
 import type { Metrics } from './platform/observability/metrics.ts';
 import type { Settings } from './platform/settings/table.ts';
 import type { Database } from './platform/store/database.ts';
-import { holdTurn } from './platform/store/database-locks.ts';
+import { leaseLock } from './platform/store/database-locks.ts';
 
 /** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
 const batchMs = { usual: 5000, withBudget: 25_000 };
@@ -36,7 +36,7 @@ export function startHandoffs(parts: Parts): Handoffs {
     records: crm.records,
     log,
     metrics,
-    holdTurn: () => holdTurn(database, 'handoff-delivery', owner, turnSeconds),
+    lease: async () => (await leaseLock(database, 'handoff-delivery', owner, leaseSeconds)) !== undefined,
     eventData: handoffEventData,
     visibleTo: (consumerId, resource) => {
       const consumer = consumers.directory.consumer(consumerId);

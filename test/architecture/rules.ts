@@ -5,6 +5,7 @@ const store = platform(
   'store/database.ts',
   'store/statements.ts',
   'store/failures.ts',
+  'store/leases.ts',
   'store/statement-batcher.ts',
 );
 const reporting = platform('observability', 'base');

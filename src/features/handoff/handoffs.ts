@@ -77,7 +77,7 @@ export interface HandoffsOptions {
   /** Milliseconds for a batch. */
   batchMs: number;
   /** Whether this process is the delivering one for the next ten seconds. Throws what the database does. */
-  holdTurn: () => Promise<boolean>;
+  lease: () => Promise<boolean>;
   /** A hand-off as GET answers it, for events. */
   eventData: (handoff: StoredHandoff) => object;
   /** Which records of a resource a consumer sees now. */

@@ -4,8 +4,8 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
   type Audience,
-  type Claimed,
   type DeliveryQueue,
+  type LeasedDelivery,
   type Result,
   slotsInAll,
 } from './delivery-queue.ts';
@@ -37,8 +37,8 @@ export interface Deliverer {
   stop(): Promise<void>;
 }
 
-/** Deliveries that one statement claims; their data may be 256 KiB each. */
-const claimedAtOnce = 50;
+/** Deliveries that one statement leases; their data may be 256 KiB each. */
+const leasedAtOnce = 50;
 /** How often each replica looks for events and deliveries, in milliseconds. */
 const pollMs = 1000;
 /** After a stop begins, deliveries under way are given up after so many milliseconds, and sent by another process. */
@@ -105,11 +105,11 @@ class RunningDeliverer {
       this.#wakeIn(nextInSeconds);
       const audience = await audienceOf(consumers);
       await this.#showAges(audience);
-      const limit = Math.min(slotsInAll - this.#underWay.size, claimedAtOnce);
+      const limit = Math.min(slotsInAll - this.#underWay.size, leasedAtOnce);
       if (consumers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
-      const { claimed, hasMore } = await queue.take(audience, { taken: this.#taken, limit });
-      for (const delivery of claimed) this.#start(delivery);
-      isDone = !hasMore && claimed.length < claimedAtOnce;
+      const { leased, hasMore } = await queue.take(audience, { taken: this.#taken, limit });
+      for (const delivery of leased) this.#start(delivery);
+      isDone = !hasMore && leased.length < leasedAtOnce;
     }
   }
 
@@ -140,10 +140,10 @@ class RunningDeliverer {
     metrics.deliveriesOverdue.set(overdue);
   }
 
-  #start(claimed: Claimed): void {
-    const { owner } = claimed;
+  #start(leased: LeasedDelivery): void {
+    const { owner } = leased;
     this.#count(owner, 1);
-    const work = this.#deliver(messageOf(claimed)).finally(() => {
+    const work = this.#deliver(messageOf(leased)).finally(() => {
       this.#underWay.delete(work);
       this.#count(owner, -1);
       // Those that end together make room together.
@@ -167,7 +167,7 @@ class RunningDeliverer {
     const done = delivery.allowed ? await this.#attempt(delivery) : droppedResult();
     const isLast = done.outcome === 'failed' && done.next_in === null;
     metrics.deliveries.inc({ result: isLast ? 'given_up' : done.outcome });
-    await this.#results.store({ id: delivery.id, claim: delivery.claim, ...done });
+    await this.#results.store({ id: delivery.id, fence: delivery.fence, ...done });
     if (done.attempt?.status === goneStatus) this.#startDisabling(delivery.endpoint_id, 'gone');
   }
 
@@ -218,16 +218,16 @@ class RunningDeliverer {
 /** A delivery to send. Only the bytes of its body are kept while the endpoint does not answer, not the text too. */
 interface Message
   extends Pick<
-    Claimed,
-    'id' | 'claim' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
+    LeasedDelivery,
+    'id' | 'fence' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
   > {
   body: Buffer;
 }
 
-function messageOf(claimed: Claimed): Message {
-  const { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed } = claimed;
-  const body = bodyOf(claimed);
-  return { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed, body };
+function messageOf(leased: LeasedDelivery): Message {
+  const { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed } = leased;
+  const body = bodyOf(leased);
+  return { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed, body };
 }
 
 type Done = Pick<Result, 'outcome' | 'attempt' | 'next_in'>;
