@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call, Visible } from '../../platform/base/call.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -6,7 +7,6 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
-import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import type { Records } from '../../records/records.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import type {

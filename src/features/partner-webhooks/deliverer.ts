@@ -12,7 +12,7 @@ import {
 import type { Attempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { bodyOf, signatureHeaders } from './message.ts';
-import { ResultWriter } from './result-writer.ts';
+import { createResultWriter } from './result-writer.ts';
 import { delayAfter } from './schedule.ts';
 
 export interface DelivererOptions {
@@ -76,7 +76,7 @@ class RunningDeliverer {
   /** Endpoints that are being disabled: ending what waits for one may take long. */
   readonly #disabling = new Map<string, Promise<void>>();
   readonly #givingUp = new AbortController();
-  readonly #results: ResultWriter;
+  readonly #store: (result: Result) => Promise<void>;
   #wake: () => void = () => {};
   #timer: NodeJS.Timeout | undefined;
   #ended: NodeJS.Timeout | undefined;
@@ -84,7 +84,7 @@ class RunningDeliverer {
 
   constructor(options: DelivererOptions) {
     this.#options = options;
-    this.#results = new ResultWriter({
+    this.#store = createResultWriter({
       ...options,
       givingUp: this.#givingUp.signal,
       onFailing: (id) => this.#startDisabling(id, 'failing'),
@@ -167,7 +167,7 @@ class RunningDeliverer {
     const done = delivery.allowed ? await this.#attempt(delivery) : droppedResult();
     const isLast = done.outcome === 'failed' && done.next_in === null;
     metrics.deliveries.inc({ result: isLast ? 'given_up' : done.outcome });
-    await this.#results.store({ id: delivery.id, fence: delivery.fence, ...done });
+    await this.#store({ id: delivery.id, fence: delivery.fence, ...done });
     if (done.attempt?.status === goneStatus) this.#startDisabling(delivery.endpoint_id, 'gone');
   }
 

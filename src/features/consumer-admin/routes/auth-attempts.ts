@@ -1,13 +1,12 @@
 import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
-import { networkOf } from '../../../api/pipeline/rate-limit.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import { attemptResults } from '../../../identity/audit/attempt.ts';
 import type { ListedAttempt } from '../../../identity/audit/attempt-table.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
-import { normaliseAddress } from '../../../platform/base/networks.ts';
+import { networkOf, normaliseAddress } from '../../../platform/base/networks.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { exampleKey, id, orNull } from './schemas.ts';
 
