@@ -78,7 +78,7 @@ export interface HandoffsOptions {
   batchMs: number;
   /** Whether this process is the delivering one for the next ten seconds. Throws what the database does. */
   lease: () => Promise<boolean>;
-  /** A hand-off as GET answers it, for events. */
+  /** A hand-off as GET shows it, for events. */
   eventData: (handoff: StoredHandoff) => object;
   /** Which records of a resource a consumer sees now. */
   visibleTo: (consumerId: string, resource: string) => Visible;

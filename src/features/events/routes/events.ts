@@ -3,7 +3,7 @@ import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
-import { readableEvents } from '../../../identity/consumers/readable-events.ts';
+import { readableEvents } from '../../../identity/consumers/visible-records.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { type EventFeed, type FeedPage, type FeedQuery, writeEvent } from '../event-feed.ts';
 import { eventTypes } from '../event-log.ts';
