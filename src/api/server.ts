@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefau
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
 import type { Authenticate } from '../identity/consumers/authentication.ts';
-import { compileNetworks, isAddressOrNetwork } from '../platform/base/networks.ts';
+import { compileNetworks, isAddressOrNetwork, networkOf } from '../platform/base/networks.ts';
 import { Problem } from '../platform/base/problem.ts';
 import {
   type ConnectionEnd,
@@ -31,7 +31,7 @@ import { bodySteps, leavesMuchUnread, readJsonBodies } from './pipeline/body.ts'
 import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
-import { type Limits, networkOf } from './pipeline/rate-limit.ts';
+import type { Limits } from './pipeline/rate-limit.ts';
 import { readOnlyFields } from './pipeline/read-only-fields.ts';
 import { gatherRepeatable } from './pipeline/repeatable.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';

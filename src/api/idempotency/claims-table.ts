@@ -1,16 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
+import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import {
   changeInPieces,
   executePrepared,
-  firstFence,
   interval,
-  leaseSeconds,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
 import { expandBody, type PackedAnswer } from './answer-text.ts';
 import type { ClaimKey, KeyedRequest } from './keyed-request.ts';
-import { isLive } from './leases-table.ts';
+import { isLeased } from './leases-table.ts';
 
 /** A claim that was just taken. */
 export interface ClaimRow {
@@ -32,7 +31,7 @@ interface KeyColumns {
   key: string;
 }
 
-/** An unfinished claim that housekeeping has taken. */
+/** An unfinished claim that housekeeping has leased. */
 export interface AbandonedClaim extends KeyColumns {
   fence: string;
   operation: string;
@@ -65,6 +64,7 @@ interface SearchedClaim extends KeyColumns {
   response_compressed: Uint8Array | null;
 }
 
+const lease = leasesOf({ table: 'idempotency_claims', row: 'c', key: ['consumer_id', 'key'] });
 /** Whether who takes a claim goes on with its record: it is unfinished, and the window for repeats is open, if it has one. */
 const isContinued = sql`c.completed_at is null and (c.repeat_until is null or c.repeat_until > now())`;
 
@@ -90,7 +90,7 @@ export class ClaimsTable {
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
           last_attempt_at, repeat_until)
       select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, overwrites, ${firstFence},
-        now() + ${interval(leaseSeconds)}, now(), now(), now() + make_interval(secs => repeat_seconds)
+        ${leaseEnd}, now(), now(), now() + make_interval(secs => repeat_seconds)
       from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
         ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
         ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[],
@@ -98,8 +98,7 @@ export class ClaimsTable {
         as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds)
       order by consumer_id, key
       on conflict (consumer_id, key) do update set
-        fence = c.fence + 1,
-        lease_until = excluded.lease_until,
+        ${lease.begin},
         last_attempt_at = excluded.last_attempt_at,
         operation = excluded.operation,
         fingerprint = excluded.fingerprint,
@@ -111,8 +110,8 @@ export class ClaimsTable {
         completed_at = null, response_status = null, response_headers = null, response_body = null,
         response_compressed = null
       where c.completed_at <= now() - ${this.#retention}
-        or (c.completed_at is null and c.lease_until <= now() and c.fingerprint = excluded.fingerprint)
-        or (c.repeat_until <= now() and (c.completed_at is not null or c.lease_until <= now()))
+        or (c.completed_at is null and ${lease.isOver} and c.fingerprint = excluded.fingerprint)
+        or (c.repeat_until <= now() and (c.completed_at is not null or ${lease.isOver}))
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
         created_at <> last_attempt_at as continued`;
     const { rows } = await executePrepared(this.#database.sql, 'claims.take', statement);
@@ -207,33 +206,26 @@ export class ClaimsTable {
    * The order of times is that of the ledger: an owner that is alive has touched its claim since.
    */
   async takeAbandoned(count: number): Promise<AbandonedClaim[]> {
-    const { rows } = await sql<AbandonedClaim>`
-      update idempotency_claims c set fence = c.fence + 1, lease_until = now() + ${interval(leaseSeconds)}
-      from (
-        select consumer_id, key from idempotency_claims
-        where completed_at is null and lease_until <= now() and last_attempt_at <= now() - ${this.#retention}
-        order by lease_until limit ${count} for update skip locked
-      ) as abandoned
-      where c.consumer_id = abandoned.consumer_id and c.key = abandoned.key
-      returning c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`.execute(this.#database.bulk);
-    return rows;
+    const statement = lease.takeDue<AbandonedClaim>({
+      where: sql`completed_at is null and last_attempt_at <= now() - ${this.#retention}`,
+      orderBy: 'lease_until',
+      limit: count,
+      returning: sql`c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`,
+    });
+    return (await statement.execute(this.#database.bulk)).rows;
   }
 
   /** Gives the claim back: a repeat may take it at once. Where nothing was touched, it begins again. */
   release(claim: ClaimKey, fence: string, isUntouched: boolean): Promise<boolean> {
     const tag = isUntouched ? sql`null` : sql`entity_tag_before`;
-    return this.#change(
-      claim,
-      fence,
-      sql`lease_until = now(), last_attempt_at = now(), entity_tag_before = ${tag}`,
-    );
+    return this.#change(claim, fence, sql`${lease.end}, last_attempt_at = now(), entity_tag_before = ${tag}`);
   }
 
   /** Frees the key, if the claim is unfinished and this is still its fence. */
   async remove({ consumerId, key }: ClaimKey, fence: string): Promise<void> {
     await sql`
-      delete from idempotency_claims
-      where consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint and completed_at is null
+      delete from idempotency_claims c
+      where consumer_id = ${consumerId} and key = ${key} and ${lease.isOf(fence)} and completed_at is null
     `.execute(this.#database.sql);
   }
 
@@ -245,14 +237,14 @@ export class ClaimsTable {
   /** False, too, while a conditional write has leased the record that this one overwrites. */
   remember(claim: ClaimKey, fence: string, entityTag: string): Promise<boolean> {
     const isFree = sql`not exists (
-      select 1 from record_leases l where l.record = idempotency_claims.overwrites and ${isLive('l')})`;
+      select 1 from record_leases l where l.record = c.overwrites and ${isLeased})`;
     return this.#change(claim, fence, sql`entity_tag_before = ${entityTag}`, isFree);
   }
 
   async isOwner({ consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
     const { rows } = await sql<{ owned: boolean }>`
-      select fence = ${fence}::bigint and lease_until > now() and completed_at is null as owned
-      from idempotency_claims where consumer_id = ${consumerId} and key = ${key}
+      select ${lease.isOf(fence)} and not ${lease.isOver} and completed_at is null as owned
+      from idempotency_claims c where consumer_id = ${consumerId} and key = ${key}
     `.execute(this.#database.sql);
     return rows[0]?.owned ?? false;
   }
@@ -265,8 +257,8 @@ export class ClaimsTable {
     condition: RawBuilder<unknown> = sql`true`,
   ): Promise<boolean> {
     const { numAffectedRows } = await sql`
-      update idempotency_claims set ${assignments}
-      where consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint and completed_at is null
+      update idempotency_claims c set ${assignments}
+      where consumer_id = ${consumerId} and key = ${key} and ${lease.isOf(fence)} and completed_at is null
         and ${condition}
     `.execute(this.#database.sql);
     return numAffectedRows === 1n;

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { changeInPieces } from '../../platform/store/statements.ts';
 import type { ClaimKey } from './keyed-request.ts';
 
 /*
@@ -25,6 +26,13 @@ import type { ClaimKey } from './keyed-request.ts';
 /** Leases that one statement deletes. */
 const deletedAtOnce = 5000;
 
+const recordLease = leasesOf({
+  table: 'record_leases',
+  row: 'l',
+  key: ['record'],
+  leasedUntil: 'leased_until',
+});
+
 /** Leases of claims on records. */
 export class LeasesTable {
   readonly #database: Database;
@@ -37,10 +45,10 @@ export class LeasesTable {
   async take(record: string, { consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
     const { numAffectedRows } = await sql`
       insert into record_leases as l (record, consumer_id, key, fence, leased_until)
-      values (${record}, ${consumerId}, ${key}, ${fence}::bigint, now() + ${interval(leaseSeconds)})
+      values (${record}, ${consumerId}, ${key}, ${fence}::bigint, ${leaseEnd})
       on conflict (record) do update set consumer_id = excluded.consumer_id, key = excluded.key,
         fence = excluded.fence, leased_until = excluded.leased_until
-      where not ${isLive('l')}
+      where not ${isLeased}
         or (l.consumer_id = excluded.consumer_id and l.key = excluded.key and l.fence <= excluded.fence)
     `.execute(this.#database.sql);
     return numAffectedRows === 1n;
@@ -58,8 +66,8 @@ export class LeasesTable {
   /** Gives the record back before the claim is completed. */
   async end(record: string, { consumerId, key }: ClaimKey, fence: string): Promise<void> {
     await sql`
-      delete from record_leases
-      where record = ${record} and consumer_id = ${consumerId} and key = ${key} and fence = ${fence}::bigint
+      delete from record_leases l
+      where record = ${record} and consumer_id = ${consumerId} and key = ${key} and ${recordLease.isOf(fence)}
     `.execute(this.#database.sql);
   }
 
@@ -67,19 +75,15 @@ export class LeasesTable {
   async clear(signal?: AbortSignal): Promise<void> {
     const statement = (limit: number) => sql`
       delete from record_leases where record in (
-        select record from record_leases where leased_until <= now() limit ${limit} for update skip locked)`;
+        select record from record_leases l where ${recordLease.isOver} limit ${limit} for update skip locked)`;
     await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 
 /**
- * Whether a lease still keeps others out. Only what cannot be taken back counts as its end, so that a statement that
+ * Whether the lease `l` still keeps others out. Only what cannot be taken back counts as its end, so that a statement that
  * sees older versions of claims is never misled.
  */
-export function isLive(lease: string) {
-  const l = sql.ref(lease);
-  return sql`(${l}.leased_until > now() and not exists (
-    select 1 from idempotency_claims o
-    where o.consumer_id = ${l}.consumer_id and o.key = ${l}.key and o.fence >= ${l}.fence and o.completed_at is not null
-  ))`;
-}
+export const isLeased = sql`(not ${recordLease.isOver} and not exists (
+  select 1 from idempotency_claims o
+  where o.consumer_id = l.consumer_id and o.key = l.key and o.fence >= l.fence and o.completed_at is not null))`;

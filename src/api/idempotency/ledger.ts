@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
+import { createBatcher } from '../../platform/base/batcher.ts';
 import { now } from '../../platform/base/clock.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
-import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import { packAnswer, storedBytes } from './answer-text.ts';
 import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
 import type { KeyedRequest, StoredAnswer } from './keyed-request.ts';

@@ -147,8 +147,6 @@ const entityTags = { type: 'string', minLength: 1, maxLength: 1000 };
 const exampleTag = '"Zk3u0vQ7mXb2nR8tYw5pLs"';
 
 const idempotencyKey = {
-  name: 'Idempotency-Key',
-  in: 'header',
   description:
     'A UUID, bare or in double quotes; both are the same key. The same request under the same key is executed ' +
     'once; a repeat gets the same answer, with `Idempotent-Replayed: true`.',
@@ -159,9 +157,6 @@ const idempotencyKey = {
 /** The headers of requests, each described once. */
 const requestHeaders = {
   'X-Request-Id': {
-    name: 'X-Request-Id',
-    in: 'header',
-    required: false,
     description: 'Id for logs and errors. One that does not match the pattern is replaced, not refused.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$', maxLength: 128 },
     example: 'order-4711.1',
@@ -169,13 +164,10 @@ const requestHeaders = {
   'Idempotency-Key': { ...idempotencyKey, required: true },
   'Optional-Idempotency-Key': {
     ...idempotencyKey,
-    required: false,
+    name: 'Idempotency-Key',
     description: `${idempotencyKey.description} Without one, a repeat makes another record.`,
   },
   'X-Actor': {
-    name: 'X-Actor',
-    in: 'header',
-    required: false,
     description:
       'The person who acts at the consumer, for example an e-mail address: 1 to 255 printable characters, as UTF-8 in ' +
       'percent-encoding where they are not ASCII; a literal percent sign is `%25`. Kept with what is created, and in ' +
@@ -184,9 +176,6 @@ const requestHeaders = {
     example: 'marta.ruiz@example.com',
   },
   Prefer: {
-    name: 'Prefer',
-    in: 'header',
-    required: false,
     description:
       '`respond-async` (RFC 7240): 202 once the hand-off is stored. With `wait=N` as well the CRM is given N seconds first, ' +
       '20 at most. Other preferences are ignored.',
@@ -194,9 +183,6 @@ const requestHeaders = {
     example: 'respond-async, wait=5',
   },
   'Cache-Control': {
-    name: 'Cache-Control',
-    in: 'header',
-    required: false,
     description:
       '`max-age=N` (RFC 9111) takes an answer that is at most N seconds old, which may come from a copy and then says its ' +
       '`Age`. `no-cache` asks the CRM.',
@@ -204,42 +190,37 @@ const requestHeaders = {
     example: 'max-age=60',
   },
   'If-Match': {
-    name: 'If-Match',
-    in: 'header',
-    required: false,
     description: 'Entity tags, or `*`. Where the record has another one by now, the answer is 412.',
     schema: entityTags,
     example: exampleTag,
   },
   'If-None-Match': {
-    name: 'If-None-Match',
-    in: 'header',
-    required: false,
     description:
       'Entity tags, or `*`. Where what is asked for still has one of them, the answer is 304 without a body.',
     schema: entityTags,
     example: exampleTag,
   },
   'webhook-id': {
-    name: 'webhook-id',
-    in: 'header',
     required: true,
     description: 'Id of the webhook, the same whenever it is sent again.',
     schema: { type: 'string', pattern: '^[\\x21-\\x2d\\x2f-\\x7e]{1,255}$', maxLength: 255 },
     example: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
   },
   'webhook-timestamp': {
-    name: 'webhook-timestamp',
-    in: 'header',
     required: true,
     description: 'When it was signed, in seconds since 1970; at most 300 seconds ago or ahead.',
     schema: { type: 'string', pattern: '^\\d{1,12}$', maxLength: 12 },
     example: '1803914712',
   },
-} as const satisfies Record<string, JsonObject>;
+} satisfies Record<string, JsonObject>;
 
 /** The headers of requests as components of the document. */
-export const parameterComponents: JsonObject = requestHeaders;
+export const parameterComponents: JsonObject = Object.fromEntries(
+  Object.entries(requestHeaders).map(([name, header]) => [
+    name,
+    { name, in: 'header', required: false, ...header },
+  ]),
+);
 
 /** A reference to one of them. */
 export function parameterRef(name: keyof typeof requestHeaders): JsonObject {

@@ -15,7 +15,7 @@ import {
   requireOneOf,
 } from '../../identity/consumers/permissions.ts';
 import { formatTimestamp } from '../../platform/base/clock.ts';
-import { normaliseAddress } from '../../platform/base/networks.ts';
+import { networkOf, normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { attributeTo } from '../../platform/http/connections.ts';
 import { isPublic, type Permission, type Route } from '../route.ts';
@@ -28,7 +28,6 @@ import {
   isFailureWithinLimit,
   isPublicLimitReached,
   type Limits,
-  networkOf,
 } from './rate-limit.ts';
 import type { Step } from './step.ts';
 

@@ -3,7 +3,7 @@ import type { RateLimitResult } from '../../identity/rate-limits/rate-counter.ts
 import type { RateLimit, RateLimits } from '../../identity/rate-limits/rate-limits.ts';
 import { windowSeconds } from '../../identity/rate-limits/sliding-count.ts';
 import { copyOfText } from '../../platform/base/copy-of-text.ts';
-import { firstPartOf, normaliseAddress } from '../../platform/base/networks.ts';
+import { networkOf } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 
 /** Characters of a header that an address in it may keep in memory. */
@@ -102,12 +102,4 @@ export function addressOf({
 }: Pick<FastifyRequest, 'headers'> & { ip: string | undefined }): string {
   const isCut = String(headers['x-forwarded-for'] ?? '').length > maxHeaderKept;
   return isCut ? copyOfText(ip ?? '') : (ip ?? '');
-}
-
-/**
- * What counts as one address: of IPv6 the first 64 bits, since the holder of one address of such a network has all of
- * them. IPv4 mapped to IPv6 is IPv4.
- */
-export function networkOf(address: string): string {
-  return firstPartOf(normaliseAddress(address), { bytes: 4, groups: 4 });
 }

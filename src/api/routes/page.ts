@@ -52,6 +52,19 @@ export function pageSchema(item: TSchema, title: string, description: string) {
   );
 }
 
+/** The fields that the schema has, in its order: the database keeps none, and may have further fields. */
+export function shownAs(schema: TSchema): (value: unknown) => unknown {
+  const { properties, items } = schema as { properties?: Record<string, TSchema>; items?: TSchema };
+  if (items !== undefined) {
+    const show = shownAs(items);
+    return (value) => (value as unknown[]).map(show);
+  }
+  if (properties === undefined) return (value) => value;
+  const fields = Object.entries(properties).map(([name, field]) => [name, shownAs(field)] as const);
+  return (value) =>
+    Object.fromEntries(fields.map(([name, show]) => [name, show((value as Record<string, unknown>)[name])]));
+}
+
 /** A page of the found entries; `found` has one more than the limit where there is a next page. */
 export function pageAnswer<T>(
   found: readonly T[],

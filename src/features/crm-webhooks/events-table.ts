@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
+import { leasesOf } from '../../platform/store/leases.ts';
 import {
   changeInPieces,
   changeInSearch,
   interval,
-  leaseSeconds,
   type SearchedPiece,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
@@ -15,12 +15,19 @@ const takenAtOnce = 100;
 /** Events that one statement deletes. */
 const deletedAtOnce = 5000;
 
-/** An event that this process alone works on until its lease ends. */
-export interface TakenEvent {
+const lease = leasesOf({
+  ...{ table: 'webhook_events', row: 'e', key: ['webhook_id'] },
+  // One that has no owner may not be due either before this time.
+  leasedUntil: 'due_at',
+  fence: 'attempts',
+});
+
+/** An event that this process has leased. */
+export interface LeasedEvent {
   webhook_id: string;
   type: string;
   member_id: string;
-  /** This attempt included; also the fence: only the owner of the latest attempt may finish it. */
+  /** This attempt included; also the fence. */
   attempts: number;
   received_at: Date;
 }
@@ -63,31 +70,27 @@ export class EventsTable {
    * Takes events that are due, of each member the earliest that is not finished: so they are applied in the order of
    * their times. Of two processes, one gets an event.
    */
-  async take(): Promise<TakenEvent[]> {
-    const { rows } = await sql<TakenEvent>`
-      update webhook_events as e
-      set attempts = e.attempts + 1, due_at = now() + ${interval(leaseSeconds)}
-      from (
-        select webhook_id from webhook_events as due
-        where state = 'received' and due_at <= now() and not exists (
-          select from webhook_events as earlier
-          where earlier.state = 'received' and earlier.member_id = due.member_id
-            and (earlier.event_at, earlier.sequence) < (due.event_at, due.sequence))
-        order by due_at limit ${takenAtOnce} for update skip locked
-      ) as mine
-      where e.webhook_id = mine.webhook_id
-      returning e.webhook_id, e.type, e.member_id, e.attempts, e.received_at`.execute(this.#database.sql);
-    return rows;
+  async take(): Promise<LeasedEvent[]> {
+    const statement = lease.takeDue<LeasedEvent>({
+      where: sql`state = 'received' and not exists (
+        select from webhook_events as earlier
+        where earlier.state = 'received' and earlier.member_id = e.member_id
+          and (earlier.event_at, earlier.sequence) < (e.event_at, e.sequence))`,
+      orderBy: 'due_at',
+      limit: takenAtOnce,
+      returning: sql`e.webhook_id, e.type, e.member_id, e.attempts, e.received_at`,
+    });
+    return (await statement.execute(this.#database.sql)).rows;
   }
 
   /** Marks an event as applied; false for an owner that was replaced. */
-  async finish({ webhook_id, attempts }: TakenEvent): Promise<boolean> {
+  async finish({ webhook_id, attempts }: LeasedEvent): Promise<boolean> {
     const { numAffectedRows } = await sql`
       update webhook_events as e set state = 'processed', finished_at = now(), last_error = null,
         came_late = exists (
           select from webhook_events as later
           where later.member_id = e.member_id and later.state = 'processed' and later.event_at > e.event_at)
-      where webhook_id = ${webhook_id} and attempts = ${attempts} and state = 'received'`.execute(
+      where webhook_id = ${webhook_id} and ${lease.isOf(attempts)} and state = 'received'`.execute(
       this.#database.sql,
     );
     return numAffectedRows === 1n;
@@ -95,7 +98,7 @@ export class EventsTable {
 
   /** Notes that an attempt has failed: the event is due again after so many seconds, or dead where that is undefined. */
   async fail(
-    { webhook_id, attempts }: TakenEvent,
+    { webhook_id, attempts }: LeasedEvent,
     error: string,
     afterSeconds: number | undefined,
   ): Promise<void> {
@@ -104,8 +107,8 @@ export class EventsTable {
         ? sql`state = 'dead', finished_at = now()`
         : sql`due_at = now() + ${interval(afterSeconds)}`;
     await sql`
-      update webhook_events set last_error = ${error}, ${next}
-      where webhook_id = ${webhook_id} and attempts = ${attempts} and state = 'received'`.execute(
+      update webhook_events e set last_error = ${error}, ${next}
+      where webhook_id = ${webhook_id} and ${lease.isOf(attempts)} and state = 'received'`.execute(
       this.#database.sql,
     );
   }

@@ -1,5 +1,5 @@
 import type { Log } from '../../platform/observability/log.ts';
-import type { EventsTable, TakenEvent } from './events-table.ts';
+import type { EventsTable, LeasedEvent } from './events-table.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
 
 /*
@@ -22,8 +22,7 @@ import type { CrmWebhookMetrics } from './metrics.ts';
  * undoes nothing, and leaving it out could leave something old. The time of the last applied event of a member is that
  * of its latest processed one.
  *
- * Once: taking an event counts its attempt and leases it for 30 seconds, in one statement; only the owner of the latest
- * attempt finishes it.
+ * Once: an event is leased for an attempt; the number of the attempt is the fence.
  */
 
 /** Together with the waits between them they take six minutes: longer than anything that was cached before can live. */
@@ -48,16 +47,16 @@ export class EventProcessor {
   /** Processes all that is due. Throws what the database does; what is left then is due again later. */
   async run(stopping?: AbortSignal): Promise<void> {
     while (!stopping?.aborted) {
-      const taken = await this.#options.table.take();
-      if (taken.length === 0) return;
+      const leased = await this.#options.table.take();
+      if (leased.length === 0) return;
       // Each is of another member. One that fails does not hold up the others.
-      const results = await Promise.allSettled(taken.map((event) => this.#process(event)));
+      const results = await Promise.allSettled(leased.map((event) => this.#process(event)));
       const failed = results.find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason as Error;
     }
   }
 
-  async #process(event: TakenEvent): Promise<void> {
+  async #process(event: LeasedEvent): Promise<void> {
     const { table, apply, metrics } = this.#options;
     try {
       await apply({ memberId: event.member_id, receivedAt: event.received_at.getTime() });
@@ -67,7 +66,7 @@ export class EventProcessor {
     if (await table.finish(event)) metrics.webhooks.inc({ result: 'processed' });
   }
 
-  async #fail(event: TakenEvent, err: unknown): Promise<void> {
+  async #fail(event: LeasedEvent, err: unknown): Promise<void> {
     const { table, log, metrics } = this.#options;
     const { webhook_id, attempts } = event;
     const facts = { err, webhook_id, attempts };

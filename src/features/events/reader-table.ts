@@ -1,13 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { leaseEnd } from '../../platform/store/leases.ts';
+import { changeInPieces, interval } from '../../platform/store/statements.ts';
 import { type CopyLease, Replaced } from './copy-writer.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
 import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
 
 /** Known records that one statement deletes. */
 const deletedAtOnce = 5000;
-const lease = interval(leaseSeconds);
 
 /** The right to read until another reader takes over; all times by the database's clock. */
 export interface Lease {
@@ -85,7 +85,7 @@ export class ReaderTable {
     const seconds = (moment: string) => sql`extract(epoch from ${sql.raw(moment)})::float8`;
     const { rows } = await sql<ReaderState>`
       with taken as (
-        update change_reader set fence = fence + 1, lease_until = now() + ${lease}, polled_at = now()
+        update change_reader set fence = fence + 1, lease_until = ${leaseEnd}, polled_at = now()
         where lease_until <= now() and (due_at <= now() or (${isWanted}::boolean and not_before <= now()))
         returning fence
       )${copy === undefined ? sql`` : sql`, ${copy.follow}`}
@@ -139,7 +139,7 @@ export class ReaderTable {
   fenced(fence: string, work: (transaction: Database['sql']) => Promise<void>): Promise<void> {
     return this.#database.bulk.transaction().execute(async (transaction) => {
       const { numAffectedRows } = await sql`
-        update change_reader set lease_until = now() + ${lease} where fence = ${fence}::bigint`.execute(
+        update change_reader set lease_until = ${leaseEnd} where fence = ${fence}::bigint`.execute(
         transaction,
       );
       if (numAffectedRows !== 1n) throw new Replaced('another reader has taken over');

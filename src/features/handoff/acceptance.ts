@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { firstFence, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { firstFence, leaseEnd } from '../../platform/store/leases.ts';
 import type { NewHandoff } from './accepted.ts';
 
 /** How many accepted hand-offs may wait, in all and of one consumer. */
@@ -38,7 +38,7 @@ export async function insertNew(
       name, source, details, attempts, may_exist, fence, lease_until, due_at, accepted_at)
     select external_id, type, 'accepted', consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
       source, details, is_held::integer, may_exist or is_held, ${firstFence},
-      case when is_held then now() + ${interval(leaseSeconds)} else now() end, now(),
+      case when is_held then ${leaseEnd} else now() end, now(),
       date_trunc('milliseconds', now())
     from wanted join waiting using (consumer_id)
     where nth + waiting.count <= ${ofConsumer}::integer

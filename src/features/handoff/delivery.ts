@@ -11,7 +11,7 @@ import { type HandoffType, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, RecordToRemove } from './handoffs-table.ts';
 
 /** How long the others wait for a delivering process that was killed. In seconds. */
-export const turnSeconds = 10;
+export const leaseSeconds = 10;
 
 /** Hand-offs that are delivered together at most, as many as one call to the CRM takes. */
 const largestBatch = 200;
@@ -48,8 +48,8 @@ export interface DeliveryOptions {
   records: Records;
   /** Milliseconds for a batch, well within its lease. What is not answered by then is retried one by one. */
   batchMs: number;
-  /** Whether this process is the delivering one for the next `turnSeconds`. Throws what the database does. */
-  holdTurn: () => Promise<boolean>;
+  /** Whether this process is the delivering one for the next `leaseSeconds`. Throws what the database does. */
+  lease: () => Promise<boolean>;
   /** Stores how tries ended. Throws what the database does. */
   settle: (settled: readonly Settled[]) => Promise<void>;
   /** Which records of a resource a consumer sees: who sees only its own needs to be written into what is made for it. */
@@ -90,7 +90,7 @@ export class Delivery {
   readonly #workers: (() => Promise<void>)[];
   #stopping: AbortSignal | undefined;
   /** By `now()`. */
-  #turnEndsAt = Number.NEGATIVE_INFINITY;
+  #leasedUntil = Number.NEGATIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DeliveryOptions) {
@@ -109,8 +109,8 @@ export class Delivery {
   /** Becomes or stays the delivering process if possible, and starts what is due; to be called every few seconds. Throws what the database does. */
   async run(stopping: AbortSignal): Promise<void> {
     const askedAt = now();
-    if (!(await this.#options.holdTurn())) return;
-    this.#turnEndsAt = askedAt + turnSeconds * 1000;
+    if (!(await this.#options.lease())) return;
+    this.#leasedUntil = askedAt + leaseSeconds * 1000;
     this.#stopping = stopping;
     for (const work of this.#workers) void work();
   }
@@ -132,7 +132,7 @@ export class Delivery {
   }
 
   #mayWork(): boolean {
-    return this.#stopping?.aborted === false && now() < this.#turnEndsAt;
+    return this.#stopping?.aborted === false && now() < this.#leasedUntil;
   }
 
   /** Delivers the next ones that have not failed; while the CRM is unavailable, one every few seconds. Whether to go on. */

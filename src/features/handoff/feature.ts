@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { visibleRecords } from '../../identity/consumers/visible-records.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
-import { holdTurn } from '../../platform/store/database-locks.ts';
+import { leaseLock } from '../../platform/store/database-locks.ts';
 import type { Records } from '../../records/records.ts';
 import { registerHandoffCommands } from './cli.ts';
-import { turnSeconds } from './delivery.ts';
+import { leaseSeconds } from './delivery.ts';
 import { createHandoffs, type Handoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import { handoffHealth } from './health.ts';
@@ -47,7 +47,7 @@ function start(core: Core<HandoffSettings, HandoffMetrics>): Started<Parts> {
     ...core,
     ...settings.handoff,
     batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
-    holdTurn: () => holdTurn(database, 'handoff-delivery', owner, turnSeconds),
+    lease: async () => (await leaseLock(database, 'handoff-delivery', owner, leaseSeconds)) !== undefined,
     eventData: handoffEventData,
     visibleTo: (consumerId, resource) => {
       const consumer = consumers.directory.consumer(consumerId);

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { changeInPieces, interval } from '../../platform/store/statements.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
 import { insertNew, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
@@ -27,7 +28,7 @@ const unsettledSeconds = 120;
 
 const unlimited: QueueLimits = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
 
-const lease = interval(leaseSeconds);
+const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 /** Answers show milliseconds: what is stored is what is shown. */
 const now = sql.raw("date_trunc('milliseconds', now())");
 const columns = sql.raw(
@@ -113,9 +114,9 @@ export class HandoffsTable {
    * waits for all those of another.
    */
   take(type: HandoffType, count: number): Promise<TakenHandoff[]> {
-    const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and lease_until <= now()`;
+    const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and ${lease.isOver}`;
     const nextConsumer = (after: RawBuilder<unknown>) => sql`
-      select consumer_id from handoffs where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
+      select consumer_id from handoffs h where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
     return this.#take(sql`
       select h.external_id, h.may_exist from handoffs h join (
         select external_id, sum(size) over (order by turn, sequence) - size as bytes_before from (
@@ -125,7 +126,7 @@ export class HandoffsTable {
             select (${nextConsumer(sql`consumers.consumer_id`)}) from consumers where consumer_id is not null
           )
           select own.* from consumers cross join lateral (
-            select external_id, sequence, size, row_number() over (order by sequence) as turn from handoffs
+            select external_id, sequence, size, row_number() over (order by sequence) as turn from handoffs h
             where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
           ) as own order by turn, sequence limit ${count}
         ) as first
@@ -146,9 +147,9 @@ export class HandoffsTable {
 
   #takeFailingAfter(consumerId: string, type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
     return this.#take(sql`
-      select external_id, may_exist from handoffs
+      select external_id, may_exist from handoffs h
       where type = ${type} and status = 'accepted' and troubles ${failing === 'once' ? sql`= 1` : sql`> 1`}
-        and due_at <= now() and lease_until <= now() and troubles > 0 and consumer_id > ${consumerId}
+        and due_at <= now() and ${lease.isOver} and troubles > 0 and consumer_id > ${consumerId}
       order by consumer_id, due_at limit 1 for update skip locked`);
   }
 
@@ -165,8 +166,7 @@ export class HandoffsTable {
   async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
     const { rows } = await sql<TakenRow>`
       with due as (${due}), taken as (
-        update handoffs h set fence = h.fence + 1, lease_until = now() + ${lease}, attempts = h.attempts + 1,
-          may_exist = true
+        update handoffs h set ${lease.begin}, attempts = h.attempts + 1, may_exist = true
         from due where h.external_id = due.external_id
         returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
           h.member_id, h.name, h.source, h.details, h.fence::text, due.may_exist, h.troubles
@@ -196,7 +196,7 @@ export class HandoffsTable {
   /** Deletes one that was answered otherwise than 202; false for a try that was replaced. */
   async drop({ externalId, fence }: Pick<TakenHandoff, 'externalId' | 'fence'>): Promise<boolean> {
     const { numAffectedRows } = await sql`
-      delete from handoffs where external_id = ${externalId} and fence = ${fence}::bigint and status = 'accepted'
+      delete from handoffs h where external_id = ${externalId} and ${lease.isOf(fence)} and status = 'accepted'
     `.execute(this.#database.sql);
     return numAffectedRows === 1n;
   }
@@ -238,10 +238,10 @@ export class HandoffsTable {
   /** Takes cancelled ones whose records may exist, when no call is under way for them any more. */
   async takeToRemove(count: number): Promise<RecordToRemove[]> {
     const { rows } = await sql<RecordToRemove>`
-      update handoffs h set lease_until = now() + ${lease}
+      update handoffs h set lease_until = ${leaseEnd}
       from (
-        select external_id from handoffs
-        where status = 'cancelled' and may_exist and due_at <= now() and lease_until <= now()
+        select external_id from handoffs h
+        where status = 'cancelled' and may_exist and due_at <= now() and ${lease.isOver}
         order by due_at limit ${count} for update skip locked
       ) as due
       where h.external_id = due.external_id
@@ -255,7 +255,7 @@ export class HandoffsTable {
   async putOff(externalId: string, seconds: number | undefined): Promise<void> {
     await sql`
       update handoffs set may_exist = ${seconds !== undefined}, due_at = now() + ${interval(seconds ?? 0)},
-        lease_until = now()
+        ${lease.end}
       where external_id = ${externalId} and status = 'cancelled'`.execute(this.#database.sql);
   }
 
@@ -311,7 +311,7 @@ export interface RecordToRemove {
 /** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */
 async function endLeases(transaction: Database['sql'], settled: readonly Settled[]): Promise<void> {
   await sql`
-    update handoffs h set lease_until = now(), due_at = now()
+    update handoffs h set ${lease.end}, due_at = now()
     from unnest(${settled.map(({ handoff }) => handoff.externalId)}::uuid[],
       ${settled.map(({ handoff }) => handoff.fence)}::bigint[]) as done (external_id, fence)
     where h.external_id = done.external_id and h.fence = done.fence + 1 and h.status = 'cancelled'`.execute(
@@ -327,7 +327,7 @@ async function storeOutcomes(
   const of = (value: (outcome: Outcome) => unknown) => column(({ outcome }) => value(outcome));
   const { rows } = await sql<Row>`
     update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,
-      may_exist = done.may_exist, troubles = done.troubles, lease_until = now(),
+      may_exist = done.may_exist, troubles = done.troubles, ${lease.end},
       due_at = now() + make_interval(secs => done.pause),
       completed_at = case when done.status = 'accepted' then null else ${now} end,
       member_id = case when done.status = 'created' then null else h.member_id end,

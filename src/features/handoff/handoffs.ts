@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call, Visible } from '../../platform/base/call.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
-import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import type { Records } from '../../records/records.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import type {
@@ -77,8 +77,8 @@ export interface HandoffsOptions {
   /** Milliseconds for a batch. */
   batchMs: number;
   /** Whether this process is the delivering one for the next ten seconds. Throws what the database does. */
-  holdTurn: () => Promise<boolean>;
-  /** A hand-off as GET answers it, for events. */
+  lease: () => Promise<boolean>;
+  /** A hand-off as GET shows it, for events. */
   eventData: (handoff: StoredHandoff) => object;
   /** Which records of a resource a consumer sees now. */
   visibleTo: (consumerId: string, resource: string) => Visible;

@@ -2,9 +2,9 @@ import { startPolling } from '../../platform/base/poll.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import {
-  type Claimed,
   type DeliveryQueue,
   type EndpointConsumers,
+  type LeasedDelivery,
   type Result,
   slotsInAll,
 } from './delivery-queue.ts';
@@ -12,7 +12,7 @@ import type { Attempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { bodyOf, signatureHeaders } from './message.ts';
 import type { PartnerWebhookMetrics } from './metrics.ts';
-import { ResultWriter } from './result-writer.ts';
+import { createResultWriter } from './result-writer.ts';
 import { delayAfter } from './schedule.ts';
 
 export interface DelivererOptions {
@@ -37,8 +37,8 @@ export interface Deliverer {
   stop(): Promise<void>;
 }
 
-/** Deliveries that one statement claims; their data may be 256 KiB each. */
-const claimedAtOnce = 50;
+/** Deliveries that one statement leases; their data may be 256 KiB each. */
+const leasedAtOnce = 50;
 /** How often each replica looks for events and deliveries, in milliseconds. */
 const pollMs = 1000;
 /** After a stop begins, deliveries under way are given up after so many milliseconds, and sent by another process. */
@@ -76,7 +76,7 @@ class RunningDeliverer {
   /** Endpoints that are being disabled: ending what waits for one may take long. */
   readonly #disabling = new Map<string, Promise<void>>();
   readonly #givingUp = new AbortController();
-  readonly #results: ResultWriter;
+  readonly #store: (result: Result) => Promise<void>;
   #wake: () => void = () => {};
   #timer: NodeJS.Timeout | undefined;
   #ended: NodeJS.Timeout | undefined;
@@ -84,7 +84,7 @@ class RunningDeliverer {
 
   constructor(options: DelivererOptions) {
     this.#options = options;
-    this.#results = new ResultWriter({
+    this.#store = createResultWriter({
       ...options,
       givingUp: this.#givingUp.signal,
       onFailing: (id) => this.#startDisabling(id, 'failing'),
@@ -105,11 +105,11 @@ class RunningDeliverer {
       this.#wakeIn(nextInSeconds);
       const consumers = await loadConsumers(consumerIds);
       await this.#showAges(consumers);
-      const limit = Math.min(slotsInAll - this.#underWay.size, claimedAtOnce);
+      const limit = Math.min(slotsInAll - this.#underWay.size, leasedAtOnce);
       if (consumerIds.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
-      const { claimed, hasMore } = await queue.take(consumers, { taken: this.#taken, limit });
-      for (const delivery of claimed) this.#start(delivery);
-      isDone = !hasMore && claimed.length < claimedAtOnce;
+      const { leased, hasMore } = await queue.take(consumers, { taken: this.#taken, limit });
+      for (const delivery of leased) this.#start(delivery);
+      isDone = !hasMore && leased.length < leasedAtOnce;
     }
   }
 
@@ -140,10 +140,10 @@ class RunningDeliverer {
     metrics.deliveriesOverdue.set(overdue);
   }
 
-  #start(claimed: Claimed): void {
-    const { owner } = claimed;
+  #start(leased: LeasedDelivery): void {
+    const { owner } = leased;
     this.#count(owner, 1);
-    const work = this.#deliver(messageOf(claimed)).finally(() => {
+    const work = this.#deliver(messageOf(leased)).finally(() => {
       this.#underWay.delete(work);
       this.#count(owner, -1);
       // Those that end together free their slots together.
@@ -167,7 +167,7 @@ class RunningDeliverer {
     const done = delivery.allowed ? await this.#attempt(delivery) : droppedResult();
     const isLast = done.outcome === 'failed' && done.next_in === null;
     metrics.deliveries.inc({ result: isLast ? 'given_up' : done.outcome });
-    await this.#results.store({ id: delivery.id, claim: delivery.claim, ...done });
+    await this.#store({ id: delivery.id, fence: delivery.fence, ...done });
     if (done.attempt?.status === goneStatus) this.#startDisabling(delivery.endpoint_id, 'gone');
   }
 
@@ -218,16 +218,16 @@ class RunningDeliverer {
 /** A delivery to send. Only the bytes of its body are kept while the endpoint does not answer, not the text too. */
 interface Message
   extends Pick<
-    Claimed,
-    'id' | 'claim' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
+    LeasedDelivery,
+    'id' | 'fence' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
   > {
   body: Buffer;
 }
 
-function messageOf(claimed: Claimed): Message {
-  const { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed } = claimed;
-  const body = bodyOf(claimed);
-  return { id, claim, tries, event_id, endpoint_id, url, secret_version, allowed, body };
+function messageOf(leased: LeasedDelivery): Message {
+  const { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed } = leased;
+  const body = bodyOf(leased);
+  return { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed, body };
 }
 
 type Done = Pick<Result, 'outcome' | 'attempt' | 'next_in'>;

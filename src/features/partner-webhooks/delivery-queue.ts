@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { leaseSeconds, leasesOf } from '../../platform/store/leases.ts';
+import { interval } from '../../platform/store/statements.ts';
 import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
 import {
   type EventVisibility,
@@ -21,25 +22,34 @@ import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
  *
  * Made once: the events are walked by their sequence, and the position moves in the statement that makes the deliveries.
  * Where an endpoint's consumer is not loaded, nobody can say what it may see: its deliveries are made, and checked
- * when they are claimed, as all are. What was never to be seen is then deleted.
+ * when they are leased, as all are. What was never to be seen is then deleted.
  *
- * Sent at least once: a process claims a delivery for 30 seconds, twice as long as an attempt takes, and finishes it
- * under the number of its claim. What a process leaves behind when it is killed is claimed again by another.
+ * Sent at least once: a process leases a delivery for 30 seconds, twice as long as an attempt takes, and finishes it under
+ * its fence. What a process leaves behind when it is killed is leased again by another.
  *
- * One at a time for each record of an endpoint, and a bounded number for each endpoint: who makes and claims deliveries
- * holds the row of `delivery_position` meanwhile, a few milliseconds, so that each counts what all others have claimed.
+ * One at a time for each record of an endpoint, and a bounded number for each endpoint: who makes and leases deliveries
+ * holds the row of `delivery_position` meanwhile, a few milliseconds, so that each counts what all others have leased.
  * Endpoints that have enough in progress are left out before their deliveries are looked at. So what waits for one of them, however
  * much that is, costs others nothing.
  */
 
-/** In a statement on claimed deliveries: it was asked for again (resend, recover) after its claim began. */
+/** A delivery that was never leased, or is finished, has null in `claimed_until`. */
+const deliveries = {
+  table: 'deliveries',
+  row: 'd',
+  key: ['id'],
+  leasedUntil: 'claimed_until',
+  fence: 'claim',
+};
+const lease = leasesOf(deliveries);
+/** In a statement on leased deliveries: it was asked for again (resend, recover) after its lease began. */
 const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
 /** Deliveries to one endpoint at once. */
 const endpointCapacity = 10;
 /** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
 const failingCapacity = 2;
 /**
- * Due deliveries of an endpoint that one claim reads, oldest first. A limit, since one delivery for each record is sent at a
+ * Due deliveries of an endpoint that one lease reads, oldest first. A limit, since one delivery for each record is sent at a
  * time: where most are for a few records, it would otherwise read all of them.
  */
 const lookedAt = 200;
@@ -71,7 +81,7 @@ export interface EndpointConsumers {
 export interface Slots {
   /** How many each consumer holds. */
   taken: ReadonlyMap<string, number>;
-  /** Deliveries to claim at most. */
+  /** Deliveries to lease at most. */
   limit: number;
 }
 
@@ -86,10 +96,10 @@ export interface PendingWork {
   nextInSeconds: number | null;
 }
 
-/** A delivery that this process alone sends until its claim ends. */
-export interface Claimed {
+/** A delivery that this process has leased. */
+export interface LeasedDelivery {
   id: string;
-  claim: number;
+  fence: number;
   tries: number;
   event_id: string;
   event_type: string;
@@ -110,10 +120,10 @@ export interface Claimed {
 
 export type Outcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
 
-/** What became of a claimed delivery. */
+/** What became of a leased delivery. */
 export interface Result {
   id: string;
-  claim: number;
+  fence: number;
   /** Dropped: not sent, for good. Postponed: not sent, and no attempt. */
   outcome: Outcome;
   attempt: Attempt | null;
@@ -143,14 +153,17 @@ export class DeliveryQueue {
     return rows[0] as PendingWork;
   }
 
-  /** Makes the deliveries of new events, and claims some that are due. `hasMore`: there are further events. */
-  async take(consumers: EndpointConsumers, slots: Slots): Promise<{ claimed: Claimed[]; hasMore: boolean }> {
+  /** Makes the deliveries of new events, and leases some that are due. `hasMore`: there are further events. */
+  async take(
+    consumers: EndpointConsumers,
+    slots: Slots,
+  ): Promise<{ leased: LeasedDelivery[]; hasMore: boolean }> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       // Compiling these statements would take a hundred times as long as running them.
       await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
       const { rows } = await fanOut(consumers.visibility).execute(transaction);
-      const claimed = slots.limit > 0 ? (await claim(consumers, slots).execute(transaction)).rows : [];
-      return { claimed, hasMore: rows[0]?.hasMore === true };
+      const leased = slots.limit > 0 ? (await leaseDue(consumers, slots).execute(transaction)).rows : [];
+      return { leased, hasMore: rows[0]?.hasMore === true };
     });
   }
 
@@ -176,17 +189,17 @@ export class DeliveryQueue {
   }
 
   /**
-   * Stores results, and what they say of their endpoints. One whose claim is not the latest changes nothing. Returns the
+   * Stores results, and what they say of their endpoints. One that was replaced changes nothing. Returns the
    * endpoints that have had nothing but failures for too long.
    */
   async finish(results: readonly Result[]): Promise<string[]> {
     const { rows } = await sql<{ id: string }>`
       with results as (
         select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb)
-          as result (id text, claim integer, outcome text, attempt jsonb, next_in double precision)
+          as result (id text, fence integer, outcome text, attempt jsonb, next_in double precision)
       ), latest as (
         select d.id, outcome = 'dropped' and d.attempts = '[]' as never_seen
-        from deliveries d join results on d.id = results.id and d.claim = results.claim
+        from deliveries d join results on d.id = results.id and d.claim = results.fence
         where claimed_until is not null
       ), removed as (
         delete from deliveries where id in (select id from latest where never_seen)
@@ -202,7 +215,7 @@ export class DeliveryQueue {
             when ${askedMeanwhile} then next_attempt_at else now() + make_interval(secs => next_in) end,
           claimed_until = null
         from results
-        where d.id = results.id and d.claim = results.claim and claimed_until is not null
+        where d.id = results.id and d.claim = results.fence and claimed_until is not null
           and d.id not in (select id from latest where never_seen)
         returning endpoint_id, outcome
       ), reported as (
@@ -270,11 +283,14 @@ function fanOut(visibility: readonly EventVisibility[]): RawBuilder<{ hasMore: b
 }
 
 /**
- * Claims deliveries of the consumers in rotation. The consumer that holds the fewest slots comes first, counting what this claim
+ * Leases deliveries of the consumers in rotation. The consumer that holds the fewest slots comes first, counting what this lease
  * gives it. It gets a slot only while it holds fewer than are free. So one consumer alone gets its full share, several
  * share, and some slots stay free for a consumer that holds none. A ping is about the endpoint itself.
  */
-function claim({ visibility, active }: EndpointConsumers, { taken, limit }: Slots): RawBuilder<Claimed> {
+function leaseDue(
+  { visibility, active }: EndpointConsumers,
+  { taken, limit }: Slots,
+): RawBuilder<LeasedDelivery> {
   const all = [...taken].map(([consumer_id, count]) => ({ consumer_id, count }));
   const free = slotsInAll - all.reduce((sum, { count }) => sum + count, 0);
   return sql`
@@ -311,12 +327,12 @@ function claim({ visibility, active }: EndpointConsumers, { taken, limit }: Slot
       where nth <= ${slotsOfConsumer}::integer and nth + before <= ${free}::integer
       order by before limit ${limit}
     )
-    update deliveries as d set claim = d.claim + 1, claimed_until = now() + ${interval(leaseSeconds)}
+    update deliveries as d set ${lease.begin}
     from mine join deliveries as found on found.id = mine.id
       join webhook_endpoints w on w.id = found.endpoint_id
       left join lateral (${eventWithId(sql.ref('found.event_id'))}) e on true
     where d.id = mine.id and d.status = 'pending'
-    returning d.id, d.claim, d.tries, d.event_id, d.event_type, d.endpoint_id,
+    returning d.id, d.claim as fence, d.tries, d.event_id, d.event_type, d.endpoint_id,
       w.consumer_id as owner, w.url,
       w.secret_version::text as secret_version,
       d.event_type = ${pingType} or ${isVisibleByRows(consumer)} as allowed,

@@ -1,7 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../../platform/base/problem.ts';
-import { type Secret, type SecretsManager, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
+import {
+  retryOnConflict,
+  type Secret,
+  type SecretsManager,
+  VersionConflict,
+} from '../../platform/secrets/secrets-manager.ts';
 
 /** Folder of the signing secrets in the secrets manager, one for each endpoint. */
 const folder = 'webhook-endpoints';
@@ -13,9 +17,6 @@ const secretBytes = 32;
 const maxPrevious = 4;
 /** Endpoints whose secrets a process keeps in memory. */
 const maxKept = 10_000;
-/** How often a change is tried again after another process was faster. */
-const maxTries = 20;
-const longestPauseMs = 50;
 
 /** The content of a secret. */
 interface Stored {
@@ -53,7 +54,7 @@ export class EndpointSecrets {
    * Makes a new secret, also where there is none yet; those before it stay valid until then at most. Returns it.
    */
   renew(id: string, previousUntil: Date): Promise<string> {
-    return retryOnConflict(() => this.#renewOnce(id, previousUntil));
+    return changing(() => this.#renewOnce(id, previousUntil));
   }
 
   async #renewOnce(id: string, previousUntil: Date): Promise<string> {
@@ -71,7 +72,7 @@ export class EndpointSecrets {
 
   remove(id: string): Promise<void> {
     this.#kept.delete(id);
-    return retryOnConflict(async () => {
+    return changing(async () => {
       const found = await this.#secrets.read(nameOf(id));
       if (found) await this.#secrets.delete(nameOf(id), found.version);
     });
@@ -85,19 +86,15 @@ export class EndpointSecrets {
   }
 }
 
-async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof VersionConflict)) throw error;
-      if (tries === maxTries)
-        throw new Problem(
-          'conflict',
-          'The secret of this endpoint was changed by other requests at the same time.',
-        );
-      await sleep(Math.random() * longestPauseMs);
-    }
+async function changing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await retryOnConflict(work);
+  } catch (error) {
+    if (!(error instanceof VersionConflict)) throw error;
+    throw new Problem(
+      'conflict',
+      'The secret of this endpoint was changed by other requests at the same time.',
+    );
   }
 }
 

@@ -20,7 +20,7 @@ export interface Endpoint {
   last_failure_at: Date | null;
 }
 
-/** An endpoint as its consumer sees it. */
+/** An endpoint as GET shows it. */
 export function viewOfEndpoint(endpoint: Endpoint) {
   const { id, url, event_types, description, enabled, disabled_reason } = endpoint;
   const { created_at, updated_at, last_success_at, last_failure_at } = endpoint;

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { DeliveryQueue, Result } from './delivery-queue.ts';
 
 /** Results that one statement stores. */
 const storedAtOnce = 200;
 const pauseMs = 1000;
-/** How long the first result waits for others. */
+/** The embedded database works on this thread: without a pause it would keep other answers from being read. */
 const gatherMs = 10;
 
 export interface ResultWriterOptions {
@@ -17,48 +18,32 @@ export interface ResultWriterOptions {
   log: Log;
 }
 
-/** Stores results, those that come meanwhile together; a result that cannot be stored is kept and tried again. */
-export class ResultWriter {
-  readonly #options: ResultWriterOptions;
-  #waiting: { result: Result; stored: () => void }[] = [];
-  #isWriting = false;
+/**
+ * Stores results, those that come meanwhile together; a result that cannot be stored is kept and tried again. Resolves when
+ * the result is stored, or given up.
+ */
+export function createResultWriter(options: ResultWriterOptions): (result: Result) => Promise<void> {
+  return createBatcher({
+    execute: async (results: Result[]) => {
+      for (const id of await write(results, options)) options.onFailing(id);
+      return results.map(() => undefined);
+    },
+    ...{ inFlight: 1, batchSize: storedAtOnce, gatherMs },
+    identity: ({ id }) => id,
+    isShared: () => true,
+    isHung: () => false,
+  });
+}
 
-  constructor(options: ResultWriterOptions) {
-    this.#options = options;
-  }
-
-  /** Resolves when the result is stored, or given up. */
-  store(result: Result): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push({ result, stored: resolve });
-    if (!this.#isWriting) void this.#writeAll();
-    return promise;
-  }
-
-  async #writeAll(): Promise<void> {
-    this.#isWriting = true;
-    while (this.#waiting.length > 0) {
-      // The embedded database works on this thread: without a pause it would keep other answers from being read.
-      await sleep(gatherMs);
-      const batch = this.#waiting.splice(0, storedAtOnce);
-      const failing = await this.#write(batch.map(({ result }) => result));
-      for (const { stored } of batch) stored();
-      for (const id of failing) this.#options.onFailing(id);
-    }
-    this.#isWriting = false;
-  }
-
-  async #write(results: Result[]): Promise<string[]> {
-    const { queue, givingUp, log } = this.#options;
-    for (let tries = 1; ; tries++) {
-      try {
-        return await queue.finish(results);
-      } catch (err) {
-        // Once, not every second while the database is unavailable.
-        if (tries === 1) log.warn({ err }, 'results of deliveries could not be stored and are kept');
-        if (givingUp.aborted) return [];
-        await sleep(pauseMs, undefined, { signal: givingUp }).catch(() => undefined);
-      }
+async function write(results: Result[], { queue, givingUp, log }: ResultWriterOptions): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await queue.finish(results);
+    } catch (err) {
+      // Once, not every second while the database is unavailable.
+      if (tries === 1) log.warn({ err }, 'results of deliveries could not be stored and are kept');
+      if (givingUp.aborted) return [];
+      await sleep(pauseMs, undefined, { signal: givingUp }).catch(() => undefined);
     }
   }
 }

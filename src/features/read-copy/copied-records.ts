@@ -1,7 +1,7 @@
+import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
-import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import { ownerField } from '../../records/created-by.ts';
 import type { ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';

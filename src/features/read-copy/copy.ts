@@ -1,9 +1,9 @@
+import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
-import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
 import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';

@@ -5,7 +5,8 @@ import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Visible } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
-import { changeInPieces, firstFence, interval, leaseSeconds } from '../../platform/store/statements.ts';
+import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { changeInPieces, interval } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
 import type { Owed, Plan, PlanState, Refusal, ReservationOrder, ReservationStatus } from './plan.ts';
@@ -91,7 +92,7 @@ export interface ErasedPlan {
 /** Reservations that one statement erases or deletes. */
 const changedAtOnce = 500;
 
-const lease = interval(leaseSeconds);
+const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
 /** Answers show milliseconds: what is stored is what is shown. */
 const now = sql.raw("date_trunc('milliseconds', now())");
 const columns = sql.raw(
@@ -99,8 +100,6 @@ const columns = sql.raw(
    p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at,
    p.erased_at, p.consumer_id, p.consumer_name, p.actor`,
 );
-/** A new owner: the fence tells this driver from all before. */
-const taken = sql`fence = p.fence + 1, lease_until = now() + ${lease}`;
 const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
 const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
 const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
@@ -141,10 +140,10 @@ export class PlansTable {
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
         next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor)
       values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details ?? null}, ${partner}, ${tableToken},
-        ${JSON.stringify(owed)}::jsonb, ${firstFence}, now() + ${lease}, now(), ${now}, ${now},
+        ${JSON.stringify(owed)}::jsonb, ${firstFence}, ${leaseEnd}, now(), ${now}, ${now},
         ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null})
-      on conflict (id) do update set ${taken}
-      where p.owed is not null and p.state in ${creating} and p.lease_until <= now()
+      on conflict (id) do update set ${lease.begin}
+      where p.owed is not null and p.state in ${creating} and ${lease.isOver}
       returning ${columns}, xmax = 0 as fresh`;
     // Lost on its way back, the plan may be there, and the job would drive it.
     const { rows } = await atStore(() => query.execute(this.#database.sql), true);
@@ -157,12 +156,12 @@ export class PlansTable {
    */
   async beginCancel(id: string, owed: Owed, visible: Visible): Promise<Plan | undefined> {
     const query = sql`
-      update reservations p set ${taken}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
+      update reservations p set ${lease.begin}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
         state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end
       where p.id = ${id} and ${isVisible(visible)} and (p.state in ('pending', 'confirmed')
-        or (p.attention is not null and p.lease_until <= now())
-        or (p.state in ${cancelling} and p.lease_until <= now() and p.owed ->> 'consumerId' = ${owed.consumerId}
+        or (p.attention is not null and ${lease.isOver})
+        or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${owed.consumerId}
           and p.owed ->> 'key' = ${owed.key}))
       returning ${columns}`;
     return (await this.#rows(query, true))[0];
@@ -170,16 +169,9 @@ export class PlansTable {
 
   /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
   async takeDue(): Promise<Plan | undefined> {
-    const rows = await this.#rows(sql`
-      update reservations p set ${taken}
-      from (
-        select id from reservations
-        where state not in ${finished} and next_attempt_at <= now() and lease_until <= now()
-        order by next_attempt_at limit 1 for update skip locked
-      ) as due
-      where p.id = due.id
-      returning ${columns}`);
-    return rows[0];
+    const where = sql`state not in ${finished} and next_attempt_at <= now()`;
+    const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
+    return (await this.#rows(lease.takeDue(due)))[0];
   }
 
   /**
@@ -214,14 +206,13 @@ export class PlansTable {
   /** Gives a plan back as it is; the job takes it after so many seconds, a repeat may at once. */
   async release({ id, fence }: Plan, seconds: number): Promise<void> {
     await sql`
-      update reservations set lease_until = now(), next_attempt_at = now() + ${interval(seconds)},
-        attempts = attempts + 1
-      where id = ${id} and fence = ${fence}::bigint`.execute(this.#database.sql);
+      update reservations p set ${lease.end}, next_attempt_at = now() + ${interval(seconds)}, attempts = attempts + 1
+      where id = ${id} and ${lease.isOf(fence)}`.execute(this.#database.sql);
   }
 
   /** Deletes a plan that made nothing, so that its key is free for another try; false where another driver has it. */
   async drop({ id, fence }: Plan): Promise<boolean> {
-    const query = sql`delete from reservations where id = ${id} and fence = ${fence}::bigint`;
+    const query = sql`delete from reservations p where id = ${id} and ${lease.isOf(fence)}`;
     return (await query.execute(this.#database.sql)).numAffectedRows === 1n;
   }
 
@@ -326,9 +317,8 @@ function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome
       table_status = coalesce(${table?.status ?? null}, p.table_status),
       refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
       owed = case when ${outcome !== undefined} then null else p.owed end,
-      lease_until = case when ${ends} then now() else p.lease_until end,
-      next_attempt_at = now() + ${interval(again ?? 0)}
-    where p.id = ${id} and p.fence = ${fence}::bigint
+      ${ends ? sql`${lease.end},` : sql``} next_attempt_at = now() + ${interval(again ?? 0)}
+    where p.id = ${id} and ${lease.isOf(fence)}
     returning ${columns}`;
 }
 

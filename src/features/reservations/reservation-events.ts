@@ -1,6 +1,6 @@
 import type { EventType, NewEvent } from '../events/event-log.ts';
 import { isResting, type Plan } from './plan.ts';
-import { type PartStates, viewOf } from './view.ts';
+import { type PartStates, viewOfReservation } from './view.ts';
 
 const types: Partial<Record<Plan['status'], EventType>> = {
   confirmed: 'reservation.confirmed',
@@ -20,7 +20,7 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
     type,
     resource: { type: 'reservation', id },
     occurredAt: updatedAt.toISOString(),
-    data: JSON.stringify(viewOf(moved, knownParts(moved))),
+    data: JSON.stringify(viewOfReservation(moved, knownParts(moved))),
     permission: 'bookings',
     consumerId: moved.creator?.consumerId,
   };

@@ -14,7 +14,7 @@ import type { Plan, ReservationOrder } from './plan.ts';
 import { type PlanQuery, PlansTable, type RequestOutcome } from './plans-table.ts';
 import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
-import { type ReservationView, readParts, viewOf } from './view.ts';
+import { type ReservationView, readParts, viewOfReservation } from './view.ts';
 
 /** Reservations that span a table at the dining partner and a booking in the CRM. */
 export interface Reservations {
@@ -115,10 +115,10 @@ export function createReservations(options: ReservationsOptions): Reservations {
     async read(id, call) {
       const plan = await plans.find(id, visibleTo(call));
       if (!plan || plan.state === 'refused') return undefined;
-      return viewOf(plan, await readParts(options, plan, call));
+      return viewOfReservation(plan, await readParts(options, plan, call));
     },
     list: async (query, call) =>
-      (await plans.list(query, visibleTo(call))).map((plan) => viewOf(plan, knownParts(plan))),
+      (await plans.list(query, visibleTo(call))).map((plan) => viewOfReservation(plan, knownParts(plan))),
     availability: createAvailability(dining),
     holds: (bookingId, call) => plans.holds(bookingId, visibleTo(call)),
     async takeDue() {
@@ -164,7 +164,7 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
 
 /** What a keyed request gets when its plan ends so. */
 function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {
-  if (outcome === 'made') return answers.made(viewOf(plan, knownParts(plan)));
+  if (outcome === 'made') return answers.made(viewOfReservation(plan, knownParts(plan)));
   if (outcome === 'cancelled') return answers.cancelled();
   return answers.refused(problemOfRefusal(plan, outcome), plan.owed?.requestId ?? '');
 }

@@ -6,30 +6,8 @@ import type { PartStatus } from './connectors/connector.ts';
 import type { Plan, ReservationStatus } from './plan.ts';
 import type { Systems } from './steps.ts';
 
-/** A reservation as consumers see it. */
-export interface ReservationView {
-  id: string;
-  status: ReservationStatus;
-  trip_id: string;
-  member_id: string;
-  name: string;
-  /** `status` is what the CRM says, null where there is no booking, `unknown` where the CRM can't be asked. */
-  booking: { id: string; status: string | null };
-  /** Both null where there is no table; `unknown` where the partner can't be asked. */
-  dining: {
-    partner: string;
-    booking_id: string | null;
-    status: PartStatus | 'unknown' | null;
-    start_at: string;
-    party_size: number;
-  };
-  /** Null where an older program has stored it. */
-  created_by: { consumer_id: string; consumer_name: string | null; actor: string | null } | null;
-  created_at: string;
-  updated_at: string;
-  /** When its personal data was erased, if it was. The name is `(erased)` then. */
-  erased_at?: string;
-}
+/** A reservation as GET shows it. */
+export type ReservationView = ReturnType<typeof viewOfReservation>;
 
 /** How both parts stand; undefined where there is none. */
 export interface PartStates {
@@ -37,8 +15,11 @@ export interface PartStates {
   table: PartStatus | 'unknown' | undefined;
 }
 
-/** Joins what is stored with how the parts stand. */
-export function viewOf(plan: Plan, parts: PartStates): ReservationView {
+/**
+ * Joins what is stored with how the parts stand: null where there is none, `unknown` where its system can't be asked. Who
+ * made it is null where an older program has stored it.
+ */
+export function viewOfReservation(plan: Plan, parts: PartStates) {
   const { order, table } = plan;
   return {
     id: plan.id,
@@ -61,7 +42,7 @@ export function viewOf(plan: Plan, parts: PartStates): ReservationView {
   };
 }
 
-function createdBy({ creator }: Plan): ReservationView['created_by'] {
+function createdBy({ creator }: Plan) {
   if (creator === undefined) return null;
   const { consumerId, consumerName = null, actor = null } = creator;
   return { consumer_id: consumerId, consumer_name: consumerName, actor };

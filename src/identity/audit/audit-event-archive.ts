@@ -1,10 +1,10 @@
+import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { AuditEvent } from './audit-event.ts';
 import type { AuditEventTable } from './audit-event-table.ts';
 
 /** Events in one statement. */
 const batchSize = 200;
-const retryMs = 1000;
 /** Ids of stored events that are remembered, so that they are not sent again with each refresh. */
 const maxStored = 20_000;
 
@@ -15,22 +15,28 @@ export interface AuditEventArchiveOptions {
   retentionDays: number;
 }
 
+interface Waiting {
+  event: AuditEvent;
+  stored: PromiseWithResolvers<void>;
+}
+
 /**
  * Brings events from the records of consumers, where they cannot be lost, to the database. Every replica does it with what
  * it reads; the first one counts. While the database is unavailable they wait in memory and in the records.
  */
 export class AuditEventArchive {
   readonly #options: AuditEventArchiveOptions;
-  readonly #waiting = new Map<string, { event: AuditEvent; stored: PromiseWithResolvers<void> }>();
+  readonly #waiting: WriteBehind<Waiting>;
   readonly #stored = new Set<string>();
-  readonly #timer: NodeJS.Timeout;
-  #flushing: Promise<void> | undefined;
-  #failing = false;
 
   constructor(options: AuditEventArchiveOptions) {
+    const { log } = options;
     this.#options = options;
-    this.#timer = setInterval(() => this.#flushSoon(), retryMs);
-    this.#timer.unref();
+    this.#waiting = new WriteBehind({
+      write: (batch) => this.#store(batch),
+      batchSize,
+      onFailing: (err) => log.warn({ err }, 'changes of consumers wait for the database to be recorded'),
+    });
   }
 
   /** Resolves once the database has all of them; not before, however long that takes. */
@@ -40,53 +46,30 @@ export class AuditEventArchive {
       ({ id, timestamp }) => !this.#stored.has(id) && !(Date.parse(timestamp) < oldest),
     );
     const stored = missing.map((event) => this.#add(event));
-    if (!this.#failing) this.#flushSoon();
+    if (missing.length > 0) this.#waiting.flushSoon();
     await Promise.all(stored);
   }
 
   #add(event: AuditEvent): Promise<void> {
     const waiting = this.#waiting.get(event.id) ?? { event, stored: Promise.withResolvers<void>() };
-    this.#waiting.set(event.id, waiting);
+    this.#waiting.add(event.id, waiting);
     return waiting.stored.promise;
   }
 
   /** Stores all that came before this call. Throws what the database does; nothing is lost by that. */
-  async flush(): Promise<void> {
-    await this.#flushing?.catch(() => undefined);
-    this.#flushing ??= this.#storeAll().finally(() => {
-      this.#flushing = undefined;
-    });
-    await this.#flushing;
+  flush(): Promise<void> {
+    return this.#waiting.flush();
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.flush().catch(() => undefined);
+    await this.#waiting.stop().catch(() => undefined);
   }
 
-  #flushSoon(): void {
-    if (this.#waiting.size > 0 && this.#flushing === undefined) this.flush().catch(() => undefined);
-  }
-
-  async #storeAll(): Promise<void> {
-    const { log } = this.#options;
-    try {
-      while (this.#waiting.size > 0) await this.#storeBatch();
-    } catch (err) {
-      if (!this.#failing) log.warn({ err }, 'changes of consumers wait for the database to be recorded');
-      this.#failing = true;
-      throw err;
-    }
-    this.#failing = false;
-  }
-
-  async #storeBatch(): Promise<void> {
-    const batch = [...this.#waiting.values()].slice(0, batchSize);
+  async #store(batch: readonly Waiting[]): Promise<void> {
     const added = new Set(await this.#options.table.add(batch.map(({ event }) => event)));
     for (const { event, stored } of batch) {
       // What a consumer did was logged by the replica that did it.
       if (added.has(event.id) && event.actor.type !== 'consumer') logAuditEvent(this.#options.log, event);
-      this.#waiting.delete(event.id);
       this.#remember(event.id);
       stored.resolve();
     }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { Attempt } from './attempt.ts';
 
@@ -14,7 +15,6 @@ export interface KeyOwner {
 /** Keys that are remembered at most; only those of valid credentials are. Some 20 MB. */
 const maxKeys = 100_000;
 const batchSize = 1000;
-const flushIntervalMs = 1000;
 
 interface Use {
   api_key: string;
@@ -30,13 +30,11 @@ export class LastUseTable {
   readonly #database: Database;
   /** Of this process, by key; the one used longest ago in a new minute first. */
   readonly #known = new Map<string, Use>();
-  #unstored = new Map<string, Use>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #unstored: WriteBehind<Use>;
 
   constructor(database: Database) {
     this.#database = database;
-    this.#timer = setInterval(() => void this.flush().catch(() => undefined), flushIntervalMs);
-    this.#timer.unref();
+    this.#unstored = new WriteBehind({ write: (uses) => this.#store(uses), batchSize, most: maxKeys });
   }
 
   /** Notes the use, where valid credentials were presented. */
@@ -48,27 +46,9 @@ export class LastUseTable {
     const use = { api_key, consumer_id, used_at: `${minute}:00.000Z` };
     this.#known.delete(api_key);
     this.#known.set(api_key, use);
-    this.#unstored.set(api_key, use);
+    this.#unstored.add(api_key, use);
     const oldest = this.#known.keys().next().value;
-    if (this.#known.size <= maxKeys || oldest === undefined) return;
-    this.#known.delete(oldest);
-    this.#unstored.delete(oldest);
-  }
-
-  /** Writes what is new. Throws what the database does; nothing is lost by that. */
-  async flush(): Promise<void> {
-    if (this.#unstored.size === 0) return;
-    const taken = this.#unstored;
-    this.#unstored = new Map();
-    // In one order on every replica: two that update the same rows must not wait for each other.
-    const uses = [...taken.values()].sort((a, b) => (a.api_key < b.api_key ? -1 : 1));
-    try {
-      for (let i = 0; i < uses.length; i += batchSize) await this.#store(uses.slice(i, i + batchSize));
-    } catch (error) {
-      // Newer ones count.
-      this.#unstored = new Map([...taken, ...this.#unstored]);
-      throw error;
-    }
+    if (this.#known.size > maxKeys && oldest !== undefined) this.#known.delete(oldest);
   }
 
   /** Of all keys of these consumers, over all replicas; what this one knows while the database is unavailable. */
@@ -83,8 +63,7 @@ export class LastUseTable {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.flush().catch(() => undefined);
+    await this.#unstored.stop().catch(() => undefined);
   }
 
   async #store(uses: readonly Use[]): Promise<void> {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
-import { firstPartOf } from '../../platform/base/networks.ts';
+import { siteOf } from '../../platform/base/networks.ts';
+import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -11,7 +12,7 @@ const maxConsumers = 100_000;
 const maxNetworks = 8;
 /** Uses that wait for the database; beyond that a network is noted when it is used again. */
 const maxWaiting = 10_000;
-const flushIntervalMs = 1000;
+const batchSize = 1000;
 /** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
@@ -46,14 +47,11 @@ export class UsedNetworks {
   readonly #options: UsedNetworksOptions;
   /** By consumer. */
   readonly #seen = new Map<string, Seen>();
-  #waiting = new Map<string, Use>();
-  readonly #timer: NodeJS.Timeout;
-  #flushing: Promise<void> | undefined;
+  readonly #waiting: WriteBehind<Use>;
 
   constructor(options: UsedNetworksOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => void this.flush().catch(() => undefined), flushIntervalMs);
-    this.#timer.unref();
+    this.#waiting = new WriteBehind({ write: (uses) => this.#storeAll(uses), batchSize });
   }
 
   /** Notes the use, where valid credentials were presented. */
@@ -63,7 +61,7 @@ export class UsedNetworks {
     const seen = this.#seen.get(consumer_id);
     if (seen !== undefined && seen.address === address && timestamp.startsWith(seen.day)) return;
     const day = timestamp.slice(0, 'yyyy-mm-dd'.length);
-    this.#noteUse({ consumer_id, address, network: networkOf(address), day });
+    this.#noteUse({ consumer_id, address, network: siteOf(address), day });
   }
 
   #noteUse(use: Use): void {
@@ -72,7 +70,7 @@ export class UsedNetworks {
     const networks = known?.day === day ? known.networks : [];
     if (!networks.includes(network)) {
       if (this.#waiting.size >= maxWaiting) return;
-      this.#waiting.set(`${consumer_id} ${network}`, use);
+      this.#waiting.add(keyOf(use), use);
       networks.push(network);
       if (networks.length > maxNetworks) networks.shift();
     }
@@ -81,28 +79,10 @@ export class UsedNetworks {
     if (this.#seen.size > maxConsumers && oldest !== undefined) this.#seen.delete(oldest);
   }
 
-  /** Stores what is new, and tells of it. Throws what the database does; nothing is lost by that. */
-  async flush(): Promise<void> {
-    await this.#flushing?.catch(() => undefined);
-    this.#flushing ??= this.#storeAll().finally(() => {
-      this.#flushing = undefined;
-    });
-    await this.#flushing;
-  }
-
-  async #storeAll(): Promise<void> {
-    if (this.#waiting.size === 0) return;
-    const taken = this.#waiting;
-    this.#waiting = new Map();
-    // In one order on every replica: two that write the same rows must not wait for each other.
-    const uses = [...taken].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
-    try {
-      for (const found of await this.#store(uses))
-        this.#tell(taken.get(`${found.consumer_id} ${found.network}`));
-    } catch (error) {
-      this.#waiting = new Map([...taken, ...this.#waiting]);
-      throw error;
-    }
+  /** Stores what is new, and reports it. */
+  async #storeAll(uses: readonly Use[]): Promise<void> {
+    const used = new Map(uses.map((use) => [keyOf(use), use]));
+    for (const found of await this.#store(uses)) this.#report(used.get(keyOf(found)));
   }
 
   /** Returns those that are new to consumers of which another network was known before. */
@@ -122,7 +102,7 @@ export class UsedNetworks {
     return rows;
   }
 
-  #tell(use: Use | undefined): void {
+  #report(use: Use | undefined): void {
     if (use === undefined) return;
     const { log, metrics } = this.#options;
     const { consumer_id, network, address } = use;
@@ -146,14 +126,10 @@ export class UsedNetworks {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.flush().catch(() => undefined);
+    await this.#waiting.stop().catch(() => undefined);
   }
 }
 
-/** Of IPv4 the first 24 bits, of IPv6 the first 48: who has an address there usually has others. */
-function networkOf(address: string): string {
-  const first = firstPartOf(address, { bytes: 3, groups: 3 });
-  if (first === address) return address;
-  return address.includes(':') ? `${first}::/48` : `${first}.0/24`;
+function keyOf({ consumer_id, network }: Pick<Use, 'consumer_id' | 'network'>): string {
+  return `${consumer_id} ${network}`;
 }

@@ -1,7 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import { SecretsUnavailable, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
+import {
+  retryOnConflict,
+  SecretsUnavailable,
+  VersionConflict,
+} from '../../platform/secrets/secrets-manager.ts';
 import type { Author } from '../audit/audit-event.ts';
 import { logAuditEvent } from '../audit/audit-event-archive.ts';
 import { type Authority, checkAuthority, checkCreation, checkRevocation } from './authority.ts';
@@ -21,10 +24,6 @@ import { checkPermissions } from './permissions.ts';
 import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
-
-/** How often a change is tried again after another process was faster. */
-const maxTries = 50;
-const longestPauseMs = 50;
 
 /** What a rotation made; the secret exists here only. */
 export interface Rotation extends CredentialPair {
@@ -77,7 +76,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
     authority?: Authority,
     kind?: 'consumer.rotated',
   ): Promise<Consumer> {
-    const saved = await retryOnConflict(async () => {
+    const saved = await changing(async () => {
       const { consumer, version } = await findIn(store, id);
       const changed = recordChange(consumer, change(consumer), authorOf(authority), clock(), kind);
       if (authority) await checkAuthority(authority, consumer, changed, options);
@@ -118,7 +117,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       return { id, ...pair, rotatedAt: rotated.rotatedAt as string, previous: previousOf(rotated, before) };
     },
     revoke: async (id, authority) => {
-      const revoked = await retryOnConflict(async () => {
+      const revoked = await changing(async () => {
         const version = authority && (await checkRevocation(authority, () => findIn(store, id), options));
         if (!isConsumerId(id)) return consumerNotFound();
         return (await writing(() => store.revoke(id, authorOf(authority), version))) ?? consumerNotFound();
@@ -164,25 +163,21 @@ function previousOf({ credentials }: Consumer, apiKey: string | undefined): Rota
   return pair ? { apiKey: pair.apiKey, expiresAt: pair.expiresAt as string } : null;
 }
 
-async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await asProblems(work);
-    } catch (error) {
-      if (!(error instanceof VersionConflict)) throw error;
-      if (tries === maxTries) throw tooBusy(error);
-      // Random pauses, so that two processes do not conflict again.
-      await sleep(Math.random() * longestPauseMs);
-    }
-  }
+/** Repeats a change while other processes are faster. */
+function changing<T>(work: () => Promise<T>): Promise<T> {
+  return asProblems(() => retryOnConflict(work));
 }
 
-/** Errors of the secrets manager as problems; `VersionConflict` passes, for the caller to try again. */
+/** Errors of the secrets manager as problems. */
 async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
     if (cause instanceof SecretsUnavailable) throw secretsUnavailable('', cause);
+    if (cause instanceof VersionConflict) {
+      const detail = 'This consumer is being changed by others; try again.';
+      throw new Problem('conflict', detail, { retryAfter: 1, cause });
+    }
     if (cause instanceof BrokenConsumer) {
       const detail =
         'The record of this consumer is broken. Restore it in the secrets manager, or delete it.';
@@ -208,13 +203,6 @@ async function writing<T>(work: () => Promise<T>): Promise<T> {
 function secretsUnavailable(more: string, cause: unknown): Problem {
   const detail = `The secrets manager is not available.${more}`;
   return new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
-}
-
-function tooBusy(cause: unknown): Problem {
-  return new Problem('conflict', 'This consumer is being changed by others; try again.', {
-    retryAfter: 1,
-    cause,
-  });
 }
 
 function consumerNotFound(): never {

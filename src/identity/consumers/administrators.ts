@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../platform/base/problem.ts';
 import { allows, type Consumer } from './consumer.ts';
-import type { ConsumerStore, VersionedConsumer } from './consumer-store.ts';
+import type { ConsumerStore } from './consumer-store.ts';
 import type { ConsumerDirectory } from './directory.ts';
-import { BrokenConsumer } from './stored-consumer.ts';
+import { undefinedIfBroken } from './stored-consumer.ts';
 
 /** Whether the consumer can manage others, now and later. */
 export function isAdministrator(consumer: Consumer): boolean {
@@ -38,22 +38,10 @@ export async function holdAnotherAdministrator(id: string, options: OtherAdminis
 async function markOne(id: string, { store, directory }: OtherAdministrators): Promise<boolean> {
   const others = directory.newestFirst().filter((other) => other.id !== id && isAdministrator(other));
   for (const other of others) {
-    const found = await findUsable(store, other.id);
+    const found = await store.find(other.id).catch(undefinedIfBroken);
     if (found === undefined || !isAdministrator(found.consumer)) continue;
     await store.save({ ...found.consumer, administratorMark: randomUUID() }, found.version);
     return true;
   }
   return false;
-}
-
-async function findUsable(
-  store: Pick<ConsumerStore, 'find'>,
-  id: string,
-): Promise<VersionedConsumer | undefined> {
-  try {
-    return await store.find(id);
-  } catch (error) {
-    if (error instanceof BrokenConsumer) return undefined;
-    throw error;
-  }
 }

@@ -1,4 +1,4 @@
-import { type Consumer, isExpired, type Permission, recordsOf, type StoredCredential } from './consumer.ts';
+import { type Consumer, isExpired, recordsOf, type StoredCredential } from './consumer.ts';
 
 /** A pair as it is at a moment; stored are `active` and `rotated` only. */
 export const credentialStates = ['active', 'rotated', 'expired'] as const;
@@ -6,39 +6,15 @@ export const credentialStates = ['active', 'rotated', 'expired'] as const;
 /** How long an expired pair is listed. */
 export const expiredListedDays = 30;
 
-/** A consumer as it is shown: no hash, no secret. */
-export interface ConsumerView {
-  id: string;
-  name: string;
-  /** The active key; null where every pair was rotated out. */
-  apiKey: string | null;
-  permissions: Required<Permission>[];
-  createdAt: string;
-  updatedAt: string;
-  rotatedAt: string | null;
-  /** Expiry of the pair that `apiKey` names. */
-  expiresAt: string | null;
-  certificateFingerprints: string[];
-  enabled: boolean;
-  validUntil: string | null;
-  /** Null: the limit of the settings. */
-  rateLimitPerMinute: number | null;
-  allowedAddresses: string[];
-  /** To the minute; null: never. */
-  lastUsedAt: string | null;
-  /** Without pairs that expired more than 30 days ago. */
-  credentials: (Pick<StoredCredential, 'apiKey' | 'createdAt' | 'expiresAt'> & {
-    state: (typeof credentialStates)[number];
-    lastUsedAt: string | null;
-  })[];
-}
+/** A consumer as GET shows it: no hash, no secret. */
+export type ConsumerView = ReturnType<typeof viewOfConsumer>;
 
-/** The consumer as it is at that moment, milliseconds since 1970; `uses`: by key and by consumer, when they were used last. */
-export function viewOfConsumer(
-  consumer: Consumer,
-  now: number,
-  uses: ReadonlyMap<string, string> = new Map(),
-): ConsumerView {
+/**
+ * The consumer as it is at that moment, milliseconds since 1970. `uses`: by key and by consumer, when they were used last,
+ * where that is known.
+ */
+export function viewOfConsumer(consumer: Consumer, now: number, uses?: ReadonlyMap<string, string>) {
+  const lastUseOf = (name: string) => uses && (uses.get(name) ?? null);
   const credentials = consumer.credentials
     .filter((pair) => isStillListed(pair, now))
     .map((pair) => ({
@@ -46,7 +22,7 @@ export function viewOfConsumer(
       state: isExpired(pair, now) ? ('expired' as const) : pair.state,
       createdAt: pair.createdAt,
       expiresAt: pair.expiresAt,
-      lastUsedAt: uses.get(pair.apiKey) ?? null,
+      lastUsedAt: lastUseOf(pair.apiKey),
     }));
   const active = credentials.find(({ state }) => state === 'active');
   const { id, name, createdAt, updatedAt, rotatedAt, certificateFingerprints } = consumer;
@@ -64,7 +40,7 @@ export function viewOfConsumer(
     expiresAt: active?.expiresAt ?? null,
     certificateFingerprints,
     ...limitsOf(consumer),
-    lastUsedAt: uses.get(id) ?? null,
+    lastUsedAt: lastUseOf(id),
     credentials,
   };
 }

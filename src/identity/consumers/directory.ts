@@ -1,3 +1,4 @@
+import { coalesce } from '../../platform/base/coalesce.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
@@ -60,8 +61,9 @@ export class ConsumerDirectory {
   #refreshed = 0;
   readonly #observed = new Map<string, number>();
 
-  #running: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  readonly #refreshAll = coalesce(() => this.#startRefresh());
+  /** The one that ends last. */
+  #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #unwatch: (() => void)[] = [];
   #started = false;
@@ -92,7 +94,7 @@ export class ConsumerDirectory {
     clearTimeout(this.#timer);
     for (const unwatch of this.#unwatch.splice(0)) unwatch();
     const readings = [...this.#readings.values()].map(({ done }) => done);
-    await Promise.allSettled([this.#running, this.#next, ...this.#lookUps.values(), ...readings]);
+    await Promise.allSettled([this.#refreshing, ...this.#lookUps.values(), ...readings]);
     clearTimeout(this.#timer);
   }
 
@@ -167,25 +169,16 @@ export class ConsumerDirectory {
 
   /** Reads everything again, in a refresh that begins after this call; never fails: `status` shows the outcome. */
   refresh(): Promise<void> {
-    // Checked first: for a moment it is set while no refresh runs, and two refreshes must not run at once.
-    if (this.#next !== undefined) return this.#next;
-    if (this.#running === undefined) return this.#startRefresh();
-    this.#next = this.#running.then(() => {
-      this.#next = undefined;
-      return this.#startRefresh();
-    });
-    return this.#next;
+    this.#refreshing = this.#refreshAll();
+    return this.#refreshing;
   }
 
-  #startRefresh(): Promise<void> {
+  async #startRefresh(): Promise<void> {
     clearTimeout(this.#timer);
-    this.#running = this.#refreshOnce().finally(() => {
-      this.#running = undefined;
-      if (!this.#started) return;
-      this.#timer = setTimeout(() => void this.refresh(), this.#options.refreshSeconds * 1000);
-      this.#timer.unref();
-    });
-    return this.#running;
+    await this.#refreshOnce();
+    if (!this.#started) return;
+    this.#timer = setTimeout(() => void this.refresh(), this.#options.refreshSeconds * 1000);
+    this.#timer.unref();
   }
 
   async #refreshOnce(): Promise<void> {

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type SecretsManager, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
+import { createBatcher } from '../../platform/base/batcher.ts';
+import { retryOnConflict, type SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import { isConsumerId } from './credentials.ts';
 
 /**
@@ -11,42 +11,22 @@ const revocationsName = 'revoked-consumers';
 /** 21 KB. */
 const maxIds = 1000;
 
-/** How often a note is tried again after another process was faster. */
-const maxTries = 50;
-const longestPauseMs = 50;
-
 /**
  * Notes that a consumer is about to be deleted. What comes while a note is being written is written with the next, in
  * one piece: many revocations at once do not disturb each other. Throws `SecretsUnavailable`, `VersionConflict`.
  */
 export function createRevocationNotes(secrets: SecretsManager): (id: string) => Promise<void> {
-  let waiting: string[] = [];
-  let last: Promise<void> = Promise.resolve();
-  let next: Promise<void> | undefined;
-
-  async function writeWaiting(): Promise<void> {
-    const ids = waiting;
-    waiting = [];
-    next = undefined;
-    for (let tries = 1; ; tries++) {
-      try {
-        return await addIds(secrets, ids);
-      } catch (error) {
-        if (!(error instanceof VersionConflict) || tries === maxTries) throw error;
-        await sleep(Math.random() * longestPauseMs);
-      }
-    }
-  }
-
-  return (id) => {
-    waiting.push(id);
-    if (next === undefined) {
-      next = last.then(writeWaiting);
-      // One that failed does not stop those after it.
-      last = next.catch(() => undefined);
-    }
-    return next;
-  };
+  return createBatcher({
+    execute: async (ids: string[]) => {
+      await retryOnConflict(() => addIds(secrets, ids));
+      return ids.map(() => undefined);
+    },
+    inFlight: 1,
+    batchSize: maxIds,
+    identity: (id) => id,
+    isShared: () => true,
+    isHung: () => false,
+  });
 }
 
 async function addIds(secrets: SecretsManager, added: readonly string[]): Promise<void> {

@@ -43,6 +43,11 @@ export class BrokenConsumer extends Error {
   override readonly name = 'BrokenConsumer';
 }
 
+/** For a look-up that takes a broken record for none. */
+export function undefinedIfBroken(error: unknown): undefined {
+  if (!(error instanceof BrokenConsumer)) throw error;
+}
+
 /** The consumer in a secret of that name. Throws `BrokenConsumer`. */
 export function parseConsumer(name: string, value: string): Consumer {
   const record = parseJson(name, value);

@@ -19,10 +19,25 @@ export function normaliseAddress(text: string): string {
 }
 
 /**
+ * What counts as one address: of IPv6 the first 64 bits, since the holder of one address of such a network has all of
+ * them. IPv4 mapped to IPv6 is IPv4.
+ */
+export function networkOf(address: string): string {
+  return firstPartOf(normaliseAddress(address), { bytes: 4, groups: 4 });
+}
+
+/** The network of a site: of IPv4 the first 24 bits, of IPv6 the first 48. Who has an address there usually has others. */
+export function siteOf(address: string): string {
+  const first = firstPartOf(address, { bytes: 3, groups: 3 });
+  if (first === address) return address;
+  return address.includes(':') ? `${first}::/48` : `${first}.0/24`;
+}
+
+/**
  * So many first bytes of an IPv4 address, in the form of `normaliseAddress`, or so many first groups of an IPv6 address,
  * without what follows. Other text stays as it is.
  */
-export function firstPartOf(address: string, { bytes, groups }: { bytes: number; groups: number }): string {
+function firstPartOf(address: string, { bytes, groups }: { bytes: number; groups: number }): string {
   const version = isIP(address);
   if (version === 0) return address;
   if (version === 4) return address.split('.').slice(0, bytes).join('.');

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /**
  * The port to the secrets manager. A name is a path such as `consumers/con_x` or `crm/dev/private-key`:
  * segments of `[A-Za-z0-9._-]`, joined by `/`, none of them `.` or `..`.
@@ -41,6 +43,25 @@ export class SecretsUnavailable extends Error {
 /** Another writer changed the secret first: read it again before deciding. */
 export class VersionConflict extends Error {
   override readonly name = 'VersionConflict';
+}
+
+const maxTries = 50;
+const longestPauseMs = 50;
+
+/**
+ * Repeats work that reads a secret and writes it, while other writers are faster. Throws what the work does, and the last
+ * `VersionConflict` after 50 tries.
+ */
+export async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof VersionConflict) || tries === maxTries) throw error;
+      // Random pauses, so that two processes do not conflict again.
+      await sleep(Math.random() * longestPauseMs);
+    }
+  }
 }
 
 /** How long remote secrets managers use a result of their health probe: asking costs money or load. */

@@ -9,7 +9,7 @@ import { interval } from './statements.ts';
 const longestWaitMs = 1000;
 const tooSlow = () => new Error('the database is too slow');
 
-/** Locks as rows of the table `locks`; all times are the database's clock. */
+/** Locks as rows of the table `locks`, which are leased; all times are the database's clock. */
 export function createDatabaseLocks(database: Database): Locks {
   const queries = database.sql;
   return {
@@ -19,22 +19,16 @@ export function createDatabaseLocks(database: Database): Locks {
       const release = async () => {
         await sql`update locks set held_until = clock_timestamp() where ${own}`.execute(queries);
       };
-      const taking = sql<{ fence: string }>`
-        insert into locks as l (name, owner, fence, held_until)
-        values (${key}, ${owner}, 1, clock_timestamp() + ${interval(ttlMs / 1000)})
-        on conflict (name) do update set owner = excluded.owner, fence = l.fence + 1, held_until = excluded.held_until
-        where l.held_until <= clock_timestamp()
-        returning fence::text`.execute(queries);
-      const { rows } = await inTime(taking, longestWaitMs, tooSlow).catch((error: unknown) => {
+      const taking = leaseLock(database, key, owner, ttlMs / 1000);
+      const fence = await inTime(taking, longestWaitMs, tooSlow).catch((error: unknown) => {
         // The statement may take the lock after all, when nobody waits for it any more.
         taking.then(release).catch(() => undefined);
         throw error;
       });
-      const [row] = rows;
-      if (row === undefined) return undefined;
+      if (fence === undefined) return undefined;
       const held = () => sql`select 1 from locks where ${own}`.execute(queries);
       return {
-        fence: Number(row.fence),
+        fence,
         isHeld: async () => (await inTime(held(), longestWaitMs, tooSlow)).rows.length === 1,
         release: () => inTime(release(), longestWaitMs, tooSlow),
       };
@@ -43,19 +37,20 @@ export function createDatabaseLocks(database: Database): Locks {
 }
 
 /**
- * Takes a lock for so many seconds, or keeps it where this owner has it; false while another has it. Throws what the
- * database does.
+ * Leases a lock for so many seconds, also where this owner has it already; undefined while another has it. Returns the
+ * fence. Throws what the database does.
  */
-export async function holdTurn(
+export async function leaseLock(
   database: Database,
   name: string,
   owner: string,
   seconds: number,
-): Promise<boolean> {
-  const { numAffectedRows } = await sql`
+): Promise<number | undefined> {
+  const { rows } = await sql<{ fence: string }>`
     insert into locks as l (name, owner, fence, held_until)
     values (${name}, ${owner}, 1, clock_timestamp() + ${interval(seconds)})
     on conflict (name) do update set owner = excluded.owner, fence = l.fence + 1, held_until = excluded.held_until
-    where l.held_until <= clock_timestamp() or l.owner = excluded.owner`.execute(database.sql);
-  return numAffectedRows === 1n;
+    where l.held_until <= clock_timestamp() or l.owner = excluded.owner
+    returning fence::text`.execute(database.sql);
+  return rows[0] && Number(rows[0].fence);
 }

@@ -8,15 +8,6 @@ import { isStatementTimeout } from './failures.ts';
  * does, unless they say otherwise.
  */
 
-/** How long an owner of a row may be silent: longer than a request lives, so that only dead owners are replaced. */
-export const leaseSeconds = 30;
-
-/**
- * The fence of a new row, above every fence that an earlier row with the same key had: else an owner of the deleted row
- * that wakes up would pass for the owner of the new one.
- */
-export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
-
 /** A duration in SQL. */
 export function interval(seconds: number) {
   return sql`make_interval(secs => ${seconds}::double precision)`;

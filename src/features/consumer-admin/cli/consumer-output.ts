@@ -34,13 +34,7 @@ export function showRotation({ id, apiKey, apiSecret, previous }: Rotation): str
   ].join('\n');
 }
 
-/** A consumer as it is printed; without `lastUsedAt` where that is not known. */
-export type ShownConsumer = Omit<ConsumerView, 'lastUsedAt' | 'credentials'> & {
-  lastUsedAt?: string | null;
-  credentials: (Omit<ConsumerView['credentials'][number], 'lastUsedAt'> & { lastUsedAt?: string | null })[];
-};
-
-export function showConsumer(view: ShownConsumer): string {
+export function showConsumer(view: ConsumerView): string {
   return [
     `id           ${view.id}`,
     `name         ${view.name}`,
@@ -65,7 +59,7 @@ export function showConsumer(view: ShownConsumer): string {
 const maxNameColumns = 40;
 const indent = '  ';
 
-export function showConsumers(views: ShownConsumer[]): string {
+export function showConsumers(views: ConsumerView[]): string {
   if (views.length === 0) return 'There are no consumers.';
   const rows = views.map((view) => [view.id, shorten(view.name), stateOf(view), showUse(view.lastUsedAt)]);
   const [head = '', ...lines] = table([['id', 'name', 'state', 'last used'], ...rows]).split('\n');
@@ -73,12 +67,12 @@ export function showConsumers(views: ShownConsumer[]): string {
   return [head, ...lines.flatMap((line, i) => [line, ...(details[i] ?? [])])].join('\n');
 }
 
-function stateOf({ enabled, validUntil }: ShownConsumer): string {
+function stateOf({ enabled, validUntil }: ConsumerView): string {
   if (!enabled) return 'disabled';
   return validUntil !== null && Date.parse(validUntil) <= Date.now() ? 'expired' : 'active';
 }
 
-function limitsOf(view: ShownConsumer): string[] {
+function limitsOf(view: ConsumerView): string[] {
   const { validUntil, rateLimitPerMinute, allowedAddresses, certificateFingerprints } = view;
   return [
     ...(validUntil === null ? [] : [`until ${validUntil}`]),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { type LastUses, readLastUses } from '../../../identity/audit/last-uses.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
-import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
+import { type ConsumerView, viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { type Consumers, createConsumers } from '../../../identity/consumers/consumers.ts';
 import { isConsumerId } from '../../../identity/consumers/credentials.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
@@ -31,13 +31,7 @@ import {
   readChange,
   readNewConsumer,
 } from './consumer-options.ts';
-import {
-  type ShownConsumer,
-  showConsumer,
-  showConsumers,
-  showCreated,
-  showRotation,
-} from './consumer-output.ts';
+import { showConsumer, showConsumers, showCreated, showRotation } from './consumer-output.ts';
 
 interface OpenedConsumers extends Pick<Consumers, 'store' | 'administration'> {
   /** When keys were used last; undefined where the database cannot be read now. */
@@ -177,28 +171,16 @@ function commandOnOne(group: Command, name: string, description: string): Comman
 
 async function printOne(json: true | undefined, consumer: Consumer, opened: OpenedConsumers): Promise<void> {
   const [view] = await viewsOf([consumer], opened);
-  print(json, view as ShownConsumer, showConsumer);
+  print(json, view as ConsumerView, showConsumer);
 }
 
 /** Without `lastUsedAt` where it is not known. */
 async function viewsOf(
   consumers: readonly Consumer[],
   { lastUses }: OpenedConsumers,
-): Promise<ShownConsumer[]> {
+): Promise<ConsumerView[]> {
   const uses = await lastUses?.(consumers.map(({ id }) => id));
-  return consumers.map((consumer) => {
-    const { lastUsedAt, credentials, ...view } = viewOfConsumer(consumer, Date.now(), uses);
-    if (uses !== undefined) return { ...view, lastUsedAt, credentials };
-    return {
-      ...view,
-      credentials: credentials.map(({ apiKey, state, createdAt, expiresAt }) => ({
-        apiKey,
-        state,
-        createdAt,
-        expiresAt,
-      })),
-    };
-  });
+  return consumers.map((consumer) => viewOfConsumer(consumer, Date.now(), uses));
 }
 
 interface ConsumerWork<T> {

@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
-import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
-import { id } from './schemas.ts';
+import { auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
+import { id, since } from './schemas.ts';
 
 const text = (maxLength: number, description: string, example: string) =>
   Type.String({ maxLength, format: 'text', description, examples: [example] });
@@ -25,14 +25,7 @@ const query = Type.Object(
     action: Type.Optional(action),
     actor_id: Type.Optional(actorId),
     target_id: Type.Optional(id),
-    since: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        maxLength: 40,
-        description: 'Earlier events are left out.',
-        examples: ['2027-03-01T08:00:00.000Z'],
-      }),
-    ),
+    since: since('Earlier events are left out.'),
   },
   { additionalProperties: false },
 );
@@ -86,6 +79,8 @@ const event = Type.Object(
   { title: 'AuditEvent', description: 'A change of a consumer.' },
 );
 
+const show = shownAs(event);
+
 /** Lists the changes of consumers. */
 export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: CursorCodec): Route {
   return defineRoute({
@@ -107,41 +102,16 @@ export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: 
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, since, ...filters } }) {
-      const list = JSON.stringify([
-        'audit-events',
-        filters.action,
-        filters.actor_id,
-        filters.target_id,
-        since,
-      ]);
+    async handle({ query: { limit = defaultLimit, cursor, since: from, ...filters } }) {
+      const { action: done, actor_id, target_id } = filters;
+      const list = JSON.stringify(['audit-events', done, actor_id, target_id, from]);
       const found = await audit.listEvents({
         ...filters,
-        ...(since !== undefined && { since: Date.parse(since) }),
+        ...(from !== undefined && { since: Date.parse(from) }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
         limit: limit + 1,
       });
       return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));
     },
   });
-}
-
-/** In the order of the documentation: the database keeps none. */
-function show({
-  id: eventId,
-  timestamp,
-  action: done,
-  actor,
-  target,
-  address,
-  user_agent,
-  request_id,
-  changes,
-}: AuditEvent) {
-  const { type, id: authorId, name, person } = actor;
-  return {
-    ...{ id: eventId, timestamp, action: done, actor: { type, id: authorId, name, person } },
-    ...{ target: { id: target.id, name: target.name }, address, user_agent, request_id },
-    changes: changes.map(({ field, from, to }) => ({ field, from, to })),
-  };
 }

@@ -1,15 +1,13 @@
 import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
-import { networkOf } from '../../../api/pipeline/rate-limit.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
 import { attemptResults } from '../../../identity/audit/attempt.ts';
-import type { ListedAttempt } from '../../../identity/audit/attempt-table.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
-import { normaliseAddress } from '../../../platform/base/networks.ts';
+import { networkOf, normaliseAddress } from '../../../platform/base/networks.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { exampleKey, id, orNull } from './schemas.ts';
+import { exampleKey, id, moment, orNull, since } from './schemas.ts';
 
 const query = Type.Object(
   {
@@ -35,14 +33,7 @@ const query = Type.Object(
         examples: [exampleKey],
       }),
     ),
-    since: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        maxLength: 40,
-        description: 'Earlier attempts are left out.',
-        examples: ['2027-03-01T08:00:00.000Z'],
-      }),
-    ),
+    since: since('Earlier attempts are left out.'),
   },
   { additionalProperties: false },
 );
@@ -56,11 +47,7 @@ const attempt = Type.Object(
       examples: ['GET /v1/quotes/:id'],
     }),
     result: Type.Enum(attemptResults, { examples: ['accepted'] }),
-    timestamp: Type.String({
-      format: 'date-time',
-      maxLength: 40,
-      examples: ['2027-03-01T08:00:00.000Z'],
-    }),
+    timestamp: moment('2027-03-01T08:00:00.000Z'),
     request_id: Type.String({
       maxLength: 128,
       description: 'The X-Request-Id of the request.',
@@ -95,6 +82,8 @@ const attempt = Type.Object(
   { title: 'AuthenticationAttempt', description: 'An attempt to authenticate, accepted or not.' },
 );
 
+const show = shownAs(attempt);
+
 /** Lists the attempts to authenticate, and how each ended. */
 export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
   return defineRoute({
@@ -115,36 +104,19 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, since, address, ...filters } }) {
+    async handle({ query: { limit = defaultLimit, cursor, since: from, address, ...filters } }) {
       const { consumer_id, result, api_key } = filters;
-      const list = JSON.stringify(['auth-attempts', consumer_id, result, since, address, api_key]);
+      const list = JSON.stringify(['auth-attempts', consumer_id, result, from, address, api_key]);
       const found = await audit.list({
         ...filters,
         ...(address !== undefined && { address: addressOf(address) }),
-        ...(since !== undefined && { since: Date.parse(since) }),
+        ...(from !== undefined && { since: Date.parse(from) }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
         limit: limit + 1,
       });
       return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));
     },
   });
-}
-
-function show(listed: ListedAttempt) {
-  const { consumer_id, endpoint, result, timestamp, request_id, count } = listed;
-  const { address, user_agent, api_key, status } = listed;
-  return {
-    consumer_id,
-    endpoint,
-    result,
-    timestamp,
-    request_id,
-    address,
-    user_agent,
-    api_key,
-    status,
-    count,
-  };
 }
 
 function addressOf(text: string) {

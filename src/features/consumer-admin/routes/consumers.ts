@@ -30,6 +30,7 @@ export interface ConsumersContext {
 }
 
 const list = 'consumers';
+const noUses = new Map<string, string>();
 const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey: 'ignored' } as const;
 const problems: ProblemCode[] = ['not_found', 'conflict', 'secrets_unavailable'];
 const one = { ...all, path: `${all.path}/:id`, problems } as const;
@@ -131,7 +132,7 @@ function createRoute({ administration }: ConsumersContext): Route {
     async handle({ body, ...request }) {
       const { consumer, apiSecret } = await administration.create(body, authorityOf(request));
       const location = `${all.path}/${consumer.id}`;
-      return json(201, { ...viewOfConsumer(consumer, Date.now()), apiSecret }, { location });
+      return json(201, { ...viewOfConsumer(consumer, Date.now(), noUses), apiSecret }, { location });
     },
   });
 }
@@ -242,7 +243,7 @@ function conditionalAuthorityOf(request: Request): Authority {
 
 /** Of what can be changed: a use of the credentials must not make a change fail. */
 function tagOf(consumer: Consumer): string {
-  return entityTag(JSON.stringify(viewOfConsumer(consumer, Date.now())));
+  return entityTag(JSON.stringify(viewOfConsumer(consumer, Date.now(), noUses)));
 }
 
 async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {

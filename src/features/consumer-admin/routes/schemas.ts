@@ -17,7 +17,11 @@ const exampleFingerprint = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d
 
 export const orNull = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
-const moment = (example: string) => Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
+export const moment = (example: string) =>
+  Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
+/** A parameter of a list. */
+export const since = (description: string) =>
+  Type.Optional(Type.String({ ...moment('2027-03-01T08:00:00.000Z'), description }));
 
 export const id = Type.String({
   maxLength: 200,

@@ -11,7 +11,14 @@ import { booking } from '../../../records/quotes-and-bookings.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
-import { acceptance, externalId, handoffSchema, handoffStatus, handoffType, handoffView } from './schemas.ts';
+import {
+  acceptance,
+  externalId,
+  handoffSchema,
+  handoffStatus,
+  handoffType,
+  viewOfHandoff,
+} from './schemas.ts';
 
 const all = { path: '/v1/handoffs', tag: 'Hand-off', idempotencyKey: 'ignored' } as const;
 const one = { ...all, path: `${all.path}/:externalId` } as const;
@@ -82,7 +89,7 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as string),
         limit: limit + 1,
       });
-      return pageAnswer(found, limit, handoffView, ({ sequence }) => cursors.encode(sequence, list));
+      return pageAnswer(found, limit, viewOfHandoff, ({ sequence }) => cursors.encode(sequence, list));
     },
   });
 }
@@ -100,7 +107,7 @@ function readRoute(handoffs: Handoffs): Route {
     answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },
     problems: ['not_found', 'store_unavailable'],
     handle: async ({ params: { externalId: id }, consumer }) =>
-      json(200, handoffView(await find(handoffs, id, consumer, 'read'))),
+      json(200, viewOfHandoff(await find(handoffs, id, consumer, 'read'))),
   });
 }
 

@@ -71,8 +71,8 @@ export const acceptance = Type.Object(
   { additionalProperties: false, title: 'HandoffAcceptance' },
 );
 
-/** A hand-off as GET answers it. */
-export function handoffView(handoff: StoredHandoff) {
+/** A hand-off as GET shows it. */
+export function viewOfHandoff(handoff: StoredHandoff) {
   const { externalId: external_id, type, status, nativeId, attempts, acceptedAt, completedAt } = handoff;
   return {
     external_id,
@@ -93,6 +93,6 @@ function problemView({ refusal, requestId }: StoredHandoff): unknown {
 
 /** The same for the feed of events, where no identifier of the CRM's own may stand. */
 export function handoffEventData(handoff: StoredHandoff): object {
-  const { id: _, ...shown } = handoffView(handoff);
+  const { id: _, ...shown } = viewOfHandoff(handoff);
   return shown;
 }

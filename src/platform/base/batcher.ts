@@ -5,6 +5,8 @@ export interface BatcherOptions<Request, Result> {
   inFlight: number;
   /** Requests in a batch at most. */
   batchSize: number;
+  /** Milliseconds that the first request of a batch waits for others; until the turn of the event loop ends if left out. */
+  gatherMs?: number;
   /** Two requests with the same identity are never in one batch. */
   identity: (request: Request) => string;
   /** Whether a failure would meet each request of the batch alone too. */
@@ -22,7 +24,7 @@ interface Waiter<Request, Result> {
 }
 
 /**
- * Gathers requests to the database into batches: what arrives in one turn of the event loop is one batch, and what
+ * Gathers requests into batches: what arrives in one turn of the event loop is one batch, and what
  * arrives while others are in flight is sent as soon as one of them is answered. (The embedded database works on this
  * thread: nothing arrives while it does, but much has when it is done.) Where a batch fails, each of its requests is
  * executed alone, so that it meets its own fate only and holds up no other, unless the failure is shared.
@@ -30,7 +32,7 @@ interface Waiter<Request, Result> {
 export function createBatcher<Request, Result>(
   options: BatcherOptions<Request, Result>,
 ): (request: Request) => Promise<Result> {
-  const { execute, batchSize, identity, isShared, isHung } = options;
+  const { execute, batchSize, gatherMs, identity, isShared, isHung } = options;
   let waiting: Waiter<Request, Result>[] = [];
   let inFlight = 0;
   let isPlanned = false;
@@ -39,10 +41,12 @@ export function createBatcher<Request, Result>(
   function planNext(): void {
     if (isPlanned || waiting.length === 0) return;
     isPlanned = true;
-    setImmediate(() => {
+    const go = () => {
       isPlanned = false;
       sendNext();
-    });
+    };
+    if (gatherMs === undefined) setImmediate(go);
+    else setTimeout(go, gatherMs);
   }
 
   function sendNext(): void {

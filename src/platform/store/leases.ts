@@ -1,0 +1,74 @@
+import { type RawBuilder, sql } from 'kysely';
+import { interval } from './statements.ts';
+
+/*
+ * Processes share the work that rows of a table stand for. One of them leases a row and is its owner:
+ *
+ *   leased_until  nobody else takes the row until then; in the past once its owner has given it back
+ *   fence         grows with each lease, and stands in every statement of the owner: so one that was replaced while it was
+ *                 silent changes nothing
+ *
+ * Most tables call the first one `lease_until`; `leasesOf` says where a table has other names. The names stay, since the
+ * program of the release before may run beside this one.
+ */
+
+/** How long an owner of a row may be silent: longer than a request lives, so that only dead owners are replaced. */
+export const leaseSeconds = 30;
+
+/** The end of a lease that begins now. */
+export const leaseEnd = sql`now() + ${interval(leaseSeconds)}`;
+
+/**
+ * The fence of a new row, above every fence that an earlier row with the same key had: else an owner of the deleted row
+ * that wakes up would pass for the owner of the new one.
+ */
+export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
+
+interface LeasedTable {
+  table: string;
+  /** What its statements call the row. */
+  row: string;
+  key: readonly string[];
+  leasedUntil?: string;
+  fence?: string;
+}
+
+interface DueRows {
+  /** Which rows are wanted, by the names of their columns. Only those without a lease are taken. */
+  where: RawBuilder<unknown>;
+  /** Name of a column. */
+  orderBy: string;
+  limit: number;
+  returning: RawBuilder<unknown>;
+}
+
+/** The SQL of the leases of one table. */
+export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence = 'fence' }: LeasedTable) {
+  const until = sql.ref(`${row}.${leasedUntil}`);
+  const current = sql.ref(`${row}.${fence}`);
+  const isOver = sql`${until} <= now()`;
+  /** Assignments: the row has a new owner. */
+  const begin = sql`${sql.ref(fence)} = ${current} + 1, ${sql.ref(leasedUntil)} = ${leaseEnd}`;
+  return {
+    begin,
+    /** Assignment: the row has no owner. */
+    end: sql`${sql.ref(leasedUntil)} = now()`,
+    /** Condition: the row has no owner. */
+    isOver,
+    /** Condition: the row has still the owner with this fence. */
+    isOf: (owned: string | number) => sql`${current} = ${owned}::bigint`,
+    /** A statement that leases rows; those that another statement takes at the same time are passed over. */
+    takeDue<Row>({ where, orderBy, limit, returning }: DueRows) {
+      const isSame = key.map((name) => sql`${sql.ref(`${row}.${name}`)} = ${sql.ref(`due.${name}`)}`);
+      return sql<Row>`
+        update ${sql.table(table)} as ${sql.ref(row)} set ${begin}
+        from (
+          select ${sql.join(key.map((name) => sql.ref(name)))} from ${sql.table(table)} as ${sql.ref(row)}
+          where ${where} and ${isOver}
+          order by ${sql.ref(orderBy)} limit ${limit} for update skip locked
+        ) as due
+        where ${sql.join(isSame, sql` and `)}
+        returning ${returning}`;
+    },
+  };
+}
