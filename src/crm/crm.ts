@@ -7,13 +7,13 @@ import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
 import type { ChangeSource } from '../records/changes.ts';
 import type { Records } from '../records/records.ts';
-import { Company } from './batching/company.ts';
+import { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
 import { createChangeSource } from './read-changes.ts';
-import { paced } from './rest/failure.ts';
+import { budgetExhausted } from './rest/failure.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
@@ -71,8 +71,10 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const company =
-    budget && cache.kind === 'redis' ? new Company({ cache, environment, connectionHash }) : undefined;
+  const forwarded =
+    budget && cache.kind === 'redis'
+      ? new ForwardedBatches({ cache, environment, connectionHash })
+      : undefined;
   const columns = createColumns(log);
   const health = new CrmHealthMonitor({
     ...{ environment, connectionHash, cache, client, tokens, budget },
@@ -82,7 +84,7 @@ export function createCrm(options: CrmOptions): Crm {
   const listeners: { write: () => void; missing: OnMissing } = { write() {}, async missing() {} };
   return {
     records: createSalesforceRecords({
-      ...{ client, timeoutMs, log, metrics, company, columnsOf: columns.of },
+      ...{ client, timeoutMs, log, metrics, forwarded, columnsOf: columns.of },
       onWrite: () => listeners.write(),
       onMissing: (...missing) => listeners.missing(...missing),
     }),
@@ -107,7 +109,7 @@ export function createCrm(options: CrmOptions): Crm {
     },
     async stop() {
       unwatch?.();
-      await company?.stop();
+      await forwarded?.stop();
       await budget?.stop();
       await tokens.close();
       await http.close();
@@ -119,7 +121,12 @@ function openBudget(options: CrmOptions): CallBudget | undefined {
   const { dailyCallBudget: dailyCalls, cache, environment } = options;
   if (dailyCalls === undefined) return undefined;
   const shared = createCacheBudgetStore(cache, budgetName(environment));
-  return new CallBudget({ ...options, dailyCalls, store: options.ownBudgetStore ?? shared, refusal: paced });
+  return new CallBudget({
+    ...options,
+    dailyCalls,
+    store: options.ownBudgetStore ?? shared,
+    refusal: budgetExhausted,
+  });
 }
 
 /** Under which the budget of an environment is kept. */

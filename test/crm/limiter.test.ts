@@ -68,7 +68,7 @@ it('refuses a call that has waited too long, and no other', async () => {
   const first = run(limiter, startCall('test'), work);
   const late = run(limiter, startCall('test', undefined, 20), async () => 'never');
   const patient = run(limiter, startCall('test'), async () => 'worked');
-  await assert.rejects(late, { kind: 'crowded' });
+  await assert.rejects(late, { kind: 'queue_full' });
   open();
   await first;
   assert.equal(await patient, 'worked');

@@ -1,6 +1,6 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { crowded } from './failure.ts';
+import { queueFull } from './failure.ts';
 
 /** A call to the CRM on behalf of many requests. */
 export interface BatchCall extends Call {
@@ -24,7 +24,7 @@ export class Limiter {
 
   /**
    * Waits for a slot, and returns what gives it back. Where many wait, tenants take turns: consumers, and batchers.
-   * Throws `CrmFailure` (crowded) where the call's time ends first.
+   * Throws `CrmFailure` (queue_full) where the call's time ends first.
    */
   async acquire(call: Call | BatchCall): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1;
@@ -49,7 +49,7 @@ export class Limiter {
       };
       const timer = setTimeout(() => {
         this.#waiting.delete(tenant, take);
-        reject(crowded());
+        reject(queueFull());
       }, remainingMs(call));
       this.#waiting.add(tenant, take);
     });

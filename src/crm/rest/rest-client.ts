@@ -168,7 +168,7 @@ function kindOf({ background, isWrite }: Call): CallKind {
   return isWrite ? 'write' : 'read';
 }
 
-/** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (paced). */
+/** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (budget_exhausted). */
 function pay(
   budget: CallBudget | undefined,
   call: Call,
