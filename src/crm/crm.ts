@@ -71,13 +71,11 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const forwarded =
-    budget && cache.kind === 'redis'
-      ? new ForwardedBatches({ cache, environment, connectionHash })
-      : undefined;
+  const connection = { cache, environment, connectionHash };
+  const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const columns = createColumns(log);
   const health = new CrmHealthMonitor({
-    ...{ environment, connectionHash, cache, client, tokens, budget },
+    ...{ ...connection, client, tokens, budget },
     lacks: () => columns.lacks(),
   });
   let unwatch: (() => void) | undefined;

@@ -179,14 +179,7 @@ export class Batcher<Item, Result> {
     { permit, lost }: { permit?: Permit; lost?: CrmFailure },
   ): Promise<void> {
     const { operation } = this.#options;
-    const call: BatchCall = {
-      ...base,
-      deadline: Math.min(...batch.map((pending) => pending.call.deadline)),
-      // What it needs beyond this one call is part of a write that was begun.
-      isWrite: batch.some((pending) => isWrite(operation, pending.call)),
-      // The call is a span of the first request's trace; the other requests only log its time.
-      span: batch[0]?.call.span ?? base.span,
-    };
+    const call = this.#callOf(batch, base);
     const startedAt = performance.now();
     const open = new Map(batch.entries());
     const onOutcome = (index: number, outcome: ItemOutcome<Result>) => {
@@ -210,6 +203,17 @@ export class Batcher<Item, Result> {
       permit?.release();
       if (permit) this.#inFlight -= 1;
     }
+  }
+
+  #callOf(batch: readonly Pending<Item, Result>[], base: BatchCall): BatchCall {
+    return {
+      ...base,
+      deadline: Math.min(...batch.map(({ call }) => call.deadline)),
+      // What it needs beyond this one call is part of a write that was begun.
+      isWrite: batch.some(({ call }) => isWrite(this.#options.operation, call)),
+      // The call is a span of the first request's trace; the other requests only log its time.
+      span: batch[0]?.call.span ?? base.span,
+    };
   }
 
   /** Callbacks and limits for a batch that is sent again in parts. */

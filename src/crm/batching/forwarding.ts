@@ -1,13 +1,15 @@
 import { remainingMs, startCall } from '../../platform/base/call.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { BatcherOptions } from './batcher.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
 import {
   type ForwardedBatch,
+  type ForwardedBatches,
   type ForwardedRequest,
   type ForwardingBatcher,
   type Report,
   returnMs,
 } from './forwarded-batches.ts';
+import type { Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
 import type { RequestQueue } from './request-queue.ts';
 import { fromSent, toSent } from './sent-outcome.ts';
@@ -18,11 +20,15 @@ const receiverReserveMs = 2000;
 const mostReturned = 4 * 1024 * 1024;
 
 /** What forwarding needs of its batcher. */
-interface ForwardingOptions<Item, Result>
-  extends Pick<
-    BatcherOptions<Item, Result>,
-    'batchKey' | 'client' | 'forwarded' | 'operation' | 'timeoutMs'
-  > {
+interface ForwardingOptions<Item, Result> {
+  /** The same on replicas whose requests may share a call. */
+  batchKey: string;
+  operation: Pick<Operation<Item, Result>, 'effect'>;
+  /** The longest that a call may take. */
+  timeoutMs: number;
+  client: Pick<CrmClient, 'budget'>;
+  /** How replicas reach each other; undefined where they share no calls. */
+  forwarded?: ForwardedBatches | undefined;
   queue: RequestQueue<Item, Result>;
   /** Lets a request wait for a call of this replica. */
   add(pending: Pending<Item, Result>): void;
@@ -87,22 +93,22 @@ export class Forwarding<Item, Result> implements ForwardingBatcher {
   receive(requests: readonly ForwardedRequest[], ms: number, report: Report): Promise<unknown> {
     const isRead = this.#options.operation.effect === 'read';
     let returned = 0;
-    return Promise.all(
-      requests.map((request, index) =>
-        this.#submit(request, ms).then(
-          (result) => {
-            if (isRead) returned += JSON.stringify(result ?? null).length;
-            report(index, returned > mostReturned ? 'not executed' : { result });
-          },
-          (error) => report(index, toSent(error)),
-        ),
-      ),
-    );
+    const answer = async (request: ForwardedRequest, index: number) => {
+      try {
+        const result = await this.#submit(request, ms);
+        if (isRead) returned += JSON.stringify(result ?? null).length;
+        report(index, returned > mostReturned ? 'not executed' : { result });
+      } catch (error) {
+        report(index, toSent(error));
+      }
+    };
+    return Promise.all(requests.map(answer));
   }
 
-  #submit({ item, consumerId, isWrite, waitedMs }: ForwardedRequest, ms: number): Promise<Result> {
+  #submit(request: ForwardedRequest, ms: number): Promise<Result> {
+    const { item, consumerId, waitedMs } = request;
     return new Promise((resolve, reject) => {
-      const call = { ...startCall('forwarded', consumerId, ms), isWrite };
+      const call = { ...startCall('forwarded', consumerId, ms), isWrite: request.isWrite };
       const [tenant, since] = [consumerId ?? '', performance.now() - waitedMs];
       const pending = { item: item as Item, call, tenant, since, tries: 0, leaveQueue() {}, resolve, reject };
       this.#options.add(pending);
