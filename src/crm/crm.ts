@@ -30,7 +30,7 @@ export interface CrmOptions extends CrmSettings {
   spareLocks: Locks;
   /** Where the budget of calls is kept, if there is one and the cache is not shared. */
   ownBudgetStore?: BudgetStore;
-  /** Aborted when the service stops: then background work waits for no call of the budget any more. */
+  /** Aborted when the service stops: from then on background work waits in the database only. */
   stopping?: AbortSignal;
   log: Log;
   metrics: Metrics;
@@ -41,9 +41,9 @@ export interface Crm {
   changes: ChangeSource;
   health: CrmHealth;
   tokens: TokenProvider;
-  /** Use of the daily quota of calls, as the CRM last told. */
+  /** Use of the daily quota of calls, as the CRM last reported. */
   readonly usage: CrmClient['usage'];
-  /** The listener is told after each write, whatever came of it. */
+  /** The listener is called after each write, successful or not. */
   onWrite(listener: () => void): void;
   /** Sets the listener for External IDs that a request asked for and the CRM has no record with. */
   onMissing(listener: OnMissing): void;

@@ -21,7 +21,7 @@ import { Batcher } from './batching/batcher.ts';
 import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
 import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
-import { createFind, isDeleted, type OperationOptions, type Sought } from './batching/find.ts';
+import { createFind, isDeleted, type Lookup, type OperationOptions } from './batching/find.ts';
 import type { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { ObjectSize } from './batching/object-size.ts';
 import type { Operation } from './batching/operation.ts';
@@ -46,7 +46,7 @@ export interface SalesforceRecordsOptions {
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
   forwarded?: ForwardedBatches | undefined;
-  /** Told after each write, whatever came of it. */
+  /** Called after each write, successful or not. */
   onWrite: () => void;
   /** Called, before the request is answered, if the CRM has no record with an External ID that the caller may see. */
   onMissing: OnMissing;
@@ -55,8 +55,8 @@ export interface SalesforceRecordsOptions {
 /** A batcher for each operation on the records of one resource, and how their rows are read. */
 interface Batchers extends Pick<OperationOptions, 'toRecord'> {
   columns: OptionalColumns;
-  finds: Batcher<Sought, StoredRecord | undefined>;
-  findsWithDeleted: Batcher<Sought, StoredRecord | undefined>;
+  finds: Batcher<Lookup, StoredRecord | undefined>;
+  findsWithDeleted: Batcher<Lookup, StoredRecord | undefined>;
   creates: Batcher<Creation, Created>;
   updates: Batcher<Update, Updated>;
   deletes: Batcher<Deletion, undefined>;
@@ -155,9 +155,9 @@ class SalesforceRecords implements Records {
   ): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
     try {
-      const sought = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
-      const found = await this.#batchersOf(resource)[by].submit(sought, call);
-      if (found === undefined && by === 'finds') await this.#noteMissing(resource, sought.key, call);
+      const lookup = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
+      const found = await this.#batchersOf(resource)[by].submit(lookup, call);
+      if (found === undefined && by === 'finds') await this.#noteMissing(resource, lookup.key, call);
       return found;
     } catch (error) {
       throw asProblem(error, resource);
@@ -318,7 +318,7 @@ function isDuplicate(error: unknown): boolean {
   return error instanceof Problem && error.cause instanceof CrmFailure && error.cause.kind === 'duplicate';
 }
 
-/** Writes that may wait for their turn at one record. */
+/** Writes to one record that may wait for the one before them. */
 const mostWaiting = 50;
 
 /** Keeps writes to one record in the order of their arrival: the next begins when the one before is answered. */

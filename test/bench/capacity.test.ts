@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { callsFor, paced, tables } from '../../bench/capacity.ts';
+import { callsFor, tables, underBudget } from '../../bench/capacity.ts';
 import { largestLease, limitsOf, newBucket, sync } from '../../src/crm/budget/bucket.ts';
 import { readPage } from '../docs/pages.ts';
 
@@ -74,7 +74,7 @@ describe('the model of capacity', () => {
   ] as const) {
     test(`is what the bucket does: ${reads} reads, ${writes} writes a second, ${dailyCalls} calls a day`, () => {
       const found = simulate(reads, writes, dailyCalls, 120);
-      const model = paced(reads, writes, dailyCalls);
+      const model = underBudget(reads, writes, dailyCalls);
       assertNear(found.calls, model.calls, 0.03, 'calls');
       assertNear(found.reads, model.reads, 0.1, 'reads');
       assertNear(found.writes, model.writes, 0.05, 'writes');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import {
   type ForwardedBatch,
   ForwardedBatches,
@@ -58,7 +58,7 @@ class TestBatcher implements ForwardingBatcher {
 
 /** Until announcements, and what follows from them, have been delivered. */
 async function untilDelivered(): Promise<void> {
-  for (let count = 0; count < 10; count++) await turn();
+  for (let count = 0; count < 10; count++) await nextTick();
 }
 
 function start(batcher: TestBatcher, cache: Announcements, connectionHash = 'one org'): ForwardedBatches {

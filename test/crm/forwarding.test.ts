@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { Batcher, type BatcherOptions } from '../../src/crm/batching/batcher.ts';
 import type {
   ForwardedBatch,
@@ -80,7 +80,7 @@ class TestOperation implements Operation<Item, Done> {
 }
 
 async function settled(): Promise<void> {
-  for (let count = 0; count < 10; count++) await turn();
+  for (let count = 0; count < 10; count++) await nextTick();
 }
 
 function startReplica(

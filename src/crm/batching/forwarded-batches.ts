@@ -104,7 +104,7 @@ export class ForwardedBatches {
   readonly #sent = new Map<string, { batch: ForwardedBatch; timer: NodeJS.Timeout }>();
   /**
    * Ids of batches received from other replicas, kept for as long as the sender may wait for an answer: someone who can
-   * write to the cache could send a message twice, and a sender that is told "not executed" executes its requests itself.
+   * write to the cache could send a message twice, and a sender that gets "not executed" executes its requests itself.
    */
   readonly #received = new Set<string>();
   /** Batches of other replicas that are being executed. */

@@ -49,7 +49,7 @@ export class Admission {
     this.#options.breaker.check();
     // A write begins with looking the record up, and is a write all the same.
     this.#options.quota.admit(isWrite === true && effect === 'read' ? 'change' : effect);
-    // Its queue is in the database; in this one it takes no request's place.
+    // Its queue is in the database: it does not count in this one.
     if (background !== undefined) return () => {};
     this.#checkQueue(consumerId);
     this.#count(consumerId, weight);

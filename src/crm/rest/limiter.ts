@@ -4,11 +4,11 @@ import { queueFull } from './failure.ts';
 
 /** A call to the CRM on behalf of many requests. */
 export interface BatchCall extends Call {
-  /** Name of the batcher, which takes turns with the consumers' own calls. */
+  /** Name of the batcher: slots alternate between batchers and consumers. */
   batcher: string;
 }
 
-/** Who takes turns. */
+/** Between whom slots alternate: each consumer, and each batcher. */
 export function tenantOf(call: Call | BatchCall): string {
   return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
 }
@@ -23,7 +23,7 @@ export class Limiter {
   }
 
   /**
-   * Waits for a slot, and returns what gives it back. Where many wait, tenants take turns: consumers, and batchers.
+   * Waits for a slot, and returns what gives it back. Where many wait, slots alternate between tenants.
    * Throws `CrmFailure` (queue_full) where the call's time ends first.
    */
   async acquire(call: Call | BatchCall): Promise<() => void> {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { Allowance } from './allowance.ts';
-import { CrmFailure, type FailureKind, saysNothing, uncertainKinds } from './failure.ts';
+import { CrmFailure, type FailureKind, isUnsent, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
 
 /** The first try included. */
@@ -34,8 +34,8 @@ export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOpti
       const result = await send(request, call, given).catch(asFailure);
       given = undefined;
       if (!(result instanceof CrmFailure)) return result;
-      // A repeat that was not even sent has less to tell than the try before it.
-      if (met !== undefined && saysNothing(result)) throw met;
+      // A repeat that was not sent shows nothing: the failure before it is the answer.
+      if (met !== undefined && isUnsent(result)) throw met;
       met = result;
       if (!isRepeatable(result, request)) throw met;
       const pauseMs = pauseBeforeRepeat(result, tried, timeForRepeat(call, enoughMs));
@@ -81,7 +81,7 @@ export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: 
 }
 
 /** Failures that say nothing about what an earlier try did. */
-const tellsNothing: readonly FailureKind[] = [
+const uncertainOfEarlier: readonly FailureKind[] = [
   ...nothingDone,
   ...uncertainKinds,
   'session',
@@ -99,7 +99,7 @@ const tellsNothing: readonly FailureKind[] = [
  * is certain all the same; anything passing is not.
  */
 export function withUnknownOutcome(failure: CrmFailure): CrmFailure {
-  if (!tellsNothing.includes(failure.kind)) return failure;
+  if (!uncertainOfEarlier.includes(failure.kind)) return failure;
   return new CrmFailure(failure.kind, failure.message, { ...failure.facts, outcomeUnknown: true });
 }
 

@@ -91,7 +91,7 @@ describe('the bucket of calls', () => {
     assert.equal(takeAll(owing, aRequest({ reads: 50 }), start + 4000).taken, 1);
   });
 
-  it('gives writes their call before reads, over all replicas, and reads a turn between writes', () => {
+  it('gives writes their call before reads, over all replicas, and a read one after each write', () => {
     const empty = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
     const waiting = sync(
       empty,
@@ -109,7 +109,7 @@ describe('the bucket of calls', () => {
     assert.deepEqual([urgent.grant.writes, urgent.grant.reads], [1, 0]);
   });
 
-  it('gives the oldest write its call first, over all replicas, unless that one leaves it lying', () => {
+  it('gives the oldest write its call first, over all replicas, unless that one does not take it', () => {
     const empty = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
     const aWrite = (replica: string, writeWaitedMs: number) =>
       aRequest({ replica, writes: 1, writeWaitedMs });
