@@ -144,7 +144,7 @@ export class Batcher<Item, Result> {
     clearTimeout(this.#linger);
     this.#linger = undefined;
     this.#isAcquiring = true;
-    const paid = await this.#queue.waitForCall();
+    const paid = client.budget && (await this.#queue.waitForCall(client.budget));
     if (this.#queue.size === 0) {
       // All have expired, or go with a call of another replica.
       this.#isAcquiring = false;

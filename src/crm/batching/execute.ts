@@ -56,7 +56,10 @@ async function execute<Item, Result>(
   const { permit, ...others } = options;
   let verdicts: Verdict<Result>[];
   try {
-    verdicts = readOutcomes(await operation.execute(items, call, permit));
+    const outcomes = await operation.execute(items, call, permit);
+    // As in nearly all calls.
+    if (outcomes.every((outcome) => 'result' in outcome)) return outcomes;
+    verdicts = readOutcomes(outcomes);
   } catch (error) {
     if (!(error instanceof CrmFailure)) throw error;
     return afterFailure(operation, items, error, call, others);

@@ -47,7 +47,8 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
     size: () => 0,
     execute: (items, call, permit) =>
       unlessOwnerIsNeeded(resource, items, async (lookups) => {
-        const found = byKey(resource, deletedFirst(await queryFor(options, lookups, call, permit)));
+        const rows = await queryFor(options, lookups, call, permit);
+        const found = byKey(resource, options.withDeleted ? deletedFirst(rows) : rows);
         const records = new Map<string, StoredRecord | undefined>();
         for (const [key, row] of found) records.set(key, toRecord(row));
         return lookups.map(({ key, visible }) => {
@@ -67,8 +68,7 @@ function queryFor(options: OperationOptions, items: readonly Lookup[], call: Bat
 
 /** Deleted records first: an existing record then replaces earlier ones with the same key. */
 function deletedFirst(rows: readonly CrmRow[]): readonly CrmRow[] {
-  const [deleted, others] = [rows.filter(isDeleted), rows.filter((row) => !isDeleted(row))];
-  return deleted.length === 0 ? rows : [...deleted, ...others];
+  return rows.toSorted((a, b) => Number(isDeleted(b)) - Number(isDeleted(a)));
 }
 
 export function isDeleted(row: CrmRow): boolean {

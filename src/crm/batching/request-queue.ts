@@ -1,7 +1,7 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/clock.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import type { CallWait, PaidCall } from '../budget/call-budget.ts';
+import type { CallBudget, CallWait, PaidCall } from '../budget/call-budget.ts';
 import type { CallKind } from '../budget/waiters.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
@@ -73,14 +73,13 @@ export class RequestQueue<Item, Result> {
       this.#callWait?.becomeWrite();
   }
 
-  /** Waits for a call of the budget; undefined where there is no budget, or nothing that waits any more. */
-  async waitForCall(): Promise<PaidCall | undefined> {
-    const { client, name, operation } = this.#options;
-    if (client.budget === undefined) return undefined;
+  /** Waits for a call of the budget; undefined where nothing waits any more. */
+  async waitForCall(budget: CallBudget): Promise<PaidCall | undefined> {
+    const { name, operation } = this.#options;
     let paid: PaidCall | undefined;
     while (paid === undefined && this.size > 0) {
       const isForWrite = this.#urgent.size > 0 || (operation.effect !== 'read' && this.#requests.size > 0);
-      this.#callWait = client.budget.wait(isForWrite ? 'write' : 'read', name);
+      this.#callWait = budget.wait(isForWrite ? 'write' : 'read', name);
       paid = await this.#callWait.paid;
       this.#callWait = undefined;
     }
