@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { Allowance } from '../rest/allowance.ts';
+import { Allowance } from './allowance.ts';
 import {
   type BudgetLimits,
   type Grant,

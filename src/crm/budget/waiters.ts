@@ -1,5 +1,5 @@
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { Allowance } from '../rest/allowance.ts';
+import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
 
 /** What a call is for. `poll`: the reader of changes, which may fall behind but must not stop. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { Allowance } from './allowance.ts';
+import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, isUnsent, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
 
