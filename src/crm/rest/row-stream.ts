@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CrmRow } from '../mapping/records.ts';
 
-/** Told of each row as it arrives; false: it is not wanted, and nothing after it. */
+/** Called with each row as it arrives; false: neither it nor any later row is wanted. */
 export type TakeRow = (row: CrmRow) => boolean;
 
 /** Bytes of one row at most: 1 MiB of text with every character escaped stays below. */
