@@ -31,7 +31,7 @@ export function callsFor(perSecond: number, replicas = 1): number {
   return replicas * Math.min(rate, gathered);
 }
 
-export interface Paced {
+export interface UnderBudget {
   /** Calls a second, all together. */
   calls: number;
   /** Of these requests a second so many are served. */
@@ -42,7 +42,7 @@ export interface Paced {
 }
 
 /** What a budget whose burst is used up makes of one kind of reads and one of writes, on gathering replicas. */
-export function paced(reads: number, writes: number, dailyCalls: number, maxWait = 2): Paced {
+export function underBudget(reads: number, writes: number, dailyCalls: number, maxWait = 2): UnderBudget {
   const { rate } = limitsOf(dailyCalls, maxWait * 1000);
   const calls = rate * 1000;
   const each = 1 / calls;
@@ -87,7 +87,7 @@ function callsPerStatement(writes: number, processes: number): number {
 function orgRow(users: number) {
   const quota = 100_000 + 1000 * users;
   const budget = Math.floor((quota * 2) / 3);
-  const { calls, writeWait } = paced(1, 1, budget);
+  const { calls, writeWait } = underBudget(1, 1, budget);
   return {
     users,
     'calls a day': quota,

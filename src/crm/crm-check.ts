@@ -56,7 +56,7 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       ...options,
       http,
       tokens: only(token),
-      // The doctor tells what it finds itself.
+      // The doctor reports what it finds itself.
       log: createLog('silent'),
       onOutcome: () => undefined,
     });

@@ -27,7 +27,7 @@ export interface CrmState {
   reason?: string;
   /** What the org lacks, as far as requests have shown, and what to do; the service works without it. */
   lacks?: string;
-  /** Use of the daily quota of calls, as the CRM last told; undefined before it did. */
+  /** Use of the daily quota of calls, as the CRM last reported; undefined before it did. */
   quota?: ApiUsage & { budget?: number; budget_used?: number };
 }
 
@@ -49,7 +49,7 @@ export interface CrmHealthOptions {
   budget?: CallBudget | undefined;
 }
 
-/** Health of the CRM. `noteOutcome` is told how each call ended. */
+/** Health of the CRM. `noteOutcome` is called when a call ends. */
 export class CrmHealthMonitor implements CrmHealth {
   readonly #options: CrmHealthOptions;
   readonly #key: string;

@@ -8,13 +8,13 @@ import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
 import type { ChangeSource } from '../records/changes.ts';
 import type { Records } from '../records/records.ts';
-import { Company } from './batching/company.ts';
+import { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
 import { createChangeSource } from './read-changes.ts';
-import { paced } from './rest/failure.ts';
+import { budgetExhausted } from './rest/failure.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
@@ -31,7 +31,7 @@ export interface CrmOptions extends CrmSettings {
   spareLocks: Locks;
   /** Where the budget of calls is kept, if there is one and the cache is not shared. */
   ownBudgetStore?: BudgetStore;
-  /** Aborted when the service stops: then background work waits for no call of the budget any more. */
+  /** Aborted when the service stops: from then on background work waits in the database only. */
   stopping?: AbortSignal;
   log: Log;
   metrics: Metrics;
@@ -42,7 +42,7 @@ export interface Crm {
   changes: ChangeSource;
   health: CrmHealth;
   tokens: TokenProvider;
-  /** Use of the daily quota of calls, as the CRM last told. */
+  /** Use of the daily quota of calls, as the CRM last reported. */
   readonly usage: CrmClient['usage'];
   /** Identifies the org and the user without naming them. */
   connectionHash: string;
@@ -74,11 +74,11 @@ export function createCrm(options: CrmOptions): Crm {
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
   });
-  const company =
-    budget && cache.kind === 'redis' ? new Company({ cache, environment, connectionHash }) : undefined;
+  const connection = { cache, environment, connectionHash };
+  const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const columns = createColumns(log);
   const health = new CrmHealthMonitor({
-    ...{ environment, connectionHash, cache, client, tokens, budget },
+    ...{ ...connection, client, tokens, budget },
     lacks: () => columns.lacks(),
   });
   let unwatch: (() => void) | undefined;
@@ -86,7 +86,7 @@ export function createCrm(options: CrmOptions): Crm {
   const missing = new Listeners<Parameters<OnMissing>>();
   return {
     records: createSalesforceRecords({
-      ...{ client, timeoutMs, log, metrics, company, columnsOf: columns.of },
+      ...{ client, timeoutMs, log, metrics, forwarded, columnsOf: columns.of },
       onWrite: () => void changed.notify(),
       onMissing: (...found) => missing.notify(...found),
     }),
@@ -108,7 +108,7 @@ export function createCrm(options: CrmOptions): Crm {
     },
     async stop() {
       unwatch?.();
-      await company?.stop();
+      await forwarded?.stop();
       await budget?.stop();
       await tokens.close();
       await http.close();
@@ -120,7 +120,12 @@ function openBudget(options: CrmOptions): CallBudget | undefined {
   const { dailyCallBudget: dailyCalls, cache, environment } = options;
   if (dailyCalls === undefined) return undefined;
   const shared = createCacheBudgetStore(cache, budgetName(environment));
-  return new CallBudget({ ...options, dailyCalls, store: options.ownBudgetStore ?? shared, refusal: paced });
+  return new CallBudget({
+    ...options,
+    dailyCalls,
+    store: options.ownBudgetStore ?? shared,
+    refusal: budgetExhausted,
+  });
 }
 
 /** Under which the budget of an environment is kept. */

@@ -2,19 +2,19 @@ import { type Call, remainingMs } from '../platform/base/call.ts';
 import { FairQueue } from '../platform/base/fair-queue.ts';
 import { Problem } from '../platform/base/problem.ts';
 
-/** A page with more bytes than this needs a place among the large ones. */
+/** A page with more bytes than this needs a slot for large pages. */
 export const largeFrom = 512 * 1024;
 /** Large pages that this process reads from the CRM at once; sending them to clients does not count. */
 const mostInAll = 16;
 /** So that slow pages of one consumer delay only its own. */
 const mostOfOneConsumer = 4;
 
-/** The places of pages that are large: small ones need none. */
+/** The slots for large pages; small ones need none. */
 export interface LargePages {
-  /** Takes a place until the returned function is called; undefined where none is free. */
+  /** Takes a slot until the returned function is called; undefined where none is free. */
   tryEnter(call: Call): (() => void) | undefined;
   /**
-   * The same, after waiting for a free slot; consumers take turns. Throws `Problem` (crm_unavailable) if none is free before
+   * The same, after waiting for a free slot; slots alternate between consumers. Throws `Problem` (crm_unavailable) if none is free before
    * only `reserveMs` milliseconds are left until the deadline.
    */
   enter(call: Call, reserveMs: number): Promise<() => void>;

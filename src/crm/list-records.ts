@@ -24,7 +24,7 @@ export interface ListOptions {
 
 /**
  * A page of records. It is asked for in one query and read row by row, until it is full by number or by bytes; what it
- * does not hold is not read. A page that turns out to be large while there is no place for one drops what it has read,
+ * does not hold is not read. A page that turns out to be large while no slot is free drops what it has read,
  * waits without a call, and queries again. Throws `CrmFailure` or `Problem`.
  */
 export async function listRecords(options: ListOptions, query: ListQuery, call: Call): Promise<RecordPage> {
@@ -58,17 +58,17 @@ class PageReading {
     this.#after = query.after && { at: query.after.at, externalId: query.after.id };
   }
 
-  /** Gives back its place among the large pages, where it has one. */
+  /** Gives back its slot for large pages, where it has one. */
   readonly release = () => this.#leave?.();
 
   async toEnd(): Promise<RecordPage> {
     const { client, largePages } = this.#options;
     for (let queries = 0; queries < maxQueries; queries++) {
-      // One more than the page holds tells whether there is a next one.
+      // One more than the page holds shows whether there is a next one.
       const limit = this.#query.limit - this.#records.length + 1;
       const isComplete = await this.#ask(limit);
       const { records, bytes, rows, end } = this.#part;
-      if (end === 'no place') {
+      if (end === 'no slot') {
         this.#leave = await largePages.enter(this.#call, client.shortestCallMs);
         continue;
       }
@@ -148,14 +148,14 @@ class PageReading {
   }
 
   /** Why the page ends before a record of so many bytes, or must wait; undefined where it takes the record. */
-  #endBefore(length: number): 'full' | 'no place' | undefined {
+  #endBefore(length: number): 'full' | 'no slot' | undefined {
     const { limit, maxBytes } = this.#query;
     const count = this.#records.length + this.#part.records.length;
     const bytes = this.#bytes + this.#part.bytes + length;
     if (count === limit || (count > 0 && bytes > maxBytes)) return 'full';
     if (bytes <= largeFrom) return undefined;
     this.#leave ??= this.#options.largePages.tryEnter(this.#call);
-    return this.#leave === undefined ? 'no place' : undefined;
+    return this.#leave === undefined ? 'no slot' : undefined;
   }
 
   /** The next query begins where the last one ended. */
@@ -177,14 +177,14 @@ interface Part {
   /** There were rows that the API does not show. */
   hasForeignRows: boolean;
   /** Why the rest of the rows was not read. */
-  end: 'full' | 'no place' | undefined;
+  end: 'full' | 'no slot' | undefined;
 }
 
 function newPart(): Part {
   return { records: [], bytes: 0, rows: 0, last: undefined, hasForeignRows: false, end: undefined };
 }
 
-/** The place of a row in the order, with its External ID as the CRM has it, UUID or not. */
+/** The position of a row in the order, with its External ID as the CRM has it, UUID or not. */
 function placeOf(resource: Resource, row: CrmRow, orderedBy: string): Partial<Position> {
   const field = resource.fields[orderedBy];
   const at = field && readTimestamp(readPath(row, field));

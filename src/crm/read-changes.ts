@@ -40,7 +40,7 @@ type ReadRow = (resource: Resource, row: CrmRow) => Required<Pick<ChangedRecord,
 
 /**
  * Changes as the CRM shows them: one Composite call with a query for each object, or several where much has changed, which
- * is metered as one. `queryAll` finds deleted records with their fields. It is one single call at a time, and takes its turn
+ * is metered as one. `queryAll` finds deleted records with their fields. It is one single call at a time, and alternates
  * with all others for a slot.
  */
 export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
@@ -191,7 +191,7 @@ function withColumns<T>(
   );
 }
 
-/** An owner that is null was taken away; one that the row has no column for is not known. */
+/** An owner that is null was removed; one that the row has no column for is not known. */
 function withoutUnknownOwner({ fields }: Resource, row: CrmRow, values: FieldValues): FieldValues {
   const column = fields[ownerField]?.crm.path;
   if (column === undefined || column in row) return values;

@@ -19,10 +19,10 @@ import type {
 import type { Resource } from '../records/resource.ts';
 import { Batcher } from './batching/batcher.ts';
 import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
-import type { Company } from './batching/company.ts';
 import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
-import { createFind, isDeleted, type OperationOptions, type Sought } from './batching/find.ts';
+import { createFind, isDeleted, type Lookup, type OperationOptions } from './batching/find.ts';
+import type { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { ObjectSize } from './batching/object-size.ts';
 import type { Operation } from './batching/operation.ts';
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
@@ -30,7 +30,7 @@ import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
 import { createLinkReader, createRowReader, readKey } from './mapping/records.ts';
 import type { OptionalColumns } from './optional-columns.ts';
-import { CrmFailure, crowded } from './rest/failure.ts';
+import { CrmFailure, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 
@@ -45,8 +45,8 @@ export interface SalesforceRecordsOptions {
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
-  company?: Company | undefined;
-  /** Told after each write, whatever came of it. */
+  forwarded?: ForwardedBatches | undefined;
+  /** Called after each write, successful or not. */
   onWrite: () => void;
   /** Called, before the request is answered, if the CRM has no record with an External ID that the caller may see. */
   onMissing: OnMissing;
@@ -55,8 +55,8 @@ export interface SalesforceRecordsOptions {
 /** A batcher for each operation on the records of one resource, and how their rows are read. */
 interface Batchers extends Pick<OperationOptions, 'toRecord'> {
   columns: OptionalColumns;
-  finds: Batcher<Sought, StoredRecord | undefined>;
-  findsWithDeleted: Batcher<Sought, StoredRecord | undefined>;
+  finds: Batcher<Lookup, StoredRecord | undefined>;
+  findsWithDeleted: Batcher<Lookup, StoredRecord | undefined>;
   creates: Batcher<Creation, Created>;
   updates: Batcher<Update, Updated>;
   deletes: Batcher<Deletion, undefined>;
@@ -155,9 +155,9 @@ class SalesforceRecords implements Records {
   ): Promise<StoredRecord | undefined> {
     if (!isUuid(externalId)) return undefined;
     try {
-      const sought = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
-      const found = await this.#batchersOf(resource)[by].submit(sought, call);
-      if (found === undefined && by === 'finds') await this.#noteMissing(resource, sought.key, call);
+      const lookup = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
+      const found = await this.#batchersOf(resource)[by].submit(lookup, call);
+      if (found === undefined && by === 'finds') await this.#noteMissing(resource, lookup.key, call);
       return found;
     } catch (error) {
       throw asProblem(error, resource);
@@ -276,7 +276,7 @@ function createBatchers(resource: Resource, options: SalesforceRecordsOptions): 
   const batcher = <Item, Result>(operation: Operation<Item, Result>, kind: string = operation.name) => {
     const name = `${resource.name} ${kind}`;
     const object = resource.crmObject;
-    return new Batcher({ ...options, operation, name, object, objectSize, party: `${name} ${fields}` });
+    return new Batcher({ ...options, operation, name, object, objectSize, batchKey: `${name} ${fields}` });
   };
   return {
     columns,
@@ -318,7 +318,7 @@ function isDuplicate(error: unknown): boolean {
   return error instanceof Problem && error.cause instanceof CrmFailure && error.cause.kind === 'duplicate';
 }
 
-/** Writes that may wait for their turn at one record. */
+/** Writes to one record that may wait for the one before them. */
 const mostWaiting = 50;
 
 /** Keeps writes to one record in the order of their arrival: the next begins when the one before is answered. */
@@ -326,11 +326,11 @@ class RecordOrder {
   /** By record: resolves, never rejects, when the last write in line is done. */
   readonly #lines = new Map<string, { last: Promise<unknown>; length: number }>();
 
-  /** Throws `CrmFailure` (crowded) where too many wait for this record, or the call's time ends first. */
+  /** Throws `CrmFailure` (queue_full) where too many wait for this record, or the call's time ends first. */
   async run<T>(record: string, call: Call, work: () => Promise<T>): Promise<T> {
     const line = this.#lines.get(record) ?? { last: Promise.resolve(), length: 0 };
-    if (line.length > mostWaiting) throw crowded();
-    const done = line.length === 0 ? work() : inTime(line.last, remainingMs(call), crowded).then(work);
+    if (line.length > mostWaiting) throw queueFull();
+    const done = line.length === 0 ? work() : inTime(line.last, remainingMs(call), queueFull).then(work);
     line.last = Promise.allSettled([line.last, done]);
     line.length += 1;
     this.#lines.set(record, line);

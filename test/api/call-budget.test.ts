@@ -107,7 +107,7 @@ describe('a budget that is short', { skip: redis === undefined && 'no redis-serv
     await redis?.stop();
   });
 
-  test('gathers what waits into the next call', async () => {
+  test('sends what waits in the next call', async () => {
     const before = await client.metered();
     const answers = await Promise.all(Array.from({ length: 40 }, () => client.read()));
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [404]);
@@ -123,7 +123,7 @@ describe('a budget that is short', { skip: redis === undefined && 'no redis-serv
     assert.equal(first[0], 'write');
   });
 
-  test('delivers accepted hand-offs at its pace, together', async () => {
+  test('delivers accepted hand-offs within it, together', async () => {
     const before = await client.metered();
     const prefer = { prefer: 'respond-async' };
     const answers = await Promise.all(Array.from({ length: 30 }, () => client.handOff(prefer)));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { callsFor, paced, tables } from '../../bench/capacity.ts';
-import { largestLease, limitsOf, newBucket, visit } from '../../src/crm/budget/bucket.ts';
+import { callsFor, tables, underBudget } from '../../bench/capacity.ts';
+import { largestLease, limitsOf, newBucket, sync } from '../../src/crm/budget/bucket.ts';
 import { readPage } from '../docs/pages.ts';
 
 const stepMs = 5;
@@ -34,12 +34,12 @@ function simulate(reads: number, writes: number, dailyCalls: number, seconds: nu
         waiting[kind].push(now);
       waiting[kind] = waiting[kind].filter((since) => now - since <= maxWaitMs);
     }
-    const visitor = {
+    const request = {
       ...{ replica: `${Math.floor(random() * 4)}`, returned: 0, owed: 0, ahead: 0, most: largestLease },
       ...{ reads: Math.sign(waiting.reads.length), writes: Math.sign(waiting.writes.length) },
       writeWaitedMs: waiting.writes[0] === undefined ? undefined : now - waiting.writes[0],
     };
-    const { bucket: after, grant } = visit(bucket, visitor, now, limits);
+    const { bucket: after, grant } = sync(bucket, request, now, limits);
     bucket = after;
     calls += grant.reads + grant.writes;
     for (const kind of ['reads', 'writes'] as const) {
@@ -74,7 +74,7 @@ describe('the model of capacity', () => {
   ] as const) {
     test(`is what the bucket does: ${reads} reads, ${writes} writes a second, ${dailyCalls} calls a day`, () => {
       const found = simulate(reads, writes, dailyCalls, 120);
-      const model = paced(reads, writes, dailyCalls);
+      const model = underBudget(reads, writes, dailyCalls);
       assertNear(found.calls, model.calls, 0.03, 'calls');
       assertNear(found.reads, model.reads, 0.1, 'reads');
       assertNear(found.writes, model.writes, 0.05, 'writes');

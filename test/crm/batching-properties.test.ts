@@ -44,7 +44,7 @@ function ending(work: Promise<StoredRecord | undefined | void>): Promise<Ending>
 }
 
 /** Whether the record now is as the ending says: done, not done, or either where nobody knows. */
-function assertTold(end: Ending, isDone: boolean, what: string): void {
+function assertOutcome(end: Ending, isDone: boolean, what: string): void {
   if ('value' in end) assert.ok(isDone, `${what}: said to be done`);
   else if (end.problem.facts.outcomeUnknown !== true)
     assert.ok(!isDone, `${what}: said not to be done (${end.problem.code})`);
@@ -70,7 +70,7 @@ const checks: Record<Kind, (end: Ending, row: Record<string, unknown> | undefine
   },
   create: assertWritten,
   update: assertWritten,
-  remove: (end, row, { kind }) => assertTold(end, row === undefined, kind),
+  remove: (end, row, { kind }) => assertOutcome(end, row === undefined, kind),
 };
 
 function assertWritten(end: Ending, row: Record<string, unknown> | undefined, { kind, id }: Asked): void {
@@ -78,7 +78,7 @@ function assertWritten(end: Ending, row: Record<string, unknown> | undefined, { 
     assert.equal(end.value?.values['id'], id);
     assert.equal(end.value.values['name'], `new ${id}`);
   }
-  assertTold(end, row?.['Name__c'] === `new ${id}`, kind);
+  assertOutcome(end, row?.['Name__c'] === `new ${id}`, kind);
 }
 
 /** Makes the records that are to be read, changed or deleted, and reads them. */

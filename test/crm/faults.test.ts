@@ -392,7 +392,7 @@ describe('limits', () => {
     await records.create(booking, randomUUID(), quoteFor(harness.memberId), aCall());
   });
 
-  it('keeps to its number of calls in flight; who waits too long is told so', async () => {
+  it('keeps to its number of calls in flight; one that waits too long gets an error', async () => {
     const { records } = harness.addReplica({ maxConcurrency: 2 }).crm;
     const fault = await harness.org.fault(
       { kind: 'hold', stage: 'before' },

@@ -44,7 +44,7 @@ it('gives a slot back when the work fails', async () => {
   assert.equal(await run(limiter, startCall('test'), async () => 'worked'), 'worked');
 });
 
-it('lets tenants take turns, so that a flood of one does not hold up another', async () => {
+it('alternates between tenants, so that a flood of one does not hold up another', async () => {
   const limiter = new Limiter(1);
   const { work, open } = gate();
   const begun: string[] = [];
@@ -67,9 +67,9 @@ it('refuses a call that has waited too long, and no other', async () => {
   const { work, open } = gate();
   const first = run(limiter, startCall('test'), work);
   const late = run(limiter, startCall('test', undefined, 20), async () => 'never');
-  const patient = run(limiter, startCall('test'), async () => 'worked');
-  await assert.rejects(late, { kind: 'crowded' });
+  const waiting = run(limiter, startCall('test'), async () => 'worked');
+  await assert.rejects(late, { kind: 'queue_full' });
   open();
   await first;
-  assert.equal(await patient, 'worked');
+  assert.equal(await waiting, 'worked');
 });

@@ -39,9 +39,9 @@ describe('an org that lacks columns', () => {
     assert.equal(found?.values['consumer_id'], null);
     const page = await crm.records.list(quote, aList(), aCall());
     assert.equal(page.records.length, 10);
-    const told = lines.filter((line) => line['message'] === 'the CRM lacks columns; they are left out');
+    const reported = lines.filter((line) => line['message'] === 'the CRM lacks columns; they are left out');
     assert.deepEqual(
-      told.map((line) => line.facts['lack']),
+      reported.map((line) => line.facts['lack']),
       ['Quote__c lacks Consumer_Id__c, Consumer_Name__c, Actor__c'],
     );
     assert.match(
@@ -50,7 +50,7 @@ describe('an org that lacks columns', () => {
     );
   });
 
-  it('refuses what needs them, whoever shares the call', async () => {
+  it('refuses what needs them, whatever shares the call', async () => {
     await harness.org.configure({ missingFields: columns.slice(0, 1) });
     const { crm } = harness.addReplica();
     const made = await create(callOf('con_1'), crm);
@@ -148,7 +148,7 @@ describe('an org that lacks the columns in which details go on', () => {
     return hasCode('details_too_large')(error);
   };
 
-  it('takes what one column holds, and refuses the rest, whoever shares the call', async () => {
+  it('takes what one column holds, and refuses the rest, whatever shares the call', async () => {
     const { crm, lines } = harness.addReplica();
     const create = (details: string) =>
       crm.records.create(quote, randomUUID(), quoteFor(harness.memberId, { details }), aCall(), {

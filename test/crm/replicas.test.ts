@@ -24,7 +24,7 @@ after(async () => {
 const create = (harness: CrmHarness, { crm }: Replica) =>
   crm.records.create(quote, randomUUID(), quoteFor(harness.memberId), aCall());
 
-/** So many requests at once, by turns to the replicas; all of them must succeed. */
+/** So many requests at once, alternating between the replicas; all of them must succeed. */
 const round = (harness: CrmHarness, replicas: Replica[], times: number) =>
   Promise.all(
     Array.from({ length: times }, (_, index) =>
@@ -100,8 +100,8 @@ it('without Redis replicas ask one after another, under a lock in the database',
   const databases = [1, 2, 3].map(() => openPostgres({ url, log: recordLog().log }));
   const [database = assert.fail()] = databases;
   await migrate(database);
-  const away: SharedCache = new Proxy({} as SharedCache, {
-    get: () => () => Promise.reject(new CacheUnavailable('away')),
+  const unavailable: SharedCache = new Proxy({} as SharedCache, {
+    get: () => () => Promise.reject(new CacheUnavailable('unavailable')),
   });
   const refusals = databases.map(() => 0);
   const locks = databases.map((each, index): Locks => {
@@ -114,7 +114,7 @@ it('without Redis replicas ask one after another, under a lock in the database',
       },
     };
   });
-  const harness = await startCrmHarness({ cache: away, spareLocks: locks[0] ?? assert.fail() });
+  const harness = await startCrmHarness({ cache: unavailable, spareLocks: locks[0] ?? assert.fail() });
   try {
     const others = locks.slice(1).map((spareLocks) => harness.addReplica({ spareLocks }));
     const replicas = [harness, ...others];

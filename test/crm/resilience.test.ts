@@ -78,7 +78,7 @@ describe('a CRM that is dead', () => {
     replica.crm.records.admit(aCall());
   });
 
-  it('stays away for longer each time that nobody is found there', async () => {
+  it('stays open for longer each time that a probe fails', async () => {
     await killed();
     await harness.org.resetCounters();
     const end = performance.now() + 3500;
@@ -163,7 +163,7 @@ describe('a queue', () => {
     };
   }
 
-  it('that is full for one consumer turns it away early, and takes others in', async () => {
+  it('that is full for one consumer refuses it early, and admits others', async () => {
     const release = await blocked();
     const flood = Array.from({ length: 100 }, () => find(of('flood')));
     await assert.rejects(find(of('flood')), hasCode('crm_unavailable', { retryAfter: 1 }));
@@ -177,23 +177,23 @@ describe('a queue', () => {
     assert.equal((await replica.metrics.crmQueueDepth.get()).values[0]?.value, 0);
   });
 
-  it('serves consumers in turn: a flood of lists does not hold up the read of another', async () => {
+  it('alternates between consumers: a flood of lists does not hold up the read of another', async () => {
     const release = await blocked();
     const order: string[] = [];
     const list = (consumer: string) =>
       replica.crm.records.list(quote, aList({ limit: 1 }), of(consumer)).then(() => order.push(consumer));
     const all = [
       ...Array.from({ length: 20 }, () => list('flood')),
-      list('patient'),
+      list('single'),
       find(of('reader')).then(() => order.push('reader')),
     ];
     await release();
     await Promise.all(all);
-    assert.ok(order.indexOf('patient') <= 2, order.join());
+    assert.ok(order.indexOf('single') <= 2, order.join());
     assert.ok(order.indexOf('reader') <= 3, order.join());
   });
 
-  it('draws the requests of a batch from all consumers in turn', async () => {
+  it('takes the requests of a batch from all consumers alternately', async () => {
     replica = harness.addReplica({ maxConcurrency: 3, timeoutMs: 10_000 });
     await replica.crm.tokens.getToken(aCall());
     const holds = await harness.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 3);
@@ -209,7 +209,7 @@ describe('a queue', () => {
   });
 });
 
-it('repeats are bounded by a budget, so that a CRM in trouble is not asked four times as often', async () => {
+it('repeats are bounded by a budget, so that a CRM that fails is not asked four times as often', async () => {
   await harness.org.fault({ kind: 'concurrentLimit' }, { path: '/services/data/' });
   await harness.org.resetCounters();
   const lists = Array.from({ length: 50 }, () =>

@@ -55,18 +55,18 @@ describe('one record of 200 that fails the others', () => {
 });
 
 describe('what was done', () => {
-  it('is told at once, before the others are sent again', async () => {
+  it('is reported at once, before the others are sent again', async () => {
     const org = new ModelOrg({ effect: 'create', isRetryLimited: true });
-    const told: number[] = [];
+    const reported: number[] = [];
     let atSplit = 0;
     const items = batchOf(10, { 3: 'invalid' });
     const onOutcome = (index: number) => {
       if (org.calls === 1) atSplit += 1;
-      told.push(index);
+      reported.push(index);
     };
     assertRight(org, items, await run(org, items, { onOutcome }));
     assert.equal(atSplit, 1);
-    assert.deepEqual(told.sort(), [...items.keys()].sort());
+    assert.deepEqual(reported.sort(), [...items.keys()].sort());
     // Those that were refused beside the invalid one pass together.
     assert.equal(org.calls, 2);
   });
@@ -77,7 +77,7 @@ describe('an object that takes so many records', () => {
     'T: execution',
     'T: caused by: System.LimitException: Too many SOQL queries: 101',
   ]) {
-    it(`gets all of them in smaller calls, and its size is told: ${sizeText}`, async () => {
+    it(`gets all of them in smaller calls, and its size is reported: ${sizeText}`, async () => {
       for (const capacity of [1, 3, 20, 100, 199]) {
         const org = new ModelOrg({ effect: 'create', capacity, sizeText });
         const items = batchOf(200, {});

@@ -40,7 +40,7 @@ it('the assertion says who asks whom, for three minutes, signed with RSA-SHA256'
   assert.deepEqual(protectedHeader, { alg: 'RS256' });
 });
 
-it('the hash of a connection tells each of its parts', () => {
+it('the hash of a connection depends on each of its parts', () => {
   const hashes = [
     connection,
     { ...connection, loginUrl: 'x' },

@@ -123,7 +123,7 @@ it('does not loop where the user may not use the REST API', async () => {
   assert.equal(await harness.org.calls('create'), 5);
 });
 
-it('after a failure that only an operator can fix, answers 503 at once on all replicas, and tells what to fix', async () => {
+it('after a failure that only an operator can fix, answers 503 at once on all replicas, and reports what to fix', async () => {
   const other = harness.addReplica();
   const description = "user hasn't approved this consumer";
   await harness.org.fault({ kind: 'tokenError', error: 'invalid_grant', description });
@@ -188,20 +188,20 @@ it('without a usable key it says so, and works as soon as there is one', async (
   await create(harness);
 });
 
-it('goes on with the key that it has read when the secrets manager is away', async () => {
+it('goes on with the key that it has read when the secrets manager is unavailable', async () => {
   await create(harness);
-  harness.secrets.failure = new SecretsUnavailable('away');
+  harness.secrets.failure = new SecretsUnavailable('unavailable');
   await harness.org.revokeTokens();
   await create(harness);
   const fresh = harness.addReplica({ environment: 'staging' });
   await assert.rejects(create(fresh), hasCode('crm_unavailable'));
 });
 
-it('works on what it holds, and acquires for itself, while the cache is away', async () => {
-  const away: SharedCache = new Proxy({} as SharedCache, {
-    get: () => () => Promise.reject(new CacheUnavailable('away')),
+it('works on what it holds, and acquires for itself, while the cache is unavailable', async () => {
+  const unavailable: SharedCache = new Proxy({} as SharedCache, {
+    get: () => () => Promise.reject(new CacheUnavailable('unavailable')),
   });
-  const replica = harness.addReplica({ cache: away });
+  const replica = harness.addReplica({ cache: unavailable });
   await Promise.all(Array.from({ length: 20 }, () => create(replica)));
   await harness.org.revokeTokens();
   await Promise.all(Array.from({ length: 20 }, () => create(replica)));
@@ -274,12 +274,12 @@ it('takes what stands in the cache for a miss where it is no record', async () =
   assert.equal((await harness.org.records('Quote__c')).length, 6);
 });
 
-it('never sends a token where a record leads that no token endpoint may issue: a new one takes its place', async () => {
+it('never sends a token where a record leads that no token endpoint may issue: it is replaced by a new one', async () => {
   const elsewhere = createServer().listen(0, '127.0.0.1');
   await once(elsewhere, 'listening');
-  let visits = 0;
+  let requests = 0;
   elsewhere.on('connection', (socket) => {
-    visits += 1;
+    requests += 1;
     socket.destroy();
   });
   const { port } = elsewhere.address() as AddressInfo;
@@ -322,7 +322,7 @@ it('never sends a token where a record leads that no token endpoint may issue: a
     );
   }
   elsewhere.close();
-  assert.equal(visits, 0);
+  assert.equal(requests, 0);
 });
 
 it('uses a record of the documented form, no matter who wrote it', async () => {

@@ -105,19 +105,19 @@ describe('four gateways that share a budget of calls', { skip }, () => {
   }
 
   /** The gateway that has put more into calls of its own than it was sent itself. */
-  async function findHost(before: readonly number[]): Promise<number | undefined> {
+  async function findReceiver(before: readonly number[]): Promise<number | undefined> {
     const after = await Promise.all(cluster.gateways.map(createdBy));
-    const place = after.findIndex((count, at) => count - (before[at] ?? 0) > perGateway);
-    return place < 0 ? undefined : place;
+    const index = after.findIndex((count, at) => count - (before[at] ?? 0) > perGateway);
+    return index < 0 ? undefined : index;
   }
 
-  it('gather together: what waits on one goes with the call of another, and each gets its own answer', async () => {
+  it('share calls: what waits on one goes with the call of another, and each gets its own answer', async () => {
     let rounds = 0;
-    for (let host: number | undefined; host === undefined; rounds++) {
+    for (let receiver: number | undefined; receiver === undefined; rounds++) {
       await drain();
       const before = await Promise.all(cluster.gateways.map(createdBy));
       await Promise.all(Array.from({ length: 4 * perGateway }, (_, n) => post(n)));
-      host = await findHost(before);
+      receiver = await findReceiver(before);
     }
     assert.equal((await cluster.org.records('Booking__c')).length, rounds * 4 * perGateway);
     await untilSettled();
@@ -128,7 +128,7 @@ describe('four gateways that share a budget of calls', { skip }, () => {
     const action = { kind: 'throw' };
     const trigger = { name: 'Audit', object: 'Booking__c', on: ['beforeInsert'], when, action };
     await cluster.org.automate({ triggers: [trigger] });
-    for (let host: number | undefined; host === undefined; ) {
+    for (let receiver: number | undefined; receiver === undefined; ) {
       await drain();
       const before = await Promise.all(cluster.gateways.map(createdBy));
       const made = (await cluster.org.records('Booking__c')).length;
@@ -138,13 +138,13 @@ describe('four gateways that share a budget of calls', { skip }, () => {
       );
       assert.deepEqual(refused, [[13, 422]]);
       assert.equal((await cluster.org.records('Booking__c')).length, made + 4 * perGateway - 1);
-      host = await findHost(before);
+      receiver = await findReceiver(before);
     }
     await cluster.org.automate({});
     await untilSettled();
   });
 
-  it('keep to their parts while Redis is away, and add up what they spent when it is back', async () => {
+  it('keep to their parts while Redis is unavailable, and add up what they spent when it is back', async () => {
     await drain();
     await proxy.cut();
     const { calls, most } = await loadOn(4, 30);
@@ -178,8 +178,8 @@ describe('four gateways that share a budget of calls', { skip }, () => {
   it('lose no request and double none when the one is killed whose call they share', async () => {
     const trip = randomUUID();
     const requests: { n: number; ended: Promise<unknown> }[] = [];
-    let host: number | undefined;
-    while (host === undefined) {
+    let receiver: number | undefined;
+    while (receiver === undefined) {
       await budget.drain();
       const before = await Promise.all(cluster.gateways.map(createdBy));
       const { hit, release } = await cluster.org.arm({
@@ -195,18 +195,20 @@ describe('four gateways that share a budget of calls', { skip }, () => {
         requests.push({ n, ended });
       }
       await hit();
-      host = await findHost(before);
-      if (host !== undefined) cluster.gateways[host]?.signal('SIGKILL');
+      receiver = await findReceiver(before);
+      if (receiver !== undefined) cluster.gateways[receiver]?.signal('SIGKILL');
       await release();
     }
-    const others = requests.filter(({ n }) => n % 4 !== host);
+    const others = requests.filter(({ n }) => n % 4 !== receiver);
     const ended = await Promise.all(others.map((request) => request.ended));
     assert.deepEqual(
       ended.filter((error) => error !== undefined),
       [],
     );
     const records = await cluster.org.records('Booking__c', { Trip_Id__c: trip });
-    const ofOthers = records.filter((record) => Number(String(record['Name__c']).split(' ')[1]) % 4 !== host);
+    const ofOthers = records.filter(
+      (record) => Number(String(record['Name__c']).split(' ')[1]) % 4 !== receiver,
+    );
     assert.equal(ofOthers.length, others.length);
   });
 });

@@ -1,4 +1,4 @@
-import { limitsOf, type Visit } from '../../src/crm/budget/bucket.ts';
+import { limitsOf, type SyncRequest } from '../../src/crm/budget/bucket.ts';
 import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
 import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
 import { openSharedCache } from './shared-cache.ts';
@@ -8,8 +8,8 @@ export async function openBudget(redisUrl: string, secretsDir: string, dailyCall
   const cache = await openSharedCache(redisUrl, secretsDir);
   const limits = limitsOf(dailyCalls, 2000);
   const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
-  const visit = (changes: Partial<Visit>) =>
-    bucket.visit({
+  const sync = (changes: Partial<SyncRequest>) =>
+    bucket.sync({
       ...{ replica: 'test', returned: 0, owed: 0, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
       ...changes,
     });
@@ -17,12 +17,12 @@ export async function openBudget(redisUrl: string, secretsDir: string, dailyCall
     limits,
     /** Leaves so many calls of the burst. */
     async drain(left = 0): Promise<void> {
-      await visit({});
-      await visit({ owed: Math.floor(bucket.available) - left });
+      await sync({});
+      await sync({ owed: Math.floor(bucket.available) - left });
     },
     /** Calls that count, as the bucket has them. */
     async used(): Promise<number> {
-      await visit({});
+      await sync({});
       return bucket.used;
     },
     close: () => cache.close(),

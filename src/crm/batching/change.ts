@@ -15,7 +15,7 @@ import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 const answerPart = 4;
 
 export interface Update {
-  /** With its values as the caller read them, where it did: they tell whether an interrupted change was done. */
+  /** With its values as the caller read them, where it did: they show whether an interrupted change was done. */
   ref: RecordRef | StoredRecord;
   values: FieldValues;
   /** The record is wanted as it is afterwards. */
@@ -77,7 +77,7 @@ function toUpdateWrite(options: OperationOptions, items: readonly Update[]): Wri
 
 function compare({ ref, values }: Update, now: StoredRecord): Reconciled<Updated> {
   if (hasValues(now.values, values)) return { result: { record: now } };
-  // Without the time of the last change, "not yet done" can't be told from "done, and changed again by another".
+  // Without the time of the last change, "not yet done" can't be distinguished from "done, and changed again by another".
   return 'values' in ref && hasValues(now.values, ref.values) ? 'not done' : 'unknown';
 }
 

@@ -56,7 +56,10 @@ async function execute<Item, Result>(
   const { permit, ...others } = options;
   let verdicts: Verdict<Result>[];
   try {
-    verdicts = readOutcomes(await operation.execute(items, call, permit));
+    const outcomes = await operation.execute(items, call, permit);
+    // As in nearly all calls.
+    if (outcomes.every((outcome) => 'result' in outcome)) return outcomes;
+    verdicts = readOutcomes(outcomes);
   } catch (error) {
     if (!(error instanceof CrmFailure)) throw error;
     return afterFailure(operation, items, error, call, others);
@@ -82,13 +85,13 @@ async function afterFailure<Item, Result>(
   return items.map(() => ({ failure: error }));
 }
 
-/** The same where another replica may have executed them: as after a call whose answer was lost. */
+/** Executes a batch that another replica may have executed: as after a call whose answer was lost. */
 export function executeAfterLoss<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
   failure: CrmFailure,
   call: BatchCall,
-  options: Omit<BatchOptions<Result>, 'permit' | 'onOutcome'> = {},
+  options: BatchOptions<Result>,
 ): Promise<ItemOutcome<Result>[]> {
   if (operation.reconcile === undefined) return executeBatch(operation, items, call, options);
   // It is not the CRM that failed.

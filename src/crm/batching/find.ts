@@ -30,7 +30,7 @@ export interface OperationOptions {
 const longestPath = 12_000;
 
 /** A look-up by External ID in lower case, and for whom. */
-export interface Sought {
+export interface Lookup {
   key: string;
   visible: Visible;
 }
@@ -39,18 +39,19 @@ export interface Sought {
  * Looks records up. Those of several consumers share one query, which asks for each one's own records by their owner; a
  * record that was asked for by several is given to those only that may see it.
  */
-export function createFind(options: OperationOptions): Operation<Sought, StoredRecord | undefined> {
+export function createFind(options: OperationOptions): Operation<Lookup, StoredRecord | undefined> {
   const { resource, toRecord } = options;
   return {
     name: 'find',
     effect: 'read',
     size: () => 0,
     execute: (items, call, permit) =>
-      unlessOwnerIsNeeded(resource, items, async (sought) => {
-        const found = byKey(resource, deletedFirst(await queryFor(options, sought, call, permit)));
+      unlessOwnerIsNeeded(resource, items, async (lookups) => {
+        const rows = await queryFor(options, lookups, call, permit);
+        const found = byKey(resource, options.withDeleted ? deletedFirst(rows) : rows);
         const records = new Map<string, StoredRecord | undefined>();
         for (const [key, row] of found) records.set(key, toRecord(row));
-        return sought.map(({ key, visible }) => {
+        return lookups.map(({ key, visible }) => {
           const record = records.get(key);
           return { result: record && isVisible(record, visible) ? record : undefined };
         });
@@ -58,7 +59,7 @@ export function createFind(options: OperationOptions): Operation<Sought, StoredR
   };
 }
 
-function queryFor(options: OperationOptions, items: readonly Sought[], call: BatchCall, permit?: Permit) {
+function queryFor(options: OperationOptions, items: readonly Lookup[], call: BatchCall, permit?: Permit) {
   const wanted = groupByViewer(items);
   const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
   const soql = findQuery(options.resource, wanted, options.withDeleted);
@@ -67,15 +68,14 @@ function queryFor(options: OperationOptions, items: readonly Sought[], call: Bat
 
 /** Deleted records first: an existing record then replaces earlier ones with the same key. */
 function deletedFirst(rows: readonly CrmRow[]): readonly CrmRow[] {
-  const [deleted, others] = [rows.filter(isDeleted), rows.filter((row) => !isDeleted(row))];
-  return deleted.length === 0 ? rows : [...deleted, ...others];
+  return rows.toSorted((a, b) => Number(isDeleted(b)) - Number(isDeleted(a)));
 }
 
 export function isDeleted(row: CrmRow): boolean {
   return row['IsDeleted'] === true;
 }
 
-function groupByViewer(items: readonly Sought[]): WantedKeys[] {
+function groupByViewer(items: readonly Lookup[]): WantedKeys[] {
   const groups = new Map<string, { keys: Set<string>; visible: Visible }>();
   for (const { key, visible } of items) {
     const viewer = visible === 'all' ? '' : visible.consumerId;

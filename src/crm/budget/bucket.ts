@@ -1,28 +1,28 @@
 /*
- * The budget as all replicas share it: a leaky bucket, with who takes from it and what was taken. Each call fills it by
- * one; it drains at the rate of the budget, and holds as many as may be made at once. One value, changed as a whole.
- *
- * What follows from it: no time t has more than `burst + rate * t` calls, however many replicas there are. A call is in
- * the bucket before it is made. So calls that a replica had taken when it was killed stay counted; they are few.
+ * The budget as all replicas share it, in one value that is replaced as a whole: a leaky bucket, the replicas that take
+ * calls out of the budget, and the calls of the last 24 hours. Each call fills the bucket by one before it is made. The
+ * bucket drains at the rate of the budget, and holds `burst` calls. So in any time t no more than `burst + rate * t` calls
+ * are made, however many replicas there are. The calls that a replica held when it was killed stay counted; they are few.
  */
 
 const dayMs = 86_400_000;
 /** Calls are counted by quarters of an hour. */
 const quarterMs = 900_000;
 const quartersOfDay = 96;
-/** A replica that was silent for so long is gone: it comes by every `visitEveryMs`. */
+/** Each replica updates its registration at least so often. */
+export const syncEveryMs = 20_000;
+/** A replica that has not done so for this long no longer counts. */
 const goneAfterMs = 60_000;
-export const visitEveryMs = 20_000;
-/** A replica that waits for a write comes by at least so often; after that it waits no more. */
-const writeMarkMs = 5000;
-/** A call that nobody has taken for so long is there for any write. */
-const leftLyingMs = 100;
-/** Two clocks do not agree on since when a write waits. */
-const sameWriteMs = 50;
+/** The same for a write that a replica has registered as waiting. */
+const writeGoneAfterMs = 5000;
+/** A call that has been available for so long may go to any write: the replica with the oldest one may be gone. */
+const unclaimedMs = 100;
+/** Times measured by two replicas that differ by less may be of the same write. */
+const clockErrorMs = 50;
 /** Calls that one replica may hold. */
 export const largestLease = 20;
-/** For calls that are no whole numbers. */
-const tiny = 1e-6;
+/** Against rounding: 0.9999999 calls are one call. */
+const tolerance = 1e-6;
 
 export interface BudgetLimits {
   /** Calls a millisecond. */
@@ -38,7 +38,7 @@ export function limitsOf(dailyCalls: number, maxWaitMs: number): BudgetLimits {
 }
 
 export interface Bucket {
-  /** A bucket that was made anew, for whatever reason, has another. */
+  /** A bucket that replaces a lost one has another id. */
   id: string;
   /** Calls in it at the time `at`; times are milliseconds by the store's clock. */
   level: number;
@@ -56,8 +56,8 @@ export interface Registration {
   writeSince?: number;
 }
 
-/** What one replica wants. */
-export interface Visit {
+/** What one replica needs, and what it has done since it last synchronized. */
+export interface SyncRequest {
   replica: string;
   /** Calls that it has taken and does not need. */
   returned: number;
@@ -66,7 +66,7 @@ export interface Visit {
   /** Calls that wait for writes, and for others. */
   writes: number;
   reads: number;
-  /** Calls that it will need soon, where there are plenty. */
+  /** Calls that it will need soon; granted only while there are plenty. */
   ahead: number;
   /** Calls that it takes at most. */
   most: number;
@@ -76,6 +76,7 @@ export interface Visit {
   leaves?: boolean;
 }
 
+/** Calls that it gets. */
 export interface Grant {
   writes: number;
   reads: number;
@@ -88,137 +89,143 @@ export function newBucket(id: string, now: number): Bucket {
 
 /** Calls that may be made now; below 0 where more were made than may be. */
 export function availableIn(bucket: Bucket, now: number, { rate, burst }: BudgetLimits): number {
-  // A clock that was set back drains nothing.
-  return burst - Math.max(0, bucket.level - Math.max(0, now - bucket.at) * rate);
+  return burst - levelAt(bucket, now, rate);
 }
 
-/** Calls in the 24 hours that end now, the last quarter of an hour of them left out. */
-export function usedIn(bucket: Bucket, now: number): number {
-  const first = quarterOf(now) - quartersOfDay;
-  return Object.entries(bucket.counts).reduce(
-    (sum, [quarter, calls]) => sum + (Number(quarter) > first ? calls : 0),
-    0,
-  );
+function levelAt({ level, at }: Bucket, now: number, rate: number): number {
+  // A clock that was set back drains nothing.
+  return Math.max(0, level - Math.max(0, now - at) * rate);
+}
+
+/** Calls in the 24 hours that end now, without the oldest quarter of an hour. */
+export function usedIn({ counts }: Bucket, now: number): number {
+  return Object.values(countsOfDay(counts, now)).reduce((sum, calls) => sum + calls, 0);
 }
 
 export function replicasIn(bucket: Bucket, now: number): number {
   return Object.values(bucket.replicas).filter(({ seenAt }) => now - seenAt < goneAfterMs).length;
 }
 
-/** Takes, returns and registers, all in one. */
-export function visit(before: Bucket, visitor: Visit, now: number, limits: BudgetLimits) {
-  const { returned, owed } = visitor;
+/** Takes and returns calls and updates the registration of a replica. `isChanged`: the new bucket has to be stored. */
+export function sync(before: Bucket, request: SyncRequest, now: number, limits: BudgetLimits) {
+  const { replica, returned, owed } = request;
   const available = availableIn(before, now, limits) + returned - owed;
-  const { grant, last } = grantTo(before, visitor, now, Math.min(limits.burst, available), limits);
+  const { grant, last } = grantTo(before, request, now, Math.min(limits.burst, available), limits);
   const granted = grant.writes + grant.reads + grant.ahead;
-  const taken = owed + granted;
-  const own = before.replicas[visitor.replica];
-  const replicas = register(before.replicas, visitor, grant, now);
+  const replicas = register(before.replicas, request, grant, now);
   const bucket: Bucket = {
     id: before.id,
     level: Math.max(0, limits.burst - available) + granted,
     at: now,
     last,
-    counts: count(before.counts, taken - returned, quarterOf(now)),
+    counts: count(before.counts, owed + granted - returned, now),
     replicas,
   };
   const isChanged =
-    taken + returned > 0 || visitor.leaves === true || isNews(own, replicas[visitor.replica], now);
+    owed + granted + returned > 0 ||
+    request.leaves === true ||
+    isWorthStoring(before.replicas[replica], replicas[replica], now);
   return { bucket, grant, isChanged };
 }
 
 /**
- * Writes before reads, over all replicas, and the oldest write first. But where writes come all the time a read has its
- * turn after each, as long as no write would wait too long by that.
+ * Over all replicas the oldest write comes first, then other writes, then reads. But after each write one read is served,
+ * unless a write would have to be refused for that.
  */
-function grantTo(bucket: Bucket, visitor: Visit, now: number, available: number, limits: BudgetLimits) {
-  const others = writesOfOthers(bucket, visitor.replica, now);
-  const own = visitor.writeWaitedMs === undefined ? [] : [now - visitor.writeWaitedMs];
-  // Its next turn would come too late.
+function grantTo(bucket: Bucket, request: SyncRequest, now: number, available: number, limits: BudgetLimits) {
+  const others = writesOfOthers(bucket, request.replica, now);
+  const own = request.writeWaitedMs === undefined ? [] : [now - request.writeWaitedMs];
+  // It would reach its maximum wait before the call after this one.
   const isUrgent = [...others, ...own].some((since) => now - since + 1 / limits.rate >= limits.maxWaitMs);
   const isOldest = !others.some((since) => own.some((ownSince) => isOtherWrite(since, ownSince)));
   const grant: Grant = { writes: 0, reads: 0, ahead: 0 };
   let { last } = bucket;
-  let left = available + tiny;
-  for (let taken = 0; taken < visitor.most && left >= 1; taken++, left--) {
-    const next = nextOf(visitor, grant, {
-      isReadsTurn: last === 'write' && !isUrgent,
-      // The replica with an older one may be gone.
-      mayWrite: isOldest || left >= 1 + leftLyingMs * limits.rate,
+  let left = available + tolerance;
+  for (let taken = 0; taken < request.most && left >= 1; taken++, left--) {
+    const next = nextOf(request, grant, {
+      isReadFirst: last === 'write' && !isUrgent,
+      mayWrite: isOldest || left >= 1 + unclaimedMs * limits.rate,
+      // One call is left for the oldest write of each other replica.
       mayRead: left >= others.length + 1,
     });
     if (next === undefined) break;
     grant[`${next}s`] += 1;
     last = next;
   }
-  const room = Math.max(0, visitor.most - grant.writes - grant.reads);
-  if (left - visitor.ahead >= limits.burst / 2) grant.ahead = Math.min(room, visitor.ahead);
+  const capacity = Math.max(0, request.most - grant.writes - grant.reads);
+  if (left - request.ahead >= limits.burst / 2) grant.ahead = Math.min(capacity, request.ahead);
   return { grant, last };
 }
 
 function nextOf(
-  visitor: Visit,
+  request: SyncRequest,
   grant: Grant,
-  { isReadsTurn, mayWrite, mayRead }: { isReadsTurn: boolean; mayWrite: boolean; mayRead: boolean },
+  { isReadFirst, mayWrite, mayRead }: { isReadFirst: boolean; mayWrite: boolean; mayRead: boolean },
 ): Bucket['last'] | undefined {
-  const hasRead = grant.reads < visitor.reads;
-  if (hasRead && isReadsTurn) return 'read';
-  if (mayWrite && grant.writes < visitor.writes) return 'write';
+  const hasRead = grant.reads < request.reads;
+  if (hasRead && isReadFirst) return 'read';
+  if (mayWrite && grant.writes < request.writes) return 'write';
   return hasRead && mayRead ? 'read' : undefined;
 }
 
-/** Since when writes of other replicas wait. */
+/** Since when the oldest write of each other replica waits. */
 function writesOfOthers(bucket: Bucket, replica: string, now: number): number[] {
   return Object.entries(bucket.replicas).flatMap(([id, { seenAt, writeSince }]) =>
-    id !== replica && writeSince !== undefined && now - seenAt < writeMarkMs ? [writeSince] : [],
+    id !== replica && writeSince !== undefined && now - seenAt < writeGoneAfterMs ? [writeSince] : [],
   );
 }
 
 function register(
   known: Bucket['replicas'],
-  { replica, leaves, writes, writeWaitedMs }: Visit,
+  { replica, leaves, writes, writeWaitedMs }: SyncRequest,
   grant: Grant,
   now: number,
 ): Bucket['replicas'] {
-  const alive = Object.entries(known).filter(
+  const others = Object.entries(known).filter(
     ([id, { seenAt }]) => id !== replica && now - seenAt < goneAfterMs,
   );
-  if (leaves) return Object.fromEntries(alive);
+  if (leaves) return Object.fromEntries(others);
   const isWaiting = grant.writes < writes && writeWaitedMs !== undefined;
   const own = { seenAt: now, ...(isWaiting && { writeSince: now - writeWaitedMs }) };
-  return Object.fromEntries([...alive, [replica, own]]);
+  return Object.fromEntries([...others, [replica, own]]);
 }
 
-/** A visit that changes nothing else is kept only where it is needed: else many that wait would be in each other's way. */
-function isNews(before: Registration | undefined, after: Registration | undefined, now: number): boolean {
+/** A registration is not stored each time: replicas that wait would often have to repeat a change that conflicts. */
+function isWorthStoring(before: Registration | undefined, after: Registration | undefined, now: number) {
   if (before === undefined || isOtherWrite(before.writeSince, after?.writeSince)) return true;
-  return now - before.seenAt >= (after?.writeSince === undefined ? visitEveryMs / 2 : writeMarkMs / 2);
+  return now - before.seenAt >= (after?.writeSince === undefined ? syncEveryMs : writeGoneAfterMs) / 2;
 }
 
-function count(counts: Bucket['counts'], calls: number, quarter: number): Bucket['counts'] {
-  const kept = Object.entries(counts).filter(([number]) => Number(number) > quarter - quartersOfDay);
-  const sums = new Map(kept);
-  sums.set(String(quarter), (sums.get(String(quarter)) ?? 0) + calls);
-  return Object.fromEntries(sums);
+function count(counts: Bucket['counts'], calls: number, now: number): Bucket['counts'] {
+  const quarter = quarterOf(now);
+  return { ...countsOfDay(counts, now), [quarter]: (counts[quarter] ?? 0) + calls };
 }
 
-/** Whether the oldest write that waits is not the one that waited, by the times since when they do. */
+function countsOfDay(counts: Bucket['counts'], now: number): Record<string, number> {
+  const first = quarterOf(now) - quartersOfDay;
+  return Object.fromEntries(Object.entries(counts).filter(([quarter]) => Number(quarter) > first));
+}
+
+function quarterOf(now: number): number {
+  return Math.floor(now / quarterMs);
+}
+
+/** Whether the oldest waiting write of a replica is another one now, by the times since when each waits. */
 export function isOtherWrite(before: number | undefined, after: number | undefined): boolean {
   if (before === undefined || after === undefined) return before !== after;
-  return after - before > sameWriteMs;
+  return after - before > clockErrorMs;
 }
 
-/** Both buckets in one, where the store lost one and another was made: what either knows of is counted. */
+/** One bucket of two, where the store lost one and another was made: what either of them counts is counted. */
 export function merge(stored: Bucket, known: Bucket, now: number, { rate }: BudgetLimits): Bucket {
-  const levelOf = ({ level, at }: Bucket) => Math.max(0, level - Math.max(0, now - at) * rate);
-  const counts = new Map(Object.entries(stored.counts));
+  const counts: Record<string, number> = { ...stored.counts };
   for (const [quarter, calls] of Object.entries(known.counts))
-    counts.set(quarter, Math.max(calls, counts.get(quarter) ?? 0));
-  const level = Math.max(levelOf(stored), levelOf(known));
-  return { ...stored, level, at: now, counts: Object.fromEntries(counts) };
+    counts[quarter] = Math.max(calls, counts[quarter] ?? 0);
+  const level = Math.max(levelAt(stored, now, rate), levelAt(known, now, rate));
+  return { ...stored, level, at: now, counts };
 }
 
-/** Undefined for what is no bucket. */
+/** Undefined for a text that is no bucket. */
 export function parseBucket(text: string | undefined): Bucket | undefined {
   try {
     const found = JSON.parse(text ?? 'null') as Partial<Bucket> | null;
@@ -236,8 +243,4 @@ export function parseBucket(text: string | undefined): Bucket | undefined {
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
-}
-
-function quarterOf(now: number): number {
-  return Math.floor(now / quarterMs);
 }

@@ -2,9 +2,9 @@ import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 
 /** Where the bucket is kept: one text, which all replicas change. */
 export interface BudgetStore {
-  /** The text, and milliseconds since some moment by the store's own clock. Throws while the store is away. */
+  /** The text, and milliseconds since some moment by the store's own clock. Throws while the store is unavailable. */
   read(): Promise<{ text: string | undefined; now: number }>;
-  /** Replaces the text where it still is the expected one; whether it did. Throws while the store is away. */
+  /** Replaces the text if it still is the expected one; returns whether it was. Throws while the store is unavailable. */
   replace(expected: string | undefined, text: string): Promise<boolean>;
 }
 

@@ -2,50 +2,50 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
+import { Allowance } from './allowance.ts';
 import {
   type BudgetLimits,
   type Grant,
   isOtherWrite,
   largestLease,
   limitsOf,
-  visitEveryMs,
+  syncEveryMs,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
 import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
-import { type CallKind, type Place, Waiters } from './waiters.ts';
+import { type CallKind, Waiters } from './waiters.ts';
 
 /*
- * One replica's side of the budget. It holds a lease: calls that it has taken out of the bucket and not made yet, as few
- * as wait for one, and some ahead where there are plenty. It visits the bucket when somebody waits and a call may be
- * there, when its lease lies unused, and every 20 s. A visit is in one of two states:
+ * One replica's side of the budget. It holds a lease: calls that it has taken out of the shared bucket and not made yet. It
+ * takes as many as requests wait for, and some ahead while there are plenty. It synchronizes with the bucket when a request
+ * waits and a call may be available, when its lease is unused, and every 20 s.
  *
- *   shared   the bucket was reached: calls come out of it
- *   alone    it was not: calls come at this replica's share of the rate, none at once, and are added to the bucket later
+ * While the bucket can't be reached, the replica makes calls at an equal share of the rate and without a burst, and owes
+ * them to the bucket.
  */
 
-/** A lease that was not touched for so long goes back. */
+/** A lease that was not used for so long is returned. */
 const idleMs = 1000;
 /** What health shows is no older. */
 const freshMs = 1000;
-/** Pause before the next visit of one that yielded to another replica's write, or has just had a call. */
+/** Pause of a replica that got no call, as another one's write comes first, or that has just got the last call. */
 const yieldMs = 50;
-const restMs = 100;
-/** Between visits while the bucket cannot be reached. */
-const tryAgainMs = 1000;
-/** The share of a replica that has never reached the bucket, and so knows nothing of others. */
-const unknownReplicas = 4;
+/** Between attempts while the bucket can't be reached. */
+const retryMs = 1000;
+/** A replica that has never reached the bucket does not know how many there are: it takes a quarter of the rate. */
+const presumedReplicas = 4;
 
 /** A call of the budget that may be made now. */
 export interface PaidCall {
-  /** Nothing was sent. */
+  /** For a call that was not made after all. A second time does nothing. */
   giveBack(): void;
-  /** The budget was short, so that company is worth waiting for. */
+  /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
   readonly wasShort: boolean;
 }
 
-/** One that waits for a call. */
-export interface Waiting {
-  /** Undefined where it was given up. Throws the refusal where it has waited too long first. */
+/** The wait for a call. */
+export interface CallWait {
+  /** Undefined where it was given up. Throws the refusal where the maximum wait ended first. */
   readonly paid: Promise<PaidCall | undefined>;
   /** From now on it waits for a write. */
   becomeWrite(): void;
@@ -56,7 +56,7 @@ export interface CallBudgetOptions {
   dailyCalls: number;
   maxWaitMs: number;
   store: BudgetStore;
-  /** The failure of a request that gets no call: one may be there after so many seconds. */
+  /** The failure of a request that gets no call; one may be available after so many seconds. */
   refusal: (retryAfter: number) => Error;
   /** Aborted when the service stops. */
   stopping?: AbortSignal | undefined;
@@ -66,7 +66,7 @@ export interface CallBudgetOptions {
 
 export class CallBudget {
   readonly maxWaitMs: number;
-  /** Aborted when the service stops: then nothing waits here that waits in the database too. */
+  /** Aborted when the service stops: from then on background work waits in the database only. */
   readonly stopping: AbortSignal | undefined;
   readonly #options: CallBudgetOptions;
   readonly #limits: BudgetLimits;
@@ -74,21 +74,20 @@ export class CallBudget {
   readonly #bucket: SharedBucket;
   readonly #waiters: Waiters;
   #lease = 0;
+  #leaseChangedAt = 0;
   /** Calls that were made without the bucket. */
   #owed = 0;
-  /** While the bucket cannot be reached: this replica's part of the rate, and what of it has come together. */
-  #alone: { rate: number; calls: number; at: number } | undefined;
-  #visiting: Promise<void> | undefined;
-  #looking: Promise<void> | undefined;
+  /** Calls that may be made while the bucket can't be reached; undefined while it can. */
+  #ownShare: Allowance | undefined;
+  #syncing: Promise<void> | undefined;
+  #syncedAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  #idleTimer: NodeJS.Timeout | undefined;
-  #regular: NodeJS.Timeout | undefined;
   /** Calls in the last second or so. */
   #recent = { calls: 0, at: 0 };
-  /** No visit for those that wait before it, by `performance.now()`. */
-  #restUntil = 0;
-  /** Since when the write waits that the bucket was told of, by `performance.now()`. */
-  #toldOfWrite: number | undefined;
+  /** Requests that wait cause no synchronization before this, by `performance.now()`. */
+  #pauseUntil = 0;
+  /** Since when the write waits that is registered in the bucket, by `performance.now()`. */
+  #registeredWrite: number | undefined;
   #isStarted = false;
   #isStopped = false;
 
@@ -103,297 +102,261 @@ export class CallBudget {
     options.metrics.crmBudgetUsed.set(0);
   }
 
-  /** Reaches for the bucket, and comes by regularly from now on. Never throws. */
+  /** Synchronizes with the bucket from now on. Never throws. */
   async start(): Promise<void> {
-    this.#regular = setInterval(() => void this.#visit({}), visitEveryMs).unref();
-    // A connection that is being made takes a moment; a cache that is away is not waited for.
+    // A connection that is being made takes a moment; a store that is unavailable is not waited for.
     for (let tries = 0; tries < 10 && !this.#bucket.isKnown; tries++) {
       if (tries > 0) await delay(50);
-      await this.#visit({});
+      await this.#sync();
     }
     this.#isStarted = true;
-    if (this.#alone) this.#tellAlone(unknownReplicas);
+    if (this.#ownShare) this.#logUnshared(presumedReplicas);
   }
 
-  /** Gives back what is left. Nobody may wait any more. */
+  /** Returns the lease. Nothing may wait any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearInterval(this.#regular);
     clearTimeout(this.#timer);
-    clearTimeout(this.#idleTimer);
-    await this.#visiting;
-    await this.#visit({ returns: true, leaves: true });
+    await this.#syncing;
+    await this.#sync(true);
   }
 
-  /** Replicas that share the bucket, as last seen; 1 while it cannot be reached. */
+  /** Replicas that share the bucket, as last seen; 1 while it can't be reached. */
   get replicas(): number {
-    return this.#alone ? 1 : this.#bucket.replicas;
+    return this.#ownShare ? 1 : this.#bucket.replicas;
   }
 
   /** Calls of the last 24 hours, and how many there may be. */
   async status(): Promise<{ budget: number; budget_used: number }> {
-    if (this.#bucket.age > freshMs) {
-      this.#looking ??= this.#bucket.look().finally(() => {
-        this.#looking = undefined;
-      });
-      await this.#looking;
-    }
-    const used = this.#used();
-    this.#options.metrics.crmBudgetUsed.set(used);
-    return { budget: this.#options.dailyCalls, budget_used: used };
+    if (this.#bucket.age > freshMs && !this.#isStopped) await this.#sync();
+    return { budget: this.#options.dailyCalls, budget_used: this.#noteUsed() };
   }
 
-  /** A call that is made whatever the budget says. */
+  /** Counts a call that is made even if the budget is exhausted. */
   charge(): void {
     if (this.#lease > 0) this.#lease -= 1;
     else this.#owed += 1;
   }
 
   /**
-   * Throws the refusal where a request would wait in vain for its call: `further` are the calls that others of
-   * its kind need first, `joins` says that it shares a call which is being waited for.
+   * Throws the refusal where a request would wait in vain. `joins`: it shares a call that is waited for already. `further`:
+   * calls that other requests of its kind need first.
    */
   check(kind: CallKind, { joins = false, further = 0 } = {}): void {
-    const ms = this.#forecastMs(kind, joins, further);
-    if (ms <= this.maxWaitMs) return;
-    this.#noteRefusal();
-    throw this.#refusal(kind, ms);
+    const ms = this.#forecastMs(kind, (joins ? 0 : 1) + further);
+    if (ms > this.maxWaitMs) throw this.#refuse(kind, ms, true);
   }
 
-  /** The same for a write of any kind, which may share a call that is waited for already. */
+  /** The same for a write of any resource, which may share a call that is waited for already. */
   checkForWrite(): void {
     this.check('write', { joins: this.#waiters.before('write') > 0 });
   }
 
-  /** Stands in line for a call, for so long at most; for ever where no time is given. */
-  wait(kind: CallKind, tenant: string, mostMs?: number): Waiting {
+  /** Waits for a call, for `mostMs` milliseconds at most where that is given. */
+  wait(kind: CallKind, tenant: string, mostMs?: number): CallWait {
     const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
-    const wasShort = this.#lease === 0 && this.#availableNow() < 1;
-    let place: Place | undefined;
+    const wasShort = this.#lease === 0 && this.#available < 1;
     let timer: NodeJS.Timeout | undefined;
-    const leave = () => {
+    const waiter = this.#waiters.add(kind, tenant, performance.now(), () => {
       clearTimeout(timer);
-      place?.leave();
-      place = undefined;
-    };
-    const since = performance.now();
-    place = this.#waiters.add(kind, tenant, since, () => {
-      clearTimeout(timer);
-      place = undefined;
       resolve(this.#pay(wasShort));
     });
     if (mostMs !== undefined) {
       timer = setTimeout(() => {
-        const ms = this.#forecastMs(kind, true, 0);
-        leave();
-        if (kind !== 'poll') this.#noteRefusal();
-        reject(this.#refusal(kind, ms));
+        const refusal = this.waitedTooLong(kind, kind !== 'poll');
+        waiter.leave();
+        reject(refusal);
       }, mostMs);
     }
     this.#serve();
     return {
       paid: promise,
-      becomeWrite: () => place?.becomeWrite(),
+      becomeWrite: waiter.becomeWrite,
       giveUp: () => {
-        leave();
+        clearTimeout(timer);
+        waiter.leave();
         resolve(undefined);
         this.#serve();
       },
     };
   }
 
-  /** The failure of a request, or of work that is done later, that has waited too long. */
-  waitedTooLong(kind: CallKind, isRequest: boolean): Error {
-    if (isRequest) this.#noteRefusal();
-    return this.#refusal(kind, this.#forecastMs(kind, true, 0));
+  /** The failure of what has waited too long for a call. `isCounted`: it is a request. */
+  waitedTooLong(kind: CallKind, isCounted: boolean): Error {
+    return this.#refuse(kind, this.#forecastMs(kind, 0), isCounted);
   }
 
-  #noteRefusal(): void {
-    this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
-  }
-
-  /** A write comes again while it may still wait for the call: then a read that waits already does not take it first. */
-  #refusal(kind: CallKind, forecastMs: number): Error {
+  #refuse(kind: CallKind, forecastMs: number, isCounted: boolean): Error {
+    if (isCounted) this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
+    // A write that comes again at the start of its maximum wait is served before the reads that wait by then.
     const ms = kind === 'write' ? forecastMs - this.maxWaitMs : forecastMs;
     return this.#options.refusal(Math.max(1, Math.ceil(ms / 1000)));
   }
 
   #pay(wasShort: boolean): PaidCall {
-    const now = performance.now();
-    this.#recent.calls = this.#recentCalls(now) + 1;
-    this.#recent.at = now;
+    this.#recent = { calls: this.#recentCalls + 1, at: performance.now() };
     let isSpent = false;
     return {
-      wasShort: wasShort || this.#availableNow() < 1,
+      wasShort: wasShort || this.#available < 1,
       giveBack: () => {
         if (isSpent) return;
         isSpent = true;
-        this.#lease += 1;
+        this.#changeLease(1);
         this.#serve();
       },
     };
   }
 
-  #recentCalls(now: number): number {
-    return this.#recent.calls * Math.exp((this.#recent.at - now) / 1000);
+  #changeLease(calls: number): void {
+    this.#lease += calls;
+    if (calls !== 0) this.#leaseChangedAt = performance.now();
   }
 
-  /** Hands out what is in the lease, and sees to it that there will be more. */
+  /** Gives the calls of the lease to those that wait, and plans the next synchronization. */
   #serve(): void {
     while (this.#lease > 0) {
-      const take = this.#waiters.next(this.#isPlenty());
+      const take = this.#waiters.next(this.#isPlenty);
       if (take === undefined) break;
-      this.#lease -= 1;
+      this.#changeLease(-1);
       take();
     }
-    if (this.#isStopped) return;
-    if (this.#isMarkOutdated()) this.#visitIn(0);
-    if (this.#waiters.size > 0 || this.#alone || this.#lease < this.#ahead() / 3)
-      this.#visitIn(this.#untilNextMs());
-    if (this.#lease > 0) this.#idleTimer ??= setTimeout(() => this.#returnIdle(), idleMs).unref();
-  }
-
-  /** The write that others let go first has gone, with the call of another replica, say. */
-  #isMarkOutdated(): boolean {
-    const told = this.#toldOfWrite;
-    return told !== undefined && isOtherWrite(told, this.#waiters.wanted(false).writeSince);
-  }
-
-  #returnIdle(): void {
-    this.#idleTimer = undefined;
-    if (this.#lease === 0) return;
-    const leftMs = this.#recent.at + idleMs - performance.now();
-    if (leftMs > 0) this.#idleTimer = setTimeout(() => this.#returnIdle(), leftMs).unref();
-    else void this.#visit({ returns: true });
-  }
-
-  #visitIn(ms: number): void {
-    if (this.#visiting !== undefined || this.#isStopped) return;
-    if (ms <= 0) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-      void this.#visit({});
-    } else if (this.#timer === undefined) {
-      this.#timer = setTimeout(() => {
-        this.#timer = undefined;
-        void this.#visit({});
-      }, ms);
+    if (this.#isStopped || this.#syncing !== undefined) return;
+    clearTimeout(this.#timer);
+    const ms = this.#untilSyncMs();
+    if (ms <= 0) void this.#sync();
+    else {
+      this.#timer = setTimeout(() => void this.#sync(), ms);
       if (this.#waiters.size === 0) this.#timer.unref();
     }
   }
 
-  /** One visit at a time. Never throws. */
-  #visit(how: { returns?: boolean; leaves?: boolean }): Promise<void> {
-    this.#visiting ??= this.#visitOnce(how).finally(() => {
-      this.#visiting = undefined;
+  #untilSyncMs(): number {
+    const isLow = this.#waiters.size === 0 && this.#lease < this.#ahead / 3;
+    if (isLow || this.#isRegistrationOutdated) return 0;
+    const untilIdleMs = this.#lease > 0 && !this.#ownShare ? this.#untilIdleMs : Number.POSITIVE_INFINITY;
+    const untilRegularMs = this.#syncedAt + (this.#ownShare ? retryMs : syncEveryMs) - performance.now();
+    return Math.min(untilIdleMs, untilRegularMs, this.#untilCallMs());
+  }
+
+  /** The write for which other replicas hold back has gone, in a call of another replica for example. */
+  get #isRegistrationOutdated(): boolean {
+    const registered = this.#registeredWrite;
+    return registered !== undefined && isOtherWrite(registered, this.#waiters.wanted(false).writeSince);
+  }
+
+  get #untilIdleMs(): number {
+    return this.#leaseChangedAt + idleMs - performance.now();
+  }
+
+  /** Until a request that waits can have a call, as far as is known. */
+  #untilCallMs(): number {
+    if (this.#waiters.size === 0) return Number.POSITIVE_INFINITY;
+    const pauseMs = this.#pauseUntil - performance.now();
+    if (this.#isPlenty) return pauseMs;
+    const untilOneMs = Math.max(0, 1 - this.#available) / this.#rate;
+    return Math.max(pauseMs, untilOneMs, this.#waiters.untilPollMs());
+  }
+
+  /** Never throws. */
+  #sync(leaves = false): Promise<void> {
+    this.#syncing ??= this.#syncOnce(leaves).finally(() => {
+      this.#syncing = undefined;
       this.#serve();
     });
-    return this.#visiting;
+    return this.#syncing;
   }
 
-  async #visitOnce({ returns, leaves }: { returns?: boolean; leaves?: boolean }): Promise<void> {
-    const returned = returns ? this.#lease : 0;
+  async #syncOnce(leaves: boolean): Promise<void> {
+    const returned = leaves || this.#untilIdleMs <= 0 ? this.#lease : 0;
     const owed = this.#owed;
-    this.#lease -= returned;
+    this.#changeLease(-returned);
     this.#owed = 0;
+    this.#syncedAt = performance.now();
+    const { writes, reads, writeSince } = this.#waiters.wanted(this.#isPlenty);
     try {
-      const most = largestLease - this.#lease;
-      const { writes, reads, writeSince } = this.#waiters.wanted(this.#isPlenty());
-      const grant = await this.#bucket.visit({
-        ...{ replica: this.#id, returned, owed, writes, reads, most, leaves: leaves === true },
-        // What is given back is not taken again.
-        ahead: returns ? 0 : Math.ceil(this.#ahead()),
+      const grant = await this.#bucket.sync({
+        ...{ replica: this.#id, returned, owed, writes, reads, leaves },
+        ahead: returned > 0 ? 0 : Math.ceil(this.#ahead),
+        most: largestLease - this.#lease,
         writeWaitedMs: writeSince === undefined ? undefined : performance.now() - writeSince,
       });
-      this.#toldOfWrite = grant.writes < writes ? writeSince : undefined;
-      if (this.#alone && this.#isStarted)
-        this.#options.log.info({}, 'the budget of CRM calls is shared again');
-      this.#alone = undefined;
-      this.#take(grant);
+      this.#registeredWrite = grant.writes < writes ? writeSince : undefined;
+      this.#accept(grant);
     } catch (err) {
-      // Where it is not known what became of it, calls stay counted rather than be made twice.
-      if (!(err instanceof OutcomeUnknown)) this.#lease += returned;
+      // Where it is unknown whether they were returned, they stay counted: else they might be made twice.
+      if (!(err instanceof OutcomeUnknown)) this.#changeLease(returned);
       this.#owed += owed;
-      // It is forgotten there by itself.
-      this.#toldOfWrite = undefined;
-      this.#goOnAlone(err);
+      // The registration expires in the bucket.
+      this.#registeredWrite = undefined;
+      this.#useOwnShare(err);
     }
-    this.#options.metrics.crmBudgetUsed.set(this.#used());
+    this.#noteUsed();
   }
 
-  /** Takes what was granted, and rests where another replica should have its turn. */
-  #take({ writes, reads, ahead }: Grant): void {
-    this.#lease += writes + reads + ahead;
-    this.#waiters.turnOfReads(reads);
+  #accept({ writes, reads, ahead }: Grant): void {
+    if (this.#ownShare && this.#isStarted)
+      this.#options.log.info({}, 'the budget of CRM calls is shared again');
+    this.#ownShare = undefined;
+    const granted = writes + reads + ahead;
+    this.#changeLease(granted);
+    this.#waiters.serveReadsFirst(reads);
     if (this.#waiters.size === 0 || this.replicas === 1) return;
-    const isTurnedAway = writes + reads + ahead === 0;
-    const isLast = this.#bucket.available < 1;
-    const rest = isTurnedAway ? yieldMs : isLast ? Math.min(restMs, 0.25 / this.#limits.rate) : 0;
-    this.#restUntil = performance.now() + rest;
+    const mustYield = granted === 0 || this.#bucket.available < 1;
+    this.#pauseUntil = mustYield ? performance.now() + yieldMs : 0;
   }
 
-  #used(): number {
-    return Math.max(0, Math.round(this.#bucket.used) - this.#lease + this.#owed);
-  }
-
-  #goOnAlone(err: unknown): void {
-    const now = performance.now();
-    if (this.#alone === undefined) {
-      const replicas = this.#bucket.isKnown ? this.#bucket.replicas : unknownReplicas;
-      this.#alone = { rate: this.#limits.rate / replicas, calls: 0, at: now };
-      if (this.#isStarted) this.#tellAlone(replicas, err);
+  #useOwnShare(err: unknown): void {
+    if (this.#ownShare === undefined) {
+      const replicas = this.#bucket.isKnown ? this.#bucket.replicas : presumedReplicas;
+      this.#ownShare = new Allowance(this.#limits.rate / replicas, 1, 0);
+      if (this.#isStarted) this.#logUnshared(replicas, err);
     }
-    const calls = this.#aloneCalls(now);
-    const taken = calls >= 1 && this.#waiters.size > 0 && this.#lease === 0 ? 1 : 0;
-    this.#alone = { ...this.#alone, calls: calls - taken, at: now };
-    this.#lease += taken;
-    this.#owed += taken;
+    if (this.#waiters.size === 0 || this.#lease > 0 || !this.#ownShare.take()) return;
+    this.#changeLease(1);
+    this.#owed += 1;
   }
 
-  #tellAlone(replicas: number, err?: unknown): void {
+  #logUnshared(replicas: number, err?: unknown): void {
     this.#options.log.warn(
       { ...(err !== undefined && { err }), replicas },
       'the budget of CRM calls is not shared; this replica keeps to its part',
     );
   }
 
-  #aloneCalls(now: number): number {
-    const { rate, calls, at } = this.#alone ?? { rate: 0, calls: 0, at: 0 };
-    return Math.min(1, calls + (now - at) * rate);
+  #noteUsed(): number {
+    const used = Math.max(0, Math.round(this.#bucket.used) - this.#lease + this.#owed);
+    this.#options.metrics.crmBudgetUsed.set(used);
+    return used;
   }
 
-  #rate(): number {
-    return this.#alone?.rate ?? this.#limits.rate;
+  get #rate(): number {
+    return (this.#ownShare ?? this.#limits).rate;
   }
 
   /** Calls that may be made now, as far as is known. */
-  #availableNow(): number {
-    return this.#alone ? this.#aloneCalls(performance.now()) : this.#bucket.available;
+  get #available(): number {
+    return (this.#ownShare ?? this.#bucket).available;
   }
 
-  #isPlenty(): boolean {
-    return !this.#alone && this.#availableNow() >= this.#limits.burst / 2;
+  get #isPlenty(): boolean {
+    return !this.#ownShare && this.#available >= this.#limits.burst / 2;
   }
 
-  /** Calls that are worth taking before they are asked for. */
-  #ahead(): number {
-    const calls = Math.min(largestLease, this.#recentCalls(performance.now()));
-    if (calls < 2 || this.#alone) return 0;
-    return this.#availableNow() - calls - 1 >= this.#limits.burst / 2 ? calls : 0;
+  get #recentCalls(): number {
+    return this.#recent.calls * Math.exp((this.#recent.at - performance.now()) / 1000);
   }
 
-  /** Until one that waits can have a call, as far as is known. */
-  #untilNextMs(): number {
-    const mostMs = this.#alone ? tryAgainMs : Number.POSITIVE_INFINITY;
-    if (this.#waiters.size === 0) return this.#alone ? tryAgainMs : 0;
-    const untilRestedMs = this.#restUntil - performance.now();
-    if (this.#isPlenty()) return untilRestedMs;
-    const untilOneMs = Math.max(0, 1 - this.#availableNow()) / this.#rate();
-    return Math.min(mostMs, Math.max(untilRestedMs, untilOneMs, this.#waiters.untilPollMs()));
+  /** Calls to take before they are needed, as many as were made in the last second. */
+  get #ahead(): number {
+    const calls = Math.min(largestLease, this.#recentCalls);
+    const isUsed = performance.now() - this.#recent.at < idleMs;
+    if (calls < 2 || this.#ownShare || !isUsed) return 0;
+    return this.#available - calls - 1 >= this.#limits.burst / 2 ? calls : 0;
   }
 
-  #forecastMs(kind: CallKind, joins: boolean, further: number): number {
-    const needed = this.#waiters.before(kind) + (joins ? 0 : 1) + further - this.#lease;
-    return needed <= 0 ? 0 : Math.max(0, needed - this.#availableNow()) / this.#rate();
+  /** Milliseconds until a call is available for one that comes now, which needs so many beyond those of the others. */
+  #forecastMs(kind: CallKind, calls: number): number {
+    const needed = this.#waiters.before(kind) + calls - this.#lease;
+    return needed <= 0 ? 0 : Math.max(0, needed - this.#available) / this.#rate;
   }
 }

@@ -8,16 +8,16 @@ import {
   newBucket,
   parseBucket,
   replicasIn,
+  type SyncRequest,
+  sync,
   usedIn,
-  type Visit,
-  visit,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
 
-/** Others may change it at the same time. */
+/** Other replicas may change the bucket at the same time. */
 const mostTries = 50;
 
-/** The change may have been stored, although the store did not say so. */
+/** The change may have been stored, although the store did not confirm it. */
 export class OutcomeUnknown extends Error {}
 
 /** The bucket in its store, and what this replica last saw of it. */
@@ -25,7 +25,7 @@ export class SharedBucket {
   readonly #store: BudgetStore;
   readonly #limits: BudgetLimits;
   #bucket: Bucket | undefined;
-  /** What the store's clock is ahead of ours. */
+  /** Milliseconds that the store's clock is ahead of `performance.now()`. */
   #offset = 0;
   /** By `performance.now()`. */
   #seenAt = Number.NEGATIVE_INFINITY;
@@ -52,38 +52,27 @@ export class SharedBucket {
   /** Calls that may be made now, as far as is known. */
   get available(): number {
     if (this.#bucket === undefined) return this.#limits.burst;
-    return availableIn(this.#bucket, this.#now(), this.#limits);
+    return availableIn(this.#bucket, performance.now() + this.#offset, this.#limits);
   }
 
   /** Calls of the last 24 hours. */
   get used(): number {
-    return this.#bucket === undefined ? 0 : usedIn(this.#bucket, this.#now());
+    return this.#bucket === undefined ? 0 : usedIn(this.#bucket, performance.now() + this.#offset);
   }
 
-  /** Throws what the store does, and `OutcomeUnknown`. */
-  async visit(visitor: Visit): Promise<Grant> {
+  /** Takes and returns calls. Throws what the store does, and `OutcomeUnknown`. */
+  async sync(request: SyncRequest): Promise<Grant> {
     for (let tries = 0; tries < mostTries; tries++) {
       const { text, now } = await this.#store.read();
       const before = this.#adopt(parseBucket(text), now);
-      const { bucket, grant, isChanged } = visit(before, visitor, now, this.#limits);
-      if (!isChanged || (await this.#replace(text, bucket))) {
-        this.#note(bucket, now);
-        return grant;
-      }
+      const { bucket, grant, isChanged } = sync(before, request, now, this.#limits);
+      if (isChanged && !(await this.#replace(text, bucket))) continue;
+      this.#bucket = bucket;
+      this.#seenAt = performance.now();
+      this.#offset = now - this.#seenAt;
+      return grant;
     }
-    throw new Error('the budget is changed by others all the time');
-  }
-
-  /** Only looks. Where it cannot be seen, what was seen last stays. */
-  async look(): Promise<void> {
-    try {
-      const { text, now } = await this.#store.read();
-      const stored = parseBucket(text);
-      if (stored !== undefined && this.#bucket !== undefined && isLater(stored, this.#bucket))
-        this.#note(stored, now);
-    } catch {
-      // The next visit says so.
-    }
+    throw new Error('other replicas change the budget all the time');
   }
 
   async #replace(expected: string | undefined, bucket: Bucket): Promise<boolean> {
@@ -94,25 +83,14 @@ export class SharedBucket {
     }
   }
 
-  /** What a store holds; where it has lost what this replica knows of, that is counted again. */
+  /**
+   * The bucket that the store has. Where it lacks what this replica knows (a store that was restored has an earlier state,
+   * one that was emptied has another bucket), that is added.
+   */
   #adopt(stored: Bucket | undefined, now: number): Bucket {
     const found = stored ?? newBucket(randomUUID(), now);
     const known = this.#bucket;
-    return known === undefined || isLater(found, known) ? found : merge(found, known, now, this.#limits);
+    const hasAll = known === undefined || (found.id === known.id && found.at >= known.at);
+    return hasAll ? found : merge(found, known, now, this.#limits);
   }
-
-  #note(bucket: Bucket, now: number): void {
-    this.#bucket = bucket;
-    this.#seenAt = performance.now();
-    this.#offset = now - this.#seenAt;
-  }
-
-  #now(): number {
-    return performance.now() + this.#offset;
-  }
-}
-
-/** It has all that is known. A store that was restored has an earlier state of the same bucket. */
-function isLater(stored: Bucket, known: Bucket): boolean {
-  return stored.id === known.id && stored.at >= known.at;
 }

@@ -73,6 +73,8 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
 
 /** The text that such columns have together; undefined if a value is not text. */
 function joinColumns(first: unknown, row: CrmRow, continuations: readonly string[]): unknown {
+  // As in nearly all rows.
+  if (typeof first === 'string' && continuations.every((column) => (row[column] ?? '') === '')) return first;
   const parts = [first ?? '', ...continuations.map((column) => row[column] ?? '')];
   return parts.every((part) => typeof part === 'string') ? joinText(parts) : undefined;
 }

@@ -2,7 +2,7 @@ import type { Call } from '../../platform/base/call.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
 import type { Breaker } from './breaker.ts';
-import { crowded } from './failure.ts';
+import { queueFull } from './failure.ts';
 import type { CallQuota } from './quota.ts';
 import type { CrmRequest } from './request.ts';
 
@@ -49,7 +49,7 @@ export class Admission {
     this.#options.breaker.check();
     // A write begins with looking the record up, and is a write all the same.
     this.#options.quota.admit(isWrite === true && effect === 'read' ? 'change' : effect);
-    // Its queue is in the database; in this one it takes no request's place.
+    // Its queue is in the database: it does not count in this one.
     if (background !== undefined) return () => {};
     this.#checkQueue(consumerId);
     this.#count(consumerId, weight);
@@ -64,7 +64,7 @@ export class Admission {
     const ofConsumer = this.#waitingOf.get(consumer) ?? 0;
     if (this.#waiting < this.#queueLimit && ofConsumer < this.#queueLimit / 2) return;
     this.#options.metrics.crmTurnedAway.inc({ reason: 'queue' });
-    throw crowded();
+    throw queueFull();
   }
 
   #count(consumer: string, weight: number): void {

@@ -34,9 +34,9 @@ export type FailureKind =
   /** No time was left before the deadline; nothing was sent. */
   | 'late'
   /** Too many requests wait already; nothing was sent. */
-  | 'crowded'
-  /** The budget of calls has none left for now; nothing was sent. */
-  | 'paced'
+  | 'queue_full'
+  /** The budget of calls is exhausted for now; nothing was sent. */
+  | 'budget_exhausted'
   /** The circuit breaker is open: the CRM failed call after call; nothing was sent. */
   | 'open'
   /** An answer or an error that is not known. */
@@ -88,23 +88,26 @@ export class CrmFailure extends Error {
   }
 }
 
-export function crowded(): CrmFailure {
-  return new CrmFailure('crowded', 'too many requests wait for the CRM', { retryAfter: 1 });
+export function queueFull(): CrmFailure {
+  return new CrmFailure('queue_full', 'too many requests wait for the CRM', { retryAfter: 1 });
 }
 
-/** The budget has no call now; one may be there after so many seconds. */
-export function paced(retryAfter: number): CrmFailure {
-  return new CrmFailure('paced', 'the budget of calls has none left for now', { retryAfter });
+/** The budget has no call left; one may be available after `retryAfter` seconds. */
+export function budgetExhausted(retryAfter: number): CrmFailure {
+  return new CrmFailure('budget_exhausted', 'the budget of calls has none left for now', { retryAfter });
 }
 
-/** A call that was not sent, for want of time, a slot, a call of the budget or a closed breaker, says nothing about the CRM. */
-export function saysNothing({ kind }: CrmFailure): boolean {
-  return kind === 'late' || kind === 'crowded' || kind === 'paced' || kind === 'open';
+/**
+ * Whether a call failed before it was sent, so that the failure shows nothing about the CRM: no time or no slot was left,
+ * the budget was exhausted, or the breaker was open.
+ */
+export function isUnsent({ kind }: CrmFailure): boolean {
+  return kind === 'late' || kind === 'queue_full' || kind === 'budget_exhausted' || kind === 'open';
 }
 
-/** Whether the call went out: one that the CRM never got it does not meter either. */
+/** Whether the call was sent. Only calls that the CRM received are metered. */
 export function wasSent(failure: CrmFailure): boolean {
-  return !saysNothing(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';
+  return !isUnsent(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';
 }
 
 /** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */

@@ -1,14 +1,14 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { crowded } from './failure.ts';
+import { queueFull } from './failure.ts';
 
 /** A call to the CRM on behalf of many requests. */
 export interface BatchCall extends Call {
-  /** Name of the batcher, which takes turns with the consumers' own calls. */
+  /** Name of the batcher: slots alternate between batchers and consumers. */
   batcher: string;
 }
 
-/** Who takes turns. */
+/** Between whom slots alternate: each consumer, and each batcher. */
 export function tenantOf(call: Call | BatchCall): string {
   return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
 }
@@ -23,8 +23,8 @@ export class Limiter {
   }
 
   /**
-   * Waits for a slot, and returns what gives it back. Where many wait, tenants take turns: consumers, and batchers.
-   * Throws `CrmFailure` (crowded) where the call's time ends first.
+   * Waits for a slot, and returns what gives it back. Where many wait, slots alternate between tenants.
+   * Throws `CrmFailure` (queue_full) where the call's time ends first.
    */
   async acquire(call: Call | BatchCall): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1;
@@ -49,7 +49,7 @@ export class Limiter {
       };
       const timer = setTimeout(() => {
         this.#waiting.delete(tenant, take);
-        reject(crowded());
+        reject(queueFull());
       }, remainingMs(call));
       this.#waiting.add(tenant, take);
     });

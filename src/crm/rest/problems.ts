@@ -42,8 +42,8 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
     retryAfter: 5,
   },
   late: { code: 'crm_timeout', detail: 'No time was left for the call to the CRM.' },
-  crowded: { code: 'crm_unavailable', detail: 'Too many requests wait for the CRM.', retryAfter: 1 },
-  paced: {
+  queue_full: { code: 'crm_unavailable', detail: 'Too many requests wait for the CRM.', retryAfter: 1 },
+  budget_exhausted: {
     code: 'crm_quota_exhausted',
     detail: 'The budget of CRM calls has none left for now.',
     retryAfter: 1,
@@ -62,7 +62,7 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
   };
   if (kind === 'rejected' || kind === 'duplicate') return rejected(facts, request.resource, common);
   if (kind === 'reference') return unknownReference(facts, request.resource, common);
-  if (kind === 'paced') common.isPaced = true;
+  if (kind === 'budget_exhausted') common.isPaced = true;
   if (kind === 'locked' || kind === 'lost') common.isOfRecord = true;
   const { code, detail, retryAfter } = problems[kind];
   return new Problem(code, facts.advice ?? detail, { ...common, ...secondsToWait(facts, retryAfter) });

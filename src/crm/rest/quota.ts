@@ -3,7 +3,7 @@ import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
-/** While calls are refused, one passes this often: usage falls without us, and only an answer tells. */
+/** While calls are refused, one passes this often: usage falls without us, and only an answer shows it. */
 const probeMs = 60_000;
 /** After the first refusal by the CRM; doubled with each further one, up to `probeMs`. */
 const firstPauseMs = 1000;
@@ -29,7 +29,7 @@ export class CallQuota {
     this.#metrics = metrics;
   }
 
-  /** As the CRM last told; undefined before its first answer. */
+  /** As the CRM last reported; undefined before its first answer. */
   get usage(): ApiUsage | undefined {
     return this.#usage;
   }

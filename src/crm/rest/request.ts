@@ -30,7 +30,7 @@ export interface CrmRequest {
   /** Records in the batch. A batch of several that takes too long is halved, not repeated. */
   records?: number;
   /**
-   * For a query whose rows are many or large: makes the taker of a try's rows, and the answer's body has a 0 in the place
+   * For a query whose rows are many or large: makes the taker of a try's rows, and the answer's body has a 0 instead
    * of each. Where the taker refuses a row there is no body, and the rest is not read.
    */
   takeRows?: () => TakeRow;

@@ -10,7 +10,7 @@ import type { TokenProvider } from '../token/token-provider.ts';
 import { Admission, singleCallWeight } from './admission.ts';
 import { Breaker } from './breaker.ts';
 import { CrmTime } from './crm-time.ts';
-import { CrmFailure, isConnected, saysNothing, wasSent } from './failure.ts';
+import { CrmFailure, isConnected, isUnsent, wasSent } from './failure.ts';
 import { type BatchCall, Limiter, tenantOf } from './limiter.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
@@ -42,11 +42,11 @@ export interface CrmClient {
   /** A call with less time than this, in milliseconds, is not started. */
   readonly shortestCallMs: number;
   /**
-   * Sends a request with a token and its one repeat, and nothing else: no slot, no retry, no word to the listener.
+   * Sends a request with a token and its one repeat, and nothing else: no slot, no retry, no report to the listener.
    * For health probes, which must get through when calls are queueing. Throws `CrmFailure`.
    */
   probe(request: CrmRequest, call: Call): Promise<CrmAnswer>;
-  /** Use of the daily quota, as the CRM last told. */
+  /** Use of the daily quota, as the CRM last reported. */
   readonly usage: ApiUsage | undefined;
   /** The time by the CRM's clock: see `CrmTime`. */
   readonly time: Pick<CrmTime, 'now'>;
@@ -65,7 +65,7 @@ export interface ClientOptions {
   budget?: CallBudget | undefined;
   log: Log;
   metrics: Metrics;
-  /** Told how each call ended: whether the CRM was reached and took our token. */
+  /** Called when a call ends: whether the CRM was reached and took our token. */
   onOutcome: (connected: boolean) => void;
 }
 
@@ -77,7 +77,7 @@ export interface ClientOptions {
  *   (batching)    requests of many callers become one call; see `../batching`
  *   outcome       health hears how the call ended in the end
  *   retries       what is safe is repeated, with pauses, until the deadline, within a budget; a pause holds no slot
- *   permit        a call of the budget, a token, then a slot: so many calls in flight, consumers in turn; a refused
+ *   permit        a call of the budget, a token, then a slot: so many calls in flight, alternating between consumers; a refused
  *                 token is replaced once
  *   quota         notes when the daily quota is used up
  *   breaker       notes whether the CRM answers, and refuses calls that waited for a slot while it failed
@@ -125,7 +125,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
       let leaveQueue = () => {};
       try {
         leaveQueue = admission.enter(request.effect, call, singleCallWeight);
-        const permit = await acquireNoted(call, await payPatiently(budget, call));
+        const permit = await acquireNoted(call, await payForNew(budget, call));
         leaveQueue();
         return await execute(request, call, permit);
       } catch (error) {
@@ -168,7 +168,7 @@ function kindOf({ background, isWrite }: Call): CallKind {
   return isWrite ? 'write' : 'read';
 }
 
-/** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (paced). */
+/** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (budget_exhausted). */
 function pay(
   budget: CallBudget | undefined,
   call: Call,
@@ -178,7 +178,7 @@ function pay(
 }
 
 /** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
-function payPatiently(budget: CallBudget | undefined, call: Call) {
+function payForNew(budget: CallBudget | undefined, call: Call) {
   if (call.background !== undefined) return pay(budget, call, remainingMs(call));
   budget?.check(kindOf(call));
   return pay(budget, call, Math.min(budget?.maxWaitMs ?? 0, remainingMs(call)));
@@ -194,15 +194,15 @@ function releaseOnce(leaveSlot: () => void, paid: PaidCall | undefined): Permit[
   };
 }
 
-/** Tells whether work on a call showed that the CRM is connected; `success` is what its success shows. */
-function createOutcomeListener(tell: (connected: boolean) => void) {
+/** Reports whether work on a call showed that the CRM is connected; `success` is what its success shows. */
+function createOutcomeListener(report: (connected: boolean) => void) {
   return async <T>(work: Promise<T>, success: boolean | undefined): Promise<T> => {
     try {
       const result = await work;
-      if (success !== undefined) tell(success);
+      if (success !== undefined) report(success);
       return result;
     } catch (error) {
-      if (error instanceof CrmFailure && !saysNothing(error)) tell(isConnected(error));
+      if (error instanceof CrmFailure && !isUnsent(error)) report(isConnected(error));
       throw error;
     }
   };
@@ -238,7 +238,7 @@ function withPermit(exchange: Exchange, { acquire, tokens, accepted }: PermitOpt
         release(!(error instanceof CrmFailure) || wasSent(error));
         if (!(error instanceof CrmFailure)) throw error;
         if (error.kind !== 'session') {
-          if (isConnected(error) && !saysNothing(error)) accepted(token);
+          if (isConnected(error) && !isUnsent(error)) accepted(token);
           throw error;
         }
         await tokens.invalidate(token);

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { CrmFailure, type FailureKind, saysNothing, uncertainKinds } from './failure.ts';
+import { Allowance } from '../budget/allowance.ts';
+import { CrmFailure, type FailureKind, isUnsent, uncertainKinds } from './failure.ts';
 import type { CrmRequest, Send } from './request.ts';
 
 /** The first try included. */
@@ -33,8 +34,8 @@ export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOpti
       const result = await send(request, call, given).catch(asFailure);
       given = undefined;
       if (!(result instanceof CrmFailure)) return result;
-      // A repeat that was not even sent has less to tell than the try before it.
-      if (met !== undefined && saysNothing(result)) throw met;
+      // A repeat that was not sent shows nothing: the failure before it is the answer.
+      if (met !== undefined && isUnsent(result)) throw met;
       met = result;
       if (!isRepeatable(result, request)) throw met;
       const pauseMs = pauseBeforeRepeat(result, tried, timeForRepeat(call, enoughMs));
@@ -80,7 +81,7 @@ export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: 
 }
 
 /** Failures that say nothing about what an earlier try did. */
-const tellsNothing: readonly FailureKind[] = [
+const uncertainOfEarlier: readonly FailureKind[] = [
   ...nothingDone,
   ...uncertainKinds,
   'session',
@@ -88,8 +89,8 @@ const tellsNothing: readonly FailureKind[] = [
   'broken',
   'no_token',
   'late',
-  'crowded',
-  'paced',
+  'queue_full',
+  'budget_exhausted',
   'open',
 ];
 
@@ -98,37 +99,27 @@ const tellsNothing: readonly FailureKind[] = [
  * is certain all the same; anything passing is not.
  */
 export function withUnknownOutcome(failure: CrmFailure): CrmFailure {
-  if (!tellsNothing.includes(failure.kind)) return failure;
+  if (!uncertainOfEarlier.includes(failure.kind)) return failure;
   return new CrmFailure(failure.kind, failure.message, { ...failure.facts, outcomeUnknown: true });
 }
 
-/** A repeat for so many calls: where the CRM is in trouble, repeats must not become the trouble. */
+/** One repeat for ten calls: while the CRM fails, repeats must not add much to its load. */
 const repeatsPerCall = 0.1;
-/** With few calls, this many repeats a second all the same, and so many at once. */
+/** With few calls, so many repeats a second all the same, and so many at once. */
 const repeatsPerSecond = 5;
 const mostRepeats = 25;
 
 /** What may be spent on repeats, over all calls. */
 export class RetryBudget {
-  #balance = mostRepeats;
-  #earnedAt = performance.now();
+  readonly #repeats = new Allowance(repeatsPerSecond / 1000, mostRepeats);
 
   /** A call was made. */
   earn(): void {
-    this.#add(repeatsPerCall);
+    this.#repeats.add(repeatsPerCall);
   }
 
   /** Takes one repeat out of the budget; false where there is none left. */
   spend(): boolean {
-    const now = performance.now();
-    this.#add(((now - this.#earnedAt) / 1000) * repeatsPerSecond);
-    this.#earnedAt = now;
-    if (this.#balance < 1) return false;
-    this.#balance -= 1;
-    return true;
-  }
-
-  #add(repeats: number): void {
-    this.#balance = Math.min(mostRepeats, this.#balance + repeats);
+    return this.#repeats.take();
   }
 }

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CrmRow } from '../mapping/records.ts';
 
-/** Told of each row as it arrives; false: it is not wanted, and nothing after it. */
+/** Called with each row as it arrives; false: neither it nor any later row is wanted. */
 export type TakeRow = (row: CrmRow) => boolean;
 
 /** Bytes of one row at most: 1 MiB of text with every character escaped stays below. */
 const maxRowBytes = 16 * 1024 * 1024;
 /** Bytes of all that stands around the rows. */
 const maxFrameBytes = 64 * 1024;
-/** Bytes after which other work gets its turn. */
+/** Bytes after which the event loop may do other work. */
 const sliceBytes = 128 * 1024;
 
 const quote = 34;
@@ -16,7 +16,7 @@ const backslash = 92;
 
 /**
  * Reads the answer to a query row by row, so that memory holds one row and what `take` keeps.
- * `frameDepth` objects and arrays stand around each row: 2 in a query's own answer. Returns the answer with a 0 in the place of each row; undefined where `take` refused one, and the rest was not read.
+ * `frameDepth` objects and arrays stand around each row: 2 in a query's own answer. Returns the answer with a 0 instead of each row; undefined where `take` refused one, and the rest was not read.
  * Throws `SyntaxError` for what is not JSON, `RangeError` for a row that is too long.
  */
 export async function readRowStream(
@@ -89,16 +89,16 @@ class RowCutter {
     return Math.min(at + 1, chunk.length);
   }
 
-  /** Puts a piece of the chunk to the row or to the frame, whichever is being read. Returns where the next one starts. */
+  /** Adds a part of the chunk to the row or to the frame, whichever is being read. Returns where the next one starts. */
   #keep(chunk: Uint8Array, start: number, end: number): number {
-    const piece = chunk.subarray(start, end);
+    const part = chunk.subarray(start, end);
     if (this.#depth > this.#frameDepth) {
-      this.#row.push(piece);
-      this.#rowBytes += piece.length;
+      this.#row.push(part);
+      this.#rowBytes += part.length;
       if (this.#rowBytes > maxRowBytes) throw new RangeError(`a row has more than ${maxRowBytes} bytes`);
     } else {
       // Nothing but ASCII is looked at.
-      this.frame += Buffer.from(piece).toString('latin1');
+      this.frame += Buffer.from(part).toString('latin1');
       if (this.frame.length > maxFrameBytes)
         throw new RangeError(`there are more than ${maxFrameBytes} bytes around the rows`);
     }

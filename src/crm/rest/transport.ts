@@ -13,7 +13,7 @@ import { type CrmAnswer, type CrmRequest, type Exchange, isMetered } from './req
 import { readRowStream, type TakeRow } from './row-stream.ts';
 
 /**
- * Bytes of an answer at most, as it is parsed in one piece. A read of several records is asked for again in halves; the
+ * Bytes of an answer at most, as it is parsed as a whole. A read of several records is asked for again in halves; the
  * answer to a write of several must not be lost for its size, and has the bound of the HTTP client.
  */
 const maxAnswerBytes = 8 * 1024 * 1024;

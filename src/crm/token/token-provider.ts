@@ -16,7 +16,7 @@ import { TokenFailure } from './token-failure.ts';
  * The access token of the CRM, shared by all replicas. States, as one replica sees them:
  *
  *   shared     the cache holds a token. Every call reads it there (a hit) and uses it.
- *   held       the cache holds none (a miss) or is away, but this process has one that is not expired and was never
+ *   held       the cache holds none (a miss) or is unavailable, but this process has one that is not expired and was never
  *              refused. Calls use it; on a miss an acquisition starts beside them.
  *   acquiring  nobody has a token, or a refresh is due. One acquisition runs in this process, which all calls
  *              without a token wait for, and, through the cache's lock, over all replicas: the others look into the
@@ -70,7 +70,7 @@ export interface TokenProviderOptions {
   tokenLifetimeSeconds: number;
   timeoutMs: number;
   cache: SharedCache;
-  /** For acquisitions while the cache is away. */
+  /** For acquisitions while the cache is unavailable. */
   spareLocks: Locks;
   signer: AssertionSigner;
   endpoint: TokenEndpoint;
@@ -183,7 +183,7 @@ class Provider implements TokenProvider {
     const { backoff, signer, log } = this.#options;
     const record = await backoff.current();
     if (record === undefined) return;
-    // Where the secrets manager is away there is nothing new to try.
+    // Where the secrets manager is unavailable there is nothing new to try.
     if (!(await signer.hasOtherKeyThan(record.keyVersion).catch(() => false))) return;
     await backoff.end();
     log.info({}, 'The private key for the CRM has changed; a token is asked for again');
@@ -254,14 +254,14 @@ class Provider implements TokenProvider {
     throw unavailable('The service is shutting down.', 1);
   }
 
-  /** The lock over all replicas: in the cache, or where that is away in the database. */
+  /** The lock over all replicas: in the cache, or where that is unavailable in the database. */
   async #takeLock(): Promise<Lock | 'taken' | 'unavailable'> {
     const { cache, spareLocks, timeoutMs } = this.#options;
     for (const locks of [cache, spareLocks]) {
       try {
         return (await locks.acquireLock(`${this.#key}:lock`, timeoutMs + lockReserveMs)) ?? 'taken';
       } catch {
-        // This store is away.
+        // This store is unavailable.
       }
     }
     return 'unavailable';
@@ -328,7 +328,7 @@ class Provider implements TokenProvider {
       if (lock !== 'unavailable' && !(await lock.isHeld())) return;
       if (entryMs > 0) await cache.set(this.#key, formatToken(token, connectionHash), entryMs);
     } catch {
-      // The cache is away: this process works on with the token that it holds.
+      // The cache is unavailable: this process works on with the token that it holds.
     }
   }
 

@@ -49,7 +49,7 @@ function createLineWriter() {
   const flush = () => {
     const text = lines;
     lines = '';
-    if (text !== '') output?.write(text);
+    if (text !== '') output?.write(isTerminal || isPlain(text) ? text : escapeLines(text));
   };
   return {
     write(line: string): void {
@@ -59,8 +59,15 @@ function createLineWriter() {
         process.once('exit', flush);
       }
       if (lines === '') setImmediate(flush);
-      // JSON leaves some characters that act on a terminal or are invisible: these are escaped too.
-      lines += isTerminal ? readableLine(line) : escapeLines(line);
+      lines += isTerminal ? readableLine(line) : line;
     },
   };
+}
+
+/**
+ * Whether lines of JSON have no characters that act on a terminal or are invisible. JSON escapes control characters but
+ * DEL; others are not ASCII. A regular expression would take ten times as long, for each request.
+ */
+function isPlain(lines: string): boolean {
+  return Buffer.byteLength(lines) === lines.length && !lines.includes('\u007f');
 }

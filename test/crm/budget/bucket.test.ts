@@ -10,15 +10,15 @@ import {
   newBucket,
   parseBucket,
   replicasIn,
+  type SyncRequest,
+  sync,
   usedIn,
-  type Visit,
-  visit,
 } from '../../../src/crm/budget/bucket.ts';
 
 const limits = limitsOf(86_400, 2000);
 const start = 1_800_000_000_000;
 
-function aVisit(changes: Partial<Visit> = {}): Visit {
+function aRequest(changes: Partial<SyncRequest> = {}): SyncRequest {
   return {
     replica: 'a',
     returned: 0,
@@ -31,11 +31,11 @@ function aVisit(changes: Partial<Visit> = {}): Visit {
   };
 }
 
-/** The same visit again and again, until nothing is granted. */
-function takeAll(bucket: Bucket, visitor: Visit, now: number): { bucket: Bucket; taken: number } {
+/** The same request again and again, until nothing is granted. */
+function takeAll(bucket: Bucket, request: SyncRequest, now: number): { bucket: Bucket; taken: number } {
   let [found, taken] = [bucket, 0];
   for (;;) {
-    const { bucket: next, grant } = visit(found, visitor, now, limits);
+    const { bucket: next, grant } = sync(found, request, now, limits);
     const granted = grant.writes + grant.reads + grant.ahead;
     if (granted === 0) return { bucket: next, taken };
     [found, taken] = [next, taken + granted];
@@ -66,8 +66,8 @@ describe('the bucket of calls', () => {
           now += pauseMs;
           const returned = returns ? (held.get(replica) ?? 0) : 0;
           const writeWaitedMs = writes > 0 ? 10 : undefined;
-          const visitor = aVisit({ replica, returned, writes, reads, ahead, writeWaitedMs });
-          const { bucket: next, grant } = visit(bucket, visitor, now, limits);
+          const request = aRequest({ replica, returned, writes, reads, ahead, writeWaitedMs });
+          const { bucket: next, grant } = sync(bucket, request, now, limits);
           const granted = grant.writes + grant.reads + grant.ahead;
           assert.ok(grant.writes <= writes && grant.reads <= reads && granted <= largestLease);
           held.set(replica, granted);
@@ -82,71 +82,72 @@ describe('the bucket of calls', () => {
   });
 
   it('gives the burst, then one call at a time at the rate, and what is owed comes first', () => {
-    const { bucket, taken } = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start);
+    const { bucket, taken } = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start);
     assert.equal(taken, 864);
-    assert.equal(takeAll(bucket, aVisit({ reads: 50 }), start + 999).taken, 0);
-    assert.equal(takeAll(bucket, aVisit({ reads: 50 }), start + 1000).taken, 1);
-    const owing = visit(bucket, aVisit({ owed: 3 }), start + 1000, limits).bucket;
-    assert.equal(takeAll(owing, aVisit({ reads: 50 }), start + 3000).taken, 0);
-    assert.equal(takeAll(owing, aVisit({ reads: 50 }), start + 4000).taken, 1);
+    assert.equal(takeAll(bucket, aRequest({ reads: 50 }), start + 999).taken, 0);
+    assert.equal(takeAll(bucket, aRequest({ reads: 50 }), start + 1000).taken, 1);
+    const owing = sync(bucket, aRequest({ owed: 3 }), start + 1000, limits).bucket;
+    assert.equal(takeAll(owing, aRequest({ reads: 50 }), start + 3000).taken, 0);
+    assert.equal(takeAll(owing, aRequest({ reads: 50 }), start + 4000).taken, 1);
   });
 
-  it('gives writes their call before reads, over all replicas, and reads a turn between writes', () => {
-    const empty = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
-    const waiting = visit(
+  it('gives writes their call before reads, over all replicas, and a read one after each write', () => {
+    const empty = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
+    const waiting = sync(
       empty,
-      aVisit({ replica: 'b', writes: 1, writeWaitedMs: 0 }),
+      aRequest({ replica: 'b', writes: 1, writeWaitedMs: 0 }),
       start + 500,
       limits,
     ).bucket;
-    assert.equal(visit(waiting, aVisit({ reads: 5 }), start + 1000, limits).grant.reads, 0);
+    assert.equal(sync(waiting, aRequest({ reads: 5 }), start + 1000, limits).grant.reads, 0);
     const both = { writes: 1, reads: 1, writeWaitedMs: 500 };
-    const first = visit(waiting, aVisit({ replica: 'b', ...both }), start + 1000, limits);
+    const first = sync(waiting, aRequest({ replica: 'b', ...both }), start + 1000, limits);
     assert.deepEqual([first.grant.writes, first.grant.reads], [1, 0]);
-    const second = visit(first.bucket, aVisit(both), start + 2000, limits);
+    const second = sync(first.bucket, aRequest(both), start + 2000, limits);
     assert.deepEqual([second.grant.writes, second.grant.reads], [0, 1]);
-    const urgent = visit(first.bucket, aVisit({ ...both, writeWaitedMs: 1000 }), start + 2000, limits);
+    const urgent = sync(first.bucket, aRequest({ ...both, writeWaitedMs: 1000 }), start + 2000, limits);
     assert.deepEqual([urgent.grant.writes, urgent.grant.reads], [1, 0]);
   });
 
-  it('gives the oldest write its call first, over all replicas, unless that one leaves it lying', () => {
-    const empty = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
-    const aWrite = (replica: string, writeWaitedMs: number) => aVisit({ replica, writes: 1, writeWaitedMs });
-    const older = visit(empty, aWrite('b', 600), start + 600, limits).bucket;
-    assert.equal(visit(older, aWrite('a', 100), start + 1000, limits).grant.writes, 0);
-    assert.equal(visit(older, aWrite('b', 1000), start + 1000, limits).grant.writes, 1);
-    assert.equal(visit(older, aWrite('a', 200), start + 1100, limits).grant.writes, 1);
+  it('gives the oldest write its call first, over all replicas, unless that one does not take it', () => {
+    const empty = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
+    const aWrite = (replica: string, writeWaitedMs: number) =>
+      aRequest({ replica, writes: 1, writeWaitedMs });
+    const older = sync(empty, aWrite('b', 600), start + 600, limits).bucket;
+    assert.equal(sync(older, aWrite('a', 100), start + 1000, limits).grant.writes, 0);
+    assert.equal(sync(older, aWrite('b', 1000), start + 1000, limits).grant.writes, 1);
+    assert.equal(sync(older, aWrite('a', 200), start + 1100, limits).grant.writes, 1);
   });
 
   it('keeps since when a write waits where it is another one than before', () => {
-    const empty = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
-    const aWrite = (writeWaitedMs: number) => aVisit({ replica: 'b', writes: 1, writeWaitedMs });
-    const waiting = visit(empty, aWrite(500), start + 500, limits).bucket;
-    assert.equal(visit(waiting, aWrite(600), start + 600, limits).isChanged, false);
-    const { bucket, isChanged } = visit(waiting, aWrite(0), start + 600, limits);
+    const empty = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
+    const aWrite = (writeWaitedMs: number) => aRequest({ replica: 'b', writes: 1, writeWaitedMs });
+    const waiting = sync(empty, aWrite(500), start + 500, limits).bucket;
+    assert.equal(sync(waiting, aWrite(600), start + 600, limits).isChanged, false);
+    const { bucket, isChanged } = sync(waiting, aWrite(0), start + 600, limits);
     assert.deepEqual([isChanged, bucket.replicas['b']?.writeSince], [true, start + 600]);
   });
 
   it('forgets a replica that is silent, and calls of the day before', () => {
-    const one = visit(newBucket('x', start), aVisit({ replica: 'b', reads: 7 }), start, limits).bucket;
-    const two = visit(one, aVisit({ reads: 1 }), start + 59_000, limits).bucket;
+    const one = sync(newBucket('x', start), aRequest({ replica: 'b', reads: 7 }), start, limits).bucket;
+    const two = sync(one, aRequest({ reads: 1 }), start + 59_000, limits).bucket;
     assert.equal(replicasIn(two, start + 59_000), 2);
     assert.equal(replicasIn(two, start + 60_000), 1);
-    const left = visit(two, aVisit({ leaves: true }), start + 59_000, limits).bucket;
+    const left = sync(two, aRequest({ leaves: true }), start + 59_000, limits).bucket;
     assert.equal(replicasIn(left, start + 59_000), 1);
     assert.equal(usedIn(two, start + 23 * 3_600_000), 8);
     assert.equal(usedIn(two, start + 24 * 3_600_000), 0);
   });
 
   it('counts what either of two buckets knows of, and survives a clock that is set back', () => {
-    const known = takeAll(newBucket('x', start), aVisit({ reads: 50 }), start).bucket;
-    const fresh = visit(newBucket('y', start), aVisit({ replica: 'b', reads: 5 }), start, limits).bucket;
+    const known = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
+    const fresh = sync(newBucket('y', start), aRequest({ replica: 'b', reads: 5 }), start, limits).bucket;
     const merged = merge(fresh, known, start, limits);
-    assert.equal(takeAll(merged, aVisit({ reads: 5 }), start).taken, 0);
+    assert.equal(takeAll(merged, aRequest({ reads: 5 }), start).taken, 0);
     assert.equal(usedIn(merged, start), 864);
-    const back = visit(known, aVisit({ reads: 5 }), start - 3_600_000, limits);
+    const back = sync(known, aRequest({ reads: 5 }), start - 3_600_000, limits);
     assert.equal(back.grant.reads, 0);
-    assert.equal(visit(back.bucket, aVisit({ reads: 5 }), start - 3_599_000, limits).grant.reads, 1);
+    assert.equal(sync(back.bucket, aRequest({ reads: 5 }), start - 3_599_000, limits).grant.reads, 1);
   });
 
   it('is nothing else', () => {

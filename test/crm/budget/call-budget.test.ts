@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import {
   availableIn,
   type Bucket,
@@ -21,7 +21,7 @@ class Refused extends Error {}
 
 class MemoryStore implements BudgetStore {
   text: string | undefined;
-  isAway = false;
+  isUnavailable = false;
   /** Milliseconds that its clock is ahead of this machine's. */
   aheadMs = 0;
   reads = 0;
@@ -48,7 +48,7 @@ class MemoryStore implements BudgetStore {
   }
 
   #check(): void {
-    if (this.isAway) throw new Error('away');
+    if (this.isUnavailable) throw new Error('unavailable');
   }
 }
 
@@ -88,7 +88,7 @@ describe('one replica of a budget of calls', () => {
     assert.deepEqual(await other.status(), { budget: 40, budget_used: 30 });
   });
 
-  it('has a call again that was not sent, and gives it to the next in line', async () => {
+  it('has a call again that was not sent, and gives it to the next one that waits', async () => {
     const store = new MemoryStore();
     const budget = addReplica(store);
     await budget.start();
@@ -128,7 +128,7 @@ describe('one replica of a budget of calls', () => {
     second.giveUp();
   });
 
-  it('says when the write is gone that others let go first', async () => {
+  it('reports when the write is gone for which others hold back', async () => {
     const store = new MemoryStore();
     const [one, other] = [addReplica(store), addReplica(store)];
     await Promise.all([one.start(), other.start()]);
@@ -138,23 +138,23 @@ describe('one replica of a budget of calls', () => {
     await takeAll(other, 10);
     // It does not know yet that none is left.
     const write = one.wait('write', 'tenant');
-    while (marks() === 0) await turn();
+    while (marks() === 0) await nextTick();
     write.giveUp();
-    while (marks() > 0) await turn();
+    while (marks() > 0) await nextTick();
   });
 
-  it('does not say so again and again while the store is away', async () => {
+  it('does not report so again and again while the store is unavailable', async () => {
     const store = new MemoryStore();
     const [one, other] = [addReplica(store), addReplica(store)];
     await Promise.all([one.start(), other.start()]);
     await takeAll(one, 20);
     await takeAll(other, 10);
     const write = one.wait('write', 'tenant');
-    while (!JSON.stringify(store.bucket.replicas).includes('writeSince')) await turn();
-    store.isAway = true;
+    while (!JSON.stringify(store.bucket.replicas).includes('writeSince')) await nextTick();
+    store.isUnavailable = true;
     const before = store.reads;
     write.giveUp();
-    for (let turns = 0; turns < 20; turns++) await turn();
+    for (let count = 0; count < 20; count++) await nextTick();
     assert.equal(store.reads - before, 1);
   });
 
@@ -168,7 +168,7 @@ describe('one replica of a budget of calls', () => {
     );
   });
 
-  it('tells a write to come while it may wait for the call, and a read when the call is there', async () => {
+  it('refers a write to when it may wait for the call, and a read to when the call is available', async () => {
     const budget = addReplica(new MemoryStore());
     await budget.start();
     await takeAll(budget, 30);
@@ -183,22 +183,22 @@ describe('one replica of a budget of calls', () => {
     assert.ok(secondsOf('write') < secondsOf('read'));
   });
 
-  it('has no burst while the store is away, and adds what it spent when it is back', async () => {
+  it('has no burst while the store is unavailable, and adds what it spent when it is back', async () => {
     const store = new MemoryStore();
     const budget = addReplica(store);
     await budget.start();
     await takeAll(budget, 20);
-    store.isAway = true;
+    store.isUnavailable = true;
     const waiting = budget.wait('read', 'tenant', 50);
     await assert.rejects(waiting.paid, Refused);
     budget.charge();
-    store.isAway = false;
+    store.isUnavailable = false;
     await takeAll(budget, 9);
     assert.throws(() => budget.check('read'), Refused);
     assert.equal((await budget.status()).budget_used, 30);
   });
 
-  it('tells a store that has lost the bucket, or has got another one, what was spent', async () => {
+  it('adds what was spent to a store that has lost the bucket, or has got another one', async () => {
     const store = new MemoryStore();
     const budget = addReplica(store);
     await budget.start();
@@ -213,7 +213,7 @@ describe('one replica of a budget of calls', () => {
     assert.throws(() => budget.check('read'), Refused);
   });
 
-  it('tells a store that went back to an earlier bucket what was spent since', async () => {
+  it('adds what was spent since to a store that went back to an earlier bucket', async () => {
     const store = new MemoryStore();
     const budget = addReplica(store);
     await budget.start();
@@ -224,7 +224,7 @@ describe('one replica of a budget of calls', () => {
     store.text = earlier;
     await takeAll(budget, 2);
     assert.deepEqual(await budget.status(), { budget: 40, budget_used: 27 });
-    // The two may have come out of what it held; then it tells the store with its next visit.
+    // The two may have come out of what it held; then it reports them with its next synchronization.
     await budget.stop();
     assert.equal(store.available, 3);
   });

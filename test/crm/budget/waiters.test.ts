@@ -15,7 +15,7 @@ function served(kinds: readonly CallKind[], waitedMs = 0): string[] {
   return order;
 }
 
-test('polls take turns with writes, and go before reads', () => {
+test('polls alternate with writes, and go before reads', () => {
   assert.deepEqual(served(['read', 'poll', 'poll', 'poll', 'write', 'write']), [
     ...['poll', 'write', 'poll', 'write', 'poll', 'read'],
   ]);
@@ -29,12 +29,12 @@ test('a write that would wait too long goes before polls', () => {
   assert.deepEqual(served(['poll', 'write'], dayMs), ['write', 'poll']);
 });
 
-test('a poll that takes the turn of a read lets the next write go first', () => {
+test('a poll that takes the call of a read lets the next write go first', () => {
   const waiters = new Waiters({ rate: 1 / dayMs, maxWaitMs: 2 * dayMs });
   const order: string[] = [];
   for (const kind of ['read', 'write', 'poll'] as const)
     waiters.add(kind, 'tenant', performance.now(), () => order.push(kind));
-  waiters.turnOfReads(1);
+  waiters.serveReadsFirst(1);
   for (let i = 0; i < 3; i++) waiters.next(false)?.();
   assert.deepEqual(order, ['poll', 'write', 'read']);
 });

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { Batcher, type BatcherOptions } from '../../src/crm/batching/batcher.ts';
-import type { Company, Loan } from '../../src/crm/batching/company.ts';
+import type {
+  ForwardedBatch,
+  ForwardedBatches,
+  ForwardingBatcher,
+} from '../../src/crm/batching/forwarded-batches.ts';
 import { ObjectSize } from '../../src/crm/batching/object-size.ts';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
 import type { PaidCall } from '../../src/crm/budget/call-budget.ts';
@@ -10,7 +14,7 @@ import { CrmFailure } from '../../src/crm/rest/failure.ts';
 import { type Call, startCall } from '../../src/platform/base/call.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 
-const paced = () => new CrmFailure('paced', 'no call is left', { retryAfter: 1 });
+const budgetExhausted = () => new CrmFailure('budget_exhausted', 'no call is left', { retryAfter: 1 });
 
 /** A budget that has no call until a test gives one. */
 class TestBudget {
@@ -27,7 +31,7 @@ class TestBudget {
   check(): void {}
 
   waitedTooLong(): Error {
-    return paced();
+    return budgetExhausted();
   }
 
   wait() {
@@ -42,7 +46,7 @@ class TestBudget {
 
   give(): void {
     const [first] = this.#waiting;
-    if (first === undefined) assert.fail('nobody waits for a call');
+    if (first === undefined) assert.fail('nothing waits for a call');
     this.#waiting.delete(first);
     first({ wasShort: true, giveBack: () => {} });
   }
@@ -75,11 +79,14 @@ class TestOperation implements Operation<Item, Done> {
   }
 }
 
-async function turns(): Promise<void> {
-  for (let count = 0; count < 10; count++) await turn();
+async function settled(): Promise<void> {
+  for (let count = 0; count < 10; count++) await nextTick();
 }
 
-function startReplica(effect: Operation<Item, Done>['effect'], invite: Company['invite'] = async () => {}) {
+function startReplica(
+  effect: Operation<Item, Done>['effect'],
+  invite: ForwardedBatches['invite'] = async () => {},
+) {
   const budget = new TestBudget();
   const operation = new TestOperation(effect);
   const client = {
@@ -89,31 +96,36 @@ function startReplica(effect: Operation<Item, Done>['effect'], invite: Company['
     retryBudget: { spend: () => true },
     shortestCallMs: 1000,
   };
+  let forwarding: ForwardingBatcher | undefined;
+  const register = (_: string, registered: ForwardingBatcher) => {
+    forwarding = registered;
+  };
   const batcher = new Batcher<Item, Done>({
-    ...{ name: 'quote create', party: 'quote create', operation, timeoutMs: 10_000 },
+    ...{ name: 'quote create', batchKey: 'quote create', operation, timeoutMs: 10_000 },
     ...{ object: 'Quote__c', objectSize: new ObjectSize() },
     client: client as unknown as BatcherOptions<Item, Done>['client'],
     metrics: createMetrics(),
-    company: { join: () => {}, invite } as unknown as Company,
+    forwarded: { register, invite } as unknown as ForwardedBatches,
   });
   const submit = (item: Item, ms = 25_000) => batcher.submit(item, startCall('test', 'a consumer', ms));
-  return { budget, operation, batcher, submit };
+  return { budget, operation, batcher, forwarding: forwarding ?? assert.fail(), submit };
 }
 
 const isUnknown = (error: unknown) => error instanceof CrmFailure && error.outcomeUnknown;
-const lend = (batcher: Batcher<Item, Done>): Loan => batcher.lend(100) ?? assert.fail('nothing was lent');
+const forward = (replica: ForwardingBatcher): ForwardedBatch =>
+  replica.forward(100) ?? assert.fail('nothing was forwarded');
 
-describe('requests that are lent to another replica', () => {
+describe('requests that are forwarded to another replica', () => {
   // No wait ends by itself.
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
   it('each get their own outcome, and a second one changes nothing', async () => {
-    const { batcher, submit } = startReplica('create');
+    const { forwarding, submit } = startReplica('create');
     const requests = [submit('one'), submit('other')];
-    const { settle, items } = lend(batcher);
+    const { settle, requests: sent } = forward(forwarding);
     assert.deepEqual(
-      items.map(({ item, consumerId, isWrite }) => [item, consumerId, isWrite]),
+      sent.map(({ item, consumerId, isWrite }) => [item, consumerId, isWrite]),
       [
         ['one', 'a consumer', true],
         ['other', 'a consumer', true],
@@ -133,52 +145,52 @@ describe('requests that are lent to another replica', () => {
 
   for (const effect of ['create', 'change'] as const) {
     it(`are looked up after a loss, and sent again at once where they were not done: ${effect}`, async () => {
-      const { batcher, operation, submit } = startReplica(effect);
+      const { forwarding, operation, submit } = startReplica(effect);
       operation.reconcile = async (items) =>
         items.map((done) => (done === 'done' ? { result: { done } } : 'not done'));
       const requests = [submit('done'), submit('not done')];
-      lend(batcher).lose();
+      forward(forwarding).lose();
       assert.deepEqual(await Promise.all(requests), [{ done: 'done' }, { done: 'not done' }]);
       assert.deepEqual(operation.executed, [['not done']]);
       assert.equal(operation.calls[0]?.isWrite, true);
     });
 
     it(`have an unknown outcome after a loss where nothing more can be sent: ${effect}`, async () => {
-      const { batcher, operation, submit } = startReplica(effect);
+      const { forwarding, operation, submit } = startReplica(effect);
       operation.reconcile = async (items) => items.map(() => 'not done');
-      operation.answer = () => Promise.reject(paced());
+      operation.answer = () => Promise.reject(budgetExhausted());
       const refused = submit('not done');
-      lend(batcher).lose();
+      forward(forwarding).lose();
       await assert.rejects(refused, isUnknown);
-      operation.reconcile = async () => Promise.reject(paced());
+      operation.reconcile = async () => Promise.reject(budgetExhausted());
       const unknown = submit('who knows');
-      lend(batcher).lose();
+      forward(forwarding).lose();
       await assert.rejects(unknown, isUnknown);
       assert.equal(operation.executed.length, 1);
     });
   }
 
   it('are asked for again after a loss where they are reads, and only those without an answer', async () => {
-    const { batcher, operation, submit } = startReplica('read');
+    const { forwarding, operation, submit } = startReplica('read');
     const requests = [submit('one'), submit('other')];
-    const { settle, lose } = lend(batcher);
+    const { settle, lose } = forward(forwarding);
     settle(0, { result: { done: 'one' } });
     lose();
     assert.deepEqual(await Promise.all(requests), [{ done: 'one' }, { done: 'other' }]);
     assert.deepEqual(operation.executed, [['other']]);
   });
 
-  it('wait for a call of their own where nobody took them', async () => {
-    const { batcher, budget, submit } = startReplica('create');
+  it('wait for a call of this replica where they were not executed', async () => {
+    const { forwarding, budget, submit } = startReplica('create');
     const created = submit('one');
-    lend(batcher).giveBack();
-    await turns();
+    forward(forwarding).settle(0, 'not executed');
+    await settled();
     budget.give();
     assert.deepEqual(await created, { done: 'one' });
   });
 
   it('leave nothing behind that waits for a call', async () => {
-    const { batcher, budget, operation, submit } = startReplica('create');
+    const { forwarding, budget, operation, submit } = startReplica('create');
     const held = Promise.withResolvers<void>();
     operation.answer = async (done) => {
       await held.promise;
@@ -186,10 +198,10 @@ describe('requests that are lent to another replica', () => {
     };
     const first = submit('first');
     budget.give();
-    await turns();
+    await settled();
     // The second lingers, since the first is in flight.
     const second = submit('second');
-    lend(batcher).settle(0, { result: { done: 'second' } });
+    forward(forwarding).settle(0, { result: { done: 'second' } });
     await second;
     mock.timers.tick(50);
     assert.equal(budget.waiting, 0);
@@ -197,75 +209,77 @@ describe('requests that are lent to another replica', () => {
     await first;
     const third = submit('third');
     assert.equal(budget.waiting, 1);
-    lend(batcher).settle(0, { result: { done: 'third' } });
+    forward(forwarding).settle(0, { result: { done: 'third' } });
     await third;
     assert.equal(budget.waiting, 0);
   });
 
   it('have time to come back before they end, and stay where they have not', () => {
-    const { batcher, submit } = startReplica('create');
+    const { forwarding, submit } = startReplica('create');
     void submit('much');
-    assert.equal(lend(batcher).ms, 12_000);
+    assert.equal(forward(forwarding).ms, 12_000);
     void submit('some', 9000);
-    const { ms } = lend(batcher);
+    const { ms } = forward(forwarding);
     assert.ok(ms > 6000 && ms <= 7000, `${ms}`);
     void submit('little', 4900);
-    assert.equal(batcher.lend(100), undefined);
+    assert.equal(forwarding.forward(100), undefined);
   });
 
   it('are 256 KB at most, all that is known of them counted', () => {
-    const { batcher, submit } = startReplica('change');
+    const { forwarding, submit } = startReplica('change');
     const ofSize = (length: number) => ({ text: 'x'.repeat(length) });
     for (const length of [200_000, 60_000, 3000]) void submit(ofSize(length));
-    assert.equal(lend(batcher).items.length, 2);
-    assert.equal(lend(batcher).items.length, 1);
+    assert.equal(forward(forwarding).requests.length, 2);
+    assert.equal(forward(forwarding).requests.length, 1);
     void submit(ofSize(300_000));
-    assert.equal(batcher.lend(100), undefined);
+    assert.equal(forwarding.forward(100), undefined);
   });
 
-  it('go into the call of their host, which lends nothing on', async () => {
+  it('go into the call of the other replica, which forwards nothing itself', async () => {
     const held = Promise.withResolvers<void>();
-    const told: unknown[] = [];
-    const { batcher, budget, operation, submit } = startReplica('create', () => held.promise);
+    const reported: unknown[] = [];
+    const { forwarding, budget, operation, submit } = startReplica('create', () => held.promise);
     const own = submit('own');
     budget.give();
-    await turns();
-    const item = { item: 'lent', consumerId: 'another', isWrite: true, waitedMs: 100 };
-    const hosted = batcher.host([item], 12_000, (index, outcome) => told.push([index, outcome]));
-    assert.equal(batcher.lend(100), undefined);
+    await settled();
+    const item = { item: 'forwarded', consumerId: 'another', isWrite: true, waitedMs: 100 };
+    const received = forwarding.receive([item], 12_000, (index, outcome) => reported.push([index, outcome]));
+    assert.equal(forwarding.forward(100), undefined);
     held.resolve();
-    await Promise.all([own, hosted]);
-    assert.deepEqual(operation.executed, [['own', 'lent']]);
-    assert.deepEqual(told, [[0, { result: { done: 'lent' } }]]);
+    await Promise.all([own, received]);
+    assert.deepEqual(operation.executed, [['own', 'forwarded']]);
+    assert.deepEqual(reported, [[0, { result: { done: 'forwarded' } }]]);
   });
 
-  it('are answered by their host one by one', async () => {
-    const { batcher, budget, operation } = startReplica('create');
-    const told: number[] = [];
+  it('are answered by the other replica one by one', async () => {
+    const { forwarding, budget, operation } = startReplica('create');
+    const reported: number[] = [];
     const items = ['locked', 'free'].map((item) => ({ item, isWrite: true, waitedMs: 0 }));
     operation.answer = (done) =>
       done === 'locked'
         ? { failure: new CrmFailure('locked', 'another has it', { mayBeOthers: true }), ofItem: true }
         : { result: { done } };
-    void batcher.host(items, 12_000, (index) => told.push(index));
+    void forwarding.receive(items, 12_000, (index) => reported.push(index));
     budget.give();
-    await turns();
-    assert.deepEqual(told, [1]);
+    await settled();
+    assert.deepEqual(reported, [1]);
   });
 
-  it('are asked for by their own replica where the answer is too much to pass on', async () => {
-    const { batcher, budget, operation, submit } = startReplica('read');
-    const told: unknown[] = [];
+  it('are sent by their own replica where the answer is too large to return', async () => {
+    const { forwarding, budget, operation, submit } = startReplica('read');
+    const reported: unknown[] = [];
     const items = ['one', 'other'].map((item) => ({ item, isWrite: false, waitedMs: 0 }));
     operation.answer = () => ({ result: { done: 'x'.repeat(3 * 1024 * 1024) } });
-    const hosted = batcher.host(items, 12_000, (_, outcome) => told.push(outcome === 'again' || 'passed on'));
+    const received = forwarding.receive(items, 12_000, (_, outcome) =>
+      reported.push(outcome === 'not executed' || 'returned'),
+    );
     budget.give();
-    await hosted;
-    assert.deepEqual(told, ['passed on', true]);
+    await received;
+    assert.deepEqual(reported, ['returned', true]);
     operation.answer = (done) => ({ result: { done } });
     const read = submit('other');
-    lend(batcher).settle(0, 'again');
-    await turns();
+    forward(forwarding).settle(0, 'not executed');
+    await settled();
     budget.give();
     assert.deepEqual(await read, { done: 'other' });
   });
@@ -282,10 +296,10 @@ describe('background work that waits for a call of the budget', () => {
     const waiting = batcher.submit('background', background());
     budget.stop.abort();
     mock.timers.tick(50);
-    await assert.rejects(waiting, paced());
+    await assert.rejects(waiting, budgetExhausted());
     const late = batcher.submit('late', background());
     mock.timers.tick(50);
-    await assert.rejects(late, paced());
+    await assert.rejects(late, budgetExhausted());
     budget.give();
     assert.deepEqual(await request, { done: 'request' });
   });

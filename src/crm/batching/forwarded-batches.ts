@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import { now } from '../../platform/base/clock.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
+import type { SentOutcome } from './sent-outcome.ts';
+
+/*
+ * While calls of the budget are short, replicas share them, so that a call serves as many requests as with one replica:
+ *
+ *   1. A replica that has got a call invites the others to forward their waiting requests with the same batch key.
+ *   2. Each of the others answers with a batch, which may be empty.
+ *   3. The inviting replica starts the call when all have answered, or after `windowMs`. Later batches are not executed.
+ *   4. It returns the outcome of each request when it has it.
+ *
+ * If the sender of a batch gets no outcome in time, it handles the requests as after a lost answer of the CRM, since they
+ * may have been executed. The receiver has less time than the sender waits, so that it executes none after that. All
+ * messages are announcements of the shared cache, which does not store them.
+ */
+
+/** Replicas with another version of these messages use another channel. */
+const protocol = 4;
+/** How long a call that could be made waits for other replicas. */
+const windowMs = 40;
+/** What the sender of a batch waits beyond the time that the receiver has for it. */
+export const returnMs = 2000;
+
+/** A request as it is sent to another replica. */
+export interface ForwardedRequest {
+  item: unknown;
+  consumerId?: string | undefined;
+  isWrite: boolean;
+  /** Milliseconds that it has waited. */
+  waitedMs: number;
+}
+
+/** A batch of this replica that another one executes. */
+export interface ForwardedBatch {
+  requests: ForwardedRequest[];
+  /** Milliseconds that the other replica has for it. */
+  ms: number;
+  /** Settles one request, by its index; true for the last one. */
+  settle(index: number, outcome: SentOutcome): boolean;
+  /** It is unknown what became of the requests that are not settled. */
+  lose(): void;
+}
+
+/** What a batcher does with requests that are forwarded. */
+export interface ForwardingBatcher {
+  /** Removes at most `most` waiting requests from its queue; undefined where there are none. */
+  forward(most: number): ForwardedBatch | undefined;
+  /** Executes requests of another replica within `ms` milliseconds; resolves when all outcomes are reported. */
+  receive(requests: readonly ForwardedRequest[], ms: number, report: Report): Promise<unknown>;
+}
+
+/** Called with the outcome of each request, by its index. */
+export type Report = (index: number, outcome: SentOutcome) => void;
+
+interface Invitation {
+  type: 'invitation';
+  id: string;
+  from: string;
+  batchKey: string;
+  /** Requests that each of the others may send. */
+  capacity: number;
+}
+
+interface Batch {
+  type: 'batch';
+  id: string;
+  from: string;
+  batchKey: string;
+  invitation: string;
+  /** Milliseconds that the receiver has for them. */
+  ms: number;
+  requests: ForwardedRequest[];
+}
+
+interface Outcomes {
+  type: 'outcomes';
+  batch: string;
+  /** Of some of the requests, by their index. */
+  outcomes: [number, SentOutcome][];
+}
+
+type Message = Invitation | Batch | Outcomes;
+
+type Announcements = Pick<SharedCache, 'publish' | 'subscribe'>;
+
+export interface ForwardedBatchesOptions {
+  cache: Announcements;
+  environment: string;
+  /** Only replicas with the same org, app and user share calls. */
+  connectionHash: string;
+}
+
+export class ForwardedBatches {
+  readonly #id = randomUUID();
+  readonly #cache: Announcements;
+  readonly #channel: string;
+  /** By their batch key. */
+  readonly #batchers = new Map<string, ForwardingBatcher>();
+  /** Of this replica: when each ends, how many answers are missing, and what ends it. */
+  readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
+  /** Batches sent to other replicas. */
+  readonly #sent = new Map<string, { batch: ForwardedBatch; timer: NodeJS.Timeout }>();
+  /**
+   * Ids of batches received from other replicas, kept for as long as the sender may wait for an answer: someone who can
+   * write to the cache could send a message twice, and a sender that gets "not executed" executes its requests itself.
+   */
+  readonly #received = new Set<string>();
+  /** Batches of other replicas that are being executed. */
+  readonly #executing = new Set<Promise<unknown>>();
+  readonly #unsubscribeAll: () => void;
+  readonly #unsubscribeOwn: () => void;
+  #isStopped = false;
+
+  constructor({ cache, environment, connectionHash }: ForwardedBatchesOptions) {
+    this.#cache = cache;
+    this.#channel = `crm_batches:${environment}:${protocol}:${connectionHash}`;
+    const receive = (text: string) => this.#receive(JSON.parse(text) as Message);
+    this.#unsubscribeAll = cache.subscribe(this.#channel, receive);
+    this.#unsubscribeOwn = cache.subscribe(this.#channelOf(this.#id), receive);
+  }
+
+  /** Batches are forwarded between the batchers of all replicas that have the same key. */
+  register(batchKey: string, batcher: ForwardingBatcher): void {
+    this.#batchers.set(batchKey, batcher);
+  }
+
+  /** Invites the other replicas, so many of them, to use the capacity that a call has left. Never throws. */
+  async invite(batchKey: string, capacity: number, others: number): Promise<void> {
+    if (this.#isStopped) return;
+    const id = randomUUID();
+    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+    this.#invitations.set(id, { until: now() + windowMs, missing: others, close });
+    const timer = setTimeout(close, windowMs);
+    const share = Math.max(1, Math.floor(capacity / others));
+    this.#send(this.#channel, { type: 'invitation', id, from: this.#id, batchKey, capacity: share }).then(
+      // As many will answer as have received it, without this one.
+      (receivers) => this.#noteAnswers(id, others - (receivers - 1)),
+      close,
+    );
+    await closed;
+    clearTimeout(timer);
+    this.#invitations.delete(id);
+  }
+
+  /** Sends and accepts nothing more; resolves when the batches of other replicas are executed. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#unsubscribeAll();
+    await Promise.allSettled(this.#executing);
+    this.#unsubscribeOwn();
+    for (const id of this.#sent.keys()) this.#lose(id);
+  }
+
+  #channelOf(id: string): string {
+    return `${this.#channel}:${id}`;
+  }
+
+  /** Resolves with the number of receivers. */
+  #send(channel: string, message: Message): Promise<number> {
+    return this.#cache.publish(channel, JSON.stringify(message));
+  }
+
+  #receive(message: Message): void {
+    if (message.type === 'invitation') void this.#forward(message);
+    else if (message.type === 'batch') this.#execute(message);
+    else this.#settle(message.batch, message.outcomes);
+  }
+
+  /** Answers an invitation. */
+  async #forward({ id: invitation, from, batchKey, capacity }: Invitation): Promise<void> {
+    if (from === this.#id) return;
+    const batch = this.#batchers.get(batchKey)?.forward(capacity);
+    const { requests, ms } = batch ?? { requests: [], ms: 0 };
+    const id = randomUUID();
+    if (batch !== undefined)
+      this.#sent.set(id, { batch, timer: setTimeout(() => this.#lose(id), ms + returnMs) });
+    const message: Batch = { type: 'batch', id, from: this.#id, batchKey, invitation, ms, requests };
+    try {
+      const receivers = await this.#send(this.#channelOf(from), message);
+      if (receivers === 0) this.#settle(id, notExecuted(message));
+    } catch {
+      // The cache may have delivered it all the same.
+      this.#lose(id);
+    }
+  }
+
+  /** Executes a batch of another replica in the call for which it was invited. */
+  #execute(message: Batch): void {
+    const { id, from, batchKey, invitation, ms, requests } = message;
+    if (requests.length === 0) this.#noteAnswers(invitation);
+    if (requests.length === 0 || this.#received.has(id)) return;
+    const report = (outcomes: Outcomes['outcomes']) => {
+      // Without this message the sender waits until its time is over.
+      this.#send(this.#channelOf(from), { type: 'outcomes', batch: id, outcomes }).catch(() => undefined);
+    };
+    const batcher = this.#batchers.get(batchKey);
+    // A process that was suspended receives messages before its timers run, when senders may no longer wait.
+    const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);
+    if (batcher === undefined || this.#isStopped || isLate) {
+      report(notExecuted(message));
+      return;
+    }
+    this.#received.add(id);
+    setTimeout(() => this.#received.delete(id), ms + returnMs).unref();
+    let outcomes: Outcomes['outcomes'] = [];
+    // The outcomes of one call come at the same time: one message for all of them.
+    const reportAll = () => {
+      report(outcomes);
+      outcomes = [];
+    };
+    const executing = batcher
+      .receive(requests, ms, (index, outcome) => {
+        if (outcomes.push([index, outcome]) === 1) setImmediate(reportAll);
+      })
+      .finally(() => this.#executing.delete(executing));
+    this.#executing.add(executing);
+    this.#noteAnswers(invitation);
+  }
+
+  #noteAnswers(id: string, count = 1): void {
+    const invitation = this.#invitations.get(id);
+    if (invitation === undefined) return;
+    invitation.missing -= count;
+    if (invitation.missing <= 0) invitation.close();
+  }
+
+  #settle(id: string, outcomes: Outcomes['outcomes']): void {
+    for (const [index, outcome] of outcomes) {
+      if (this.#sent.get(id)?.batch.settle(index, outcome)) this.#end(id);
+    }
+  }
+
+  #lose(id: string): void {
+    this.#end(id)?.lose();
+  }
+
+  #end(id: string): ForwardedBatch | undefined {
+    const found = this.#sent.get(id);
+    this.#sent.delete(id);
+    clearTimeout(found?.timer);
+    return found?.batch;
+  }
+}
+
+function notExecuted({ requests }: Batch): Outcomes['outcomes'] {
+  return requests.map((_, index) => [index, 'not executed']);
+}

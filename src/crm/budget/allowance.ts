@@ -1,0 +1,31 @@
+/** Something that becomes available at a steady rate, up to a limit. */
+export class Allowance {
+  /** How much becomes available each millisecond. */
+  readonly rate: number;
+  readonly #most: number;
+  #available: number;
+  #at = performance.now();
+
+  /** `most`: the limit. */
+  constructor(rate: number, most: number, available = most) {
+    this.rate = rate;
+    this.#most = most;
+    this.#available = available;
+  }
+
+  get available(): number {
+    return Math.min(this.#most, this.#available + (performance.now() - this.#at) * this.rate);
+  }
+
+  add(more: number): void {
+    this.#available = Math.min(this.#most, this.available + more);
+    this.#at = performance.now();
+  }
+
+  /** Takes one; false where less than one is available. */
+  take(): boolean {
+    if (this.available < 1) return false;
+    this.add(-1);
+    return true;
+  }
+}
