@@ -10,11 +10,9 @@ import { version } from '../platform/base/version.ts';
 import { openDatabase } from '../platform/command-line/stores.ts';
 import { loadSettings } from '../platform/settings/settings.ts';
 import { migrate } from '../platform/store/migrate.ts';
-import { runDoctor } from './doctor.ts';
 import { registerMemberCommands } from './member.ts';
-import { serve } from './serve.ts';
 
-/** Every command of the program. */
+/** Every command of the program. The two that need much of the service load it themselves. */
 export function createProgram(): Command {
   const program = new Command('handoff')
     .description('Handoff Gateway: hands search results off to the CRM and serves its records to partners')
@@ -25,7 +23,7 @@ export function createProgram(): Command {
   program
     .command('serve')
     .description('run the service')
-    .action(() => serve(configFile()));
+    .action(async () => (await import('./serve.ts')).serve(configFile()));
   program
     .command('migrate')
     .description('bring the schema of the database up to date')
@@ -34,7 +32,7 @@ export function createProgram(): Command {
     .command('doctor')
     .description('check every configured part, and say what to fix')
     .option('--json', 'print JSON')
-    .action(({ json }: { json?: true }) => runDoctor(configFile(), json));
+    .action(async ({ json }: { json?: true }) => (await import('./doctor.ts')).runDoctor(configFile(), json));
   registerConsumerCommands(program, (opened) => openConsumers(configFile(), opened));
   registerHandoffCommands(program, configFile);
   registerReservationCommands(program, configFile);

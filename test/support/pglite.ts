@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { cp, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { cpSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openPglite } from '../../src/platform/store/pglite.ts';
@@ -15,7 +15,8 @@ const template = join(tmpdir(), `handoff-test-pglite-${hashOfSchema()}-${process
 /** Puts the files of an embedded database with empty tables at `target`, which must not exist. */
 export async function copyEmptyDatabase(target: string): Promise<void> {
   if (!(await exists(template))) await makeTemplate();
-  await cp(template, target, { recursive: true });
+  // Of so many small files, the asynchronous copy takes seven times the work.
+  cpSync(template, target, { recursive: true });
 }
 
 async function makeTemplate(): Promise<void> {

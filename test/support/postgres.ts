@@ -58,8 +58,6 @@ export async function createDatabase(server: string, template = 'template0'): Pr
   const name = `handoff_test_${randomBytes(6).toString('hex')}`;
   // Unlike the usual template, `template0` has no connections that would forbid the copy.
   await run(server, `create database ${name} template ${template}`);
-  // No test takes the power from the machine.
-  await run(server, `alter database ${name} set synchronous_commit = off`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   return { url: url.href, stop: () => run(server, `drop database ${name} with (force)`) };
