@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { settingsTable } from '../src/app/settings.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
-import { settingsTable } from '../src/platform/settings/table.ts';
 
 /*
  * The files of the Helm chart whose content stands elsewhere: the alert rules, and the schema of its values, which follows

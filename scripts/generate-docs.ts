@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TSchema } from 'typebox';
 import { problemCodes } from '../src/api/openapi/problem-responses.ts';
-import { allRoutes, type Services } from '../src/api/routes.ts';
+import { documentedRoutes } from '../src/app/routes.ts';
+import { settingsTable } from '../src/app/settings.ts';
 import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
-import { settingsTable } from '../src/platform/settings/table.ts';
 import { chartFiles } from './chart-files.ts';
 
 /*
@@ -35,7 +35,7 @@ function settingsPage(): string {
   ]);
 }
 
-/** One that follows from other settings is told with the meaning. */
+/** A default that follows from other settings is explained in the meaning. */
 function showDefault(fallback: unknown): string {
   if (typeof fallback === 'function') return 'see meaning';
   if (fallback === undefined) return 'not set';
@@ -112,7 +112,7 @@ const settingsRules = `## One file for several environments
   no first consumers, and accepts an \`http://\` address of the CRM or the partner on this machine only.`;
 
 function errorsPage(): string {
-  const used = new Set(allRoutes({} as Services).flatMap(problemCodes));
+  const used = new Set(documentedRoutes().flatMap(problemCodes));
   const codes = Object.keys(problems) as ProblemCode[];
   const rows = (wanted: ProblemCode[]) =>
     wanted.map((name) => {
@@ -156,7 +156,7 @@ a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to 
 | \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
 
 What is no HTTP request is answered with \`invalid_request\` and the status that HTTP has for it: 408 when the request
-did not arrive in [its time](operations.md#what-clients-may-take), 431 when request line and headers are over 16 KiB, 400
+did not arrive in [its time](rate-limits.md#time-and-size-of-a-request), 431 when request line and headers are over 16 KiB, 400
 otherwise.
 `;
 

@@ -1,8 +1,6 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openApiDocument } from '../src/api/openapi/document.ts';
-import { allRoutes, type Services } from '../src/api/routes.ts';
-import { version } from '../src/platform/base/version.ts';
+import { describeRoutes, documentedRoutes } from '../src/app/routes.ts';
 import { clientTypes } from './client-types.ts';
 import { postmanCollection } from './postman-collection.ts';
 
@@ -18,7 +16,7 @@ const collection = 'docs/postman_collection.json';
 
 /** The document as it stands in the file. */
 export function generatedOpenApi(): string {
-  return `${JSON.stringify(openApiDocument(allRoutes({} as Services), version), null, 2)}\n`;
+  return `${JSON.stringify(describeRoutes(documentedRoutes()), null, 2)}\n`;
 }
 
 /** The client's types, as they stand in the file. */

@@ -1,5 +1,5 @@
 // Made from the OpenAPI document by scripts/generate-openapi.ts: npm run openapi
-import type { JsonObject, JsonValue } from './json.ts';
+import type { JsonObject } from './json.ts';
 
 /** A hand-off that was answered 202. */
 export interface AcceptedHandoff {
@@ -75,9 +75,9 @@ export interface AuditEvent {
     /** Name of the field. */
     field: string;
     /** Its value before; null for a new consumer. */
-    from: null | boolean | number | string | JsonValue[] | JsonObject;
+    from: null | boolean | number | string | (string | JsonObject)[] | JsonObject;
     /** Its value since. */
-    to: null | boolean | number | string | JsonValue[] | JsonObject;
+    to: null | boolean | number | string | (string | JsonObject)[] | JsonObject;
   })[];
 }
 

@@ -6,21 +6,11 @@ import type { Call } from '../platform/base/call.ts';
 import type { ProblemCode } from '../platform/base/problems.ts';
 import type { Claim } from './idempotency/ledger.ts';
 
-/** The groups of operations, in the order of the documentation. */
-export const tags = {
-  'Hand-off': 'The chosen search result becomes a quote or a booking in the CRM, in one call.',
-  members: 'Members are contacts of the CRM; they can be read and not changed.',
-  quotes: 'Quotes of the CRM, known by their External ID.',
-  bookings: 'Bookings of the CRM, known by their External ID.',
-  reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
-  Events: 'What has happened to records and reservations, whoever did it.',
-  'Webhook endpoints': 'Where events are sent to, signed, and what became of each delivery.',
-  Webhooks: 'What others tell the service, signed.',
+/** The groups of operations that no feature brings. */
+export const platformTags = {
   Administration: 'Consumers and their credentials, and who tried to authenticate.',
   Operations: 'Health of the service and its documentation, without credentials.',
-} as const;
-
-export type Tag = keyof typeof tags;
+};
 
 /**
  * Who may call a route. Every route states it: without it nothing compiles, so that no route is open by accident.
@@ -115,7 +105,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
   path: string;
   operationId: string;
-  tag: Tag;
+  /** One of the groups that the feature or `platformTags` describes. */
+  tag: string;
   summary: string;
   description?: string;
   permission: Permission;

@@ -1,8 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { SimulatedOrg, SimulatedPartner } from '../embedded/simulators.ts';
+import type { SimulatedOrg } from '../crm/simulated-org.ts';
+import { features } from '../features.ts';
 import type { Settings } from '../platform/settings/table.ts';
+import { describeAddress, type Simulated } from '../platform/simulators/simulator.ts';
 
 /** A hotel offer as a supplier's search gives it, to try the first hand-off with. */
 const offer = {
@@ -32,21 +34,20 @@ interface Running {
   url: string;
   operationsUrl: string | undefined;
   org: SimulatedOrg | undefined;
-  diningPartner: SimulatedPartner | undefined;
+  simulated: Readonly<Record<string, Simulated>>;
 }
 
 /** The text for the terminal: what is embedded, what is real, and a command that hands off an offer. */
-export function banner({ settings, url, operationsUrl, org, diningPartner }: Running): string {
+export function banner({ settings, url, operationsUrl, org, simulated }: Running): string {
   const { dataDir } = settings;
   const credentials = join(dataDir, 'credentials.json');
   // Made at the first start only, when there is no consumer yet.
   const hasCredentials = existsSync(credentials);
   const rows = [
-    ...(settings.console.enabled ? [['Console', `${url}/console/`, signInNote(hasCredentials)]] : []),
+    ...features.flatMap(({ banner: rowsOf }) => rowsOf?.({ settings, url, hasCredentials, simulated }) ?? []),
     ['API', url, `documentation at ${url}/v1/docs`],
     ['Metrics', operationsUrl ?? 'off', ''],
-    ['CRM', ...address(org, settings.crm.loginUrl, 'set crm.* for a real Salesforce org')],
-    ['Dining', ...address(diningPartner, settings.dining.baseUrl, 'set dining.* for a real partner')],
+    ['CRM', ...describeAddress(org, settings.crm.loginUrl, 'set crm.* for a real Salesforce org')],
     ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
     ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
     [
@@ -66,15 +67,6 @@ export function banner({ settings, url, operationsUrl, org, diningPartner }: Run
     '',
     ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId, settings)) : []),
   ].join('\n');
-}
-
-function signInNote(hasCredentials: boolean): string {
-  return hasCredentials ? 'open it in a browser; it asks for a key and a secret of the credentials file' : '';
-}
-
-/** Of a real system only the host: its address may hold credentials. */
-function address(simulated: { url: string } | undefined, real: string | undefined, advice: string): string[] {
-  return simulated ? [`simulated at ${simulated.url}`, advice] : [URL.parse(real ?? '')?.host ?? ''];
 }
 
 function invitation(command: string): string[] {

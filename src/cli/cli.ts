@@ -1,46 +1,37 @@
 import { Command } from 'commander';
-import { openConsumers, registerConsumerCommands } from '../features/consumer-admin/cli/consumer.ts';
-import { registerWebhookCommands } from '../features/crm-webhooks/cli.ts';
-import { registerEventCommands } from '../features/events/cli.ts';
-import { registerHandoffCommands } from '../features/handoff/cli.ts';
-import { registerDeliveryCommands } from '../features/partner-webhooks/cli.ts';
-import { registerCopyCommands } from '../features/read-copy/cli.ts';
-import { registerReservationCommands } from '../features/reservations/cli.ts';
+import { loadSettings } from '../app/settings.ts';
+import { features } from '../features.ts';
 import { version } from '../platform/base/version.ts';
 import { openDatabase } from '../platform/command-line/stores.ts';
-import { loadSettings } from '../platform/settings/settings.ts';
+import type { Settings } from '../platform/settings/table.ts';
 import { migrate } from '../platform/store/migrate.ts';
+import { runDoctor } from './doctor.ts';
 import { registerMemberCommands } from './member.ts';
+import { serve } from './serve.ts';
 
-/** Every command of the program. The two that need much of the service load it themselves. */
+/** Every command of the program. */
 export function createProgram(): Command {
   const program = new Command('handoff')
     .description('Handoff Gateway: hands search results off to the CRM and serves its records to partners')
     .version(version)
     .option('--config <file>', 'configuration file (handoff.config.json if there is one)');
-  const configFile = () => program.opts<{ config?: string }>().config;
+  const load = () => loadSettings(process.env, program.opts<{ config?: string }>().config);
 
   program
     .command('serve')
     .description('run the service')
-    .action(async () => (await import('./serve.ts')).serve(configFile()));
+    .action(() => serve(load()));
   program
     .command('migrate')
     .description('bring the schema of the database up to date')
-    .action(() => migrateDatabase(configFile()));
+    .action(() => migrateDatabase(load()));
   program
     .command('doctor')
     .description('check every configured part, and say what to fix')
     .option('--json', 'print JSON')
-    .action(async ({ json }: { json?: true }) => (await import('./doctor.ts')).runDoctor(configFile(), json));
-  registerConsumerCommands(program, (opened) => openConsumers(configFile(), opened));
-  registerHandoffCommands(program, configFile);
-  registerReservationCommands(program, configFile);
-  registerWebhookCommands(program, configFile);
-  registerCopyCommands(program, configFile);
-  registerEventCommands(program, configFile);
-  registerDeliveryCommands(program, configFile);
-  registerMemberCommands(program, configFile);
+    .action(({ json }: { json?: true }) => runDoctor(load, json));
+  for (const { commands } of features) commands?.(program, load);
+  registerMemberCommands(program, load);
   return program;
 }
 
@@ -55,8 +46,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 }
 
 /** Applies the migrations that the database does not have; the service does the same when it starts. */
-async function migrateDatabase(configFile: string | undefined): Promise<void> {
-  const settings = loadSettings(process.env, configFile);
+async function migrateDatabase(settings: Settings): Promise<void> {
   await using opened = new AsyncDisposableStack();
   await migrate(await openDatabase(settings, opened, 'handoff migrate'));
   process.stdout.write('The schema of the database is up to date.\n');

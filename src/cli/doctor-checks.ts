@@ -1,9 +1,17 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CrmCheck, createCrmCheck } from '../crm/crm-check.ts';
-import { type SimulatedOrg, startSimulatedOrg } from '../embedded/simulators.ts';
-import { parseWebhookSecrets, webhookSecretName } from '../features/crm-webhooks/secrets.ts';
-import { checkDiningPartner } from '../features/reservations/connectors/dining/dining-check.ts';
+import { createCrmCheck } from '../crm/crm-check.ts';
+import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
+import {
+  type CrmToken,
+  crmOf,
+  type DoctorCheck,
+  type DoctorContext,
+  NothingToCheck,
+  secretsOf,
+  settingsOf,
+} from '../feature.ts';
+import { features } from '../features.ts';
 import { createConsumers } from '../identity/consumers/consumers.ts';
 import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
 import { FileLockHeld, lockDataDir } from '../platform/base/file-lock.ts';
@@ -11,60 +19,31 @@ import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
 import { createLog } from '../platform/observability/log.ts';
 import { createMetrics } from '../platform/observability/metrics.ts';
 import { openSecretsManager } from '../platform/secrets/secrets.ts';
-import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
-import { loadSettings } from '../platform/settings/settings.ts';
-import type { CrmSettings, DiningSettings, Settings } from '../platform/settings/table.ts';
+import type { CrmSettings } from '../platform/settings/table.ts';
+import { withSimulated } from '../platform/simulators/simulator.ts';
 import { compareSchema } from '../platform/store/migrate.ts';
 import { member } from '../records/members.ts';
 import { booking, quote } from '../records/quotes-and-bookings.ts';
 
-/** The check of one part of the service. */
-export interface Check {
-  name: string;
-  /** Checks that must have succeeded before. */
-  needs: readonly string[];
-  /** Resolves to what it found. Throws what is wrong, and `NothingToCheck`. */
-  run(context: DoctorContext): Promise<string>;
-}
-
-/** The part does not exist yet, or another process uses it. */
-export class NothingToCheck extends Error {}
-
 /** What a lock says about this process. */
 const purpose = 'handoff doctor';
 
-type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
-
-/** What earlier checks opened or found, for later ones. */
-export interface DoctorContext {
-  configFile: string | undefined;
-  opened: AsyncDisposableStack;
-  settings?: Settings;
-  secrets?: SecretsManager;
-  /** This process holds the lock of the data folder. */
-  isLocked?: boolean;
-  crm?: CrmCheck;
-  assertion?: string;
-  token?: CrmToken;
-}
-
-export const checks: readonly Check[] = [
+/** Every check, those of the features last. */
+export const checks: readonly DoctorCheck[] = [
   { name: 'settings', needs: [], run: checkSettings },
   { name: 'secrets manager', needs: ['settings'], run: checkSecrets },
   { name: 'keys and consumers', needs: ['secrets manager'], run: checkConsumers },
-  { name: 'webhook secrets', needs: ['secrets manager'], run: checkWebhookSecrets },
   { name: 'database', needs: ['settings'], run: checkDatabase },
   { name: 'cache', needs: ['settings'], run: checkCache },
   { name: 'CRM private key', needs: ['secrets manager'], run: checkPrivateKey },
   { name: 'CRM token', needs: ['CRM private key'], run: checkToken },
   { name: 'CRM call', needs: ['CRM token'], run: checkCall },
   { name: 'CRM fields', needs: ['CRM token'], run: checkFields },
-  { name: 'CRM changes', needs: ['CRM fields'], run: checkChanges },
-  { name: 'dining partner', needs: ['secrets manager'], run: checkDining },
+  ...features.flatMap(({ checks: ofFeature }) => ofFeature ?? []),
 ];
 
 async function checkSettings(context: DoctorContext): Promise<string> {
-  const settings = loadSettings(process.env, context.configFile);
+  const settings = context.load();
   context.settings = settings;
   return `environment ${settings.environment}`;
 }
@@ -93,20 +72,6 @@ async function checkConsumers(context: DoctorContext): Promise<string> {
   const broken = found.filter(({ status }) => status === 'rejected').length;
   if (broken === 0) return `${(await consumers.store.list()).length} consumers`;
   throw new Error(`${broken} of ${names.length} consumers can't be read: restore them, or delete them.`);
-}
-
-/** Several are valid at once while senders change from one to the next. */
-async function checkWebhookSecrets(context: DoctorContext): Promise<string> {
-  const found = await secretsOf(context).read(webhookSecretName);
-  const { secrets, faults } = parseWebhookSecrets(found?.value ?? '');
-  if (faults.length > 0) {
-    throw new Error([`${webhookSecretName} has lines that are left out:`, ...faults].join('\n'));
-  }
-  if (secrets.length > 1)
-    return `${secrets.length} valid at once; take the old one out when no sender uses it`;
-  if (secrets.length === 1) return `one, in ${webhookSecretName}`;
-  const hint = `put "whsec_" and 32 random bytes in base64 into ${webhookSecretName}`;
-  return `none yet, so every webhook is refused: ${hint}`;
 }
 
 async function checkDatabase(context: DoctorContext): Promise<string> {
@@ -140,7 +105,7 @@ async function checkPrivateKey(context: DoctorContext): Promise<string> {
   const secrets = secretsOf(context);
   const org = await startOrg(context);
   const crm = createCrmCheck({
-    ...({ ...settings.crm, ...org?.settings } as CrmSettings),
+    ...(withSimulated(settings, org).crm as CrmSettings),
     environment: settings.environment,
     secrets,
     metrics: createMetrics(),
@@ -164,7 +129,7 @@ async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefine
     context.opened.defer(() => lock.release());
     context.isLocked = true;
   }
-  return startSimulatedOrg(settings, secrets, context.opened);
+  return orgSimulator.start(settings, secrets, context.opened);
 }
 
 /** A running service is not disturbed: its data folder is left alone then. */
@@ -211,39 +176,4 @@ async function checkFields(context: DoctorContext): Promise<string> {
     ...(slow.length === 0 ? [] : ['without an index lists become slow as records become many:', ...slow]),
   ];
   return [`${objects}; ${lines[0]}`, ...lines.slice(1), advice].join('\n');
-}
-
-/** Whoever may not see deleted records cannot tell of deletions. */
-async function checkChanges(context: DoctorContext): Promise<string> {
-  if (settingsOf(context).changes.pollSeconds === 0) throw new NothingToCheck('changes.pollSeconds is 0');
-  const resources = [member, quote, booking];
-  await crmOf(context)
-    .readChanges(resources, context.token as CrmToken)
-    .catch((error: Error) => {
-      const advice = 'The integration user needs View All Records on Contact, Quote__c and Booking__c.';
-      throw new Error(`Changes and deleted records cannot be read: ${error.message} ${advice}`);
-    });
-  return 'created, changed and deleted records can be read';
-}
-
-async function checkDining(context: DoctorContext): Promise<string> {
-  const { dining, production } = settingsOf(context);
-  if (dining.baseUrl === undefined) {
-    const instead = production ? 'there are no reservations' : 'a simulated partner runs inside the service';
-    throw new NothingToCheck(`dining.* is not set: ${instead}`);
-  }
-  const secrets = secretsOf(context);
-  return checkDiningPartner({ ...(dining as DiningSettings), secrets, metrics: createMetrics() });
-}
-
-function settingsOf({ settings }: DoctorContext): Settings {
-  return settings as Settings;
-}
-
-function secretsOf({ secrets }: DoctorContext): SecretsManager {
-  return secrets as SecretsManager;
-}
-
-function crmOf({ crm }: DoctorContext): CrmCheck {
-  return crm as CrmCheck;
 }

@@ -1,4 +1,6 @@
-import { type Check, checks, type DoctorContext, NothingToCheck } from './doctor-checks.ts';
+import { type DoctorCheck, type DoctorContext, NothingToCheck } from '../feature.ts';
+import type { LoadSettings } from '../platform/command-line/command.ts';
+import { checks } from './doctor-checks.ts';
 
 /** How a check ended. */
 export interface Finding {
@@ -9,10 +11,10 @@ export interface Finding {
 }
 
 /** Checks every configured part in order and prints what it finds. The exit code is 1 where something failed. */
-export async function runDoctor(configFile: string | undefined, asJson: true | undefined): Promise<void> {
+export async function runDoctor(load: LoadSettings, asJson: true | undefined): Promise<void> {
   const findings: Finding[] = [];
   await using opened = new AsyncDisposableStack();
-  const context: DoctorContext = { configFile, opened };
+  const context: DoctorContext = { load, opened };
   for (const check of checks) {
     const finding = await examine(check, context, findings);
     findings.push(finding);
@@ -23,7 +25,11 @@ export async function runDoctor(configFile: string | undefined, asJson: true | u
   if (!ok) process.exitCode = 1;
 }
 
-async function examine(check: Check, context: DoctorContext, earlier: readonly Finding[]): Promise<Finding> {
+async function examine(
+  check: DoctorCheck,
+  context: DoctorContext,
+  earlier: readonly Finding[],
+): Promise<Finding> {
   const { name } = check;
   const missing = earlier.find((finding) => check.needs.includes(finding.name) && finding.state !== 'ok');
   if (missing) return { name, state: 'skipped', detail: `needs: ${missing.name}` };

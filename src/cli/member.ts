@@ -1,50 +1,40 @@
 import type { Command } from 'commander';
 import { ClaimsTable } from '../api/idempotency/claims-table.ts';
-import { EventsTable } from '../features/crm-webhooks/events-table.ts';
-import { EventFeed } from '../features/events/event-feed.ts';
-import { ReaderTable } from '../features/events/reader-table.ts';
-import { HandoffsTable } from '../features/handoff/handoffs-table.ts';
-import { eraseCopiedMember } from '../features/read-copy/copy.ts';
-import { forgetMember } from '../features/records/member-cache.ts';
-import { type ErasedPlan, PlansTable } from '../features/reservations/plans-table.ts';
+import type { Eraser, Erasure, ErasureStores } from '../feature.ts';
+import { features } from '../features.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import {
   CommandFailed,
-  type ConfigFile,
   exitBadInput,
+  type LoadSettings,
   print,
   runCommand,
   withDatabase,
 } from '../platform/command-line/command.ts';
 import { connectRedis } from '../platform/command-line/stores.ts';
-import type { Database } from '../platform/store/database.ts';
 
-/** The data of a member that was erased, and the reservations that were not. */
-interface Forgotten {
-  member_id: string;
-  /** Places in Redis; null where none is configured, too. */
-  cached_members: number | null;
-  stored_answers: number | null;
-  webhooks: number | null;
-  events: number | null;
-  /** Ids. */
-  reservations: string[] | null;
-  /** Ids of accepted hand-offs. */
-  handoffs: string[] | null;
-  /** Reservations that are not finished, and so still need their data. */
-  not_erased: Pick<ErasedPlan, 'id' | 'status' | 'state'>[];
-  /** Accepted hand-offs that wait to be delivered. */
-  waiting_handoffs: string[];
-  /** The parts above that are null because they failed; of each, some may be erased. */
+/** What was erased of a member, and what was not. */
+interface Erased {
+  memberId: string;
+  erasures: Erasure[];
+  /** Of each, some may be erased. */
   failed: { part: string; message: string }[];
 }
 
+const answersEraser: Eraser = {
+  part: 'stored_answers',
+  async erase(memberId, { database, settings }) {
+    const count = await new ClaimsTable(database, settings.idempotencyRetentionHours).eraseMember(memberId);
+    return { label: 'stored answers', count, fields: { stored_answers: count } };
+  },
+};
+
 /**
  * Adds `member forget EXTERNAL_ID`, which works on the database and Redis beside a running service; the embedded database
- * is its service's alone. What is no External ID ends the process with code 2, a part that failed or a reservation that
- * could not be erased with code 1.
+ * is its service's alone. What is no External ID ends the process with code 2, a part that failed or something that is
+ * still needed with code 1.
  */
-export function registerMemberCommands(program: Command, configFile: ConfigFile): void {
+export function registerMemberCommands(program: Command, load: LoadSettings): void {
   const group = program.command('member').description("members' personal data in the gateway");
   group
     .command('forget')
@@ -57,91 +47,55 @@ export function registerMemberCommands(program: Command, configFile: ConfigFile)
           const message = `${JSON.stringify(externalId)} is not the External ID of a member, which is a UUID.`;
           throw new CommandFailed(message, exitBadInput);
         }
-        const forgotten = await forget(configFile, externalId.toLowerCase());
-        print(options.json, forgotten, show);
-        const { not_erased, waiting_handoffs, failed } = forgotten;
-        if (not_erased.length + waiting_handoffs.length + failed.length > 0) process.exitCode = 1;
+        const erased = await erase(load, externalId.toLowerCase());
+        if (options.json) print(true, fieldsOf(erased), String);
+        else print(undefined, erased, show);
+        const isWhole = erased.erasures.every(({ left = [] }) => left.length === 0);
+        if (!isWhole || erased.failed.length > 0) process.exitCode = 1;
       }),
     );
 }
 
-/** Executes each part, even if another fails; what is erased stays erased, and another run erases the rest. */
-function forget(configFile: ConfigFile, memberId: string): Promise<Forgotten> {
-  return withDatabase(configFile, 'handoff member', async (database, settings, opened) => {
-    const { redisUrl, idempotencyRetentionHours } = settings;
-    const failed: Forgotten['failed'] = [];
-    const attempt = <T>(part: keyof Forgotten, work: () => Promise<T>) =>
-      work().catch((error: Error) => {
-        failed.push({ part, message: error.message });
-        return null;
-      });
-    const cached = await attempt('cached_members', async () =>
-      redisUrl === undefined ? null : forgetMember(await connectRedis(redisUrl, opened), memberId),
-    );
-    const plans = await attempt('reservations', () => new PlansTable(database).eraseMember(memberId));
-    const handoffs = await attempt('handoffs', () => new HandoffsTable(database).eraseMember(memberId));
-    const isErased = (one: { is_erased: boolean }) => one.is_erased;
-    return {
-      member_id: memberId,
-      cached_members: cached,
-      stored_answers: await attempt('stored_answers', () =>
-        new ClaimsTable(database, idempotencyRetentionHours).eraseMember(memberId),
-      ),
-      webhooks: await attempt('webhooks', () => new EventsTable(database).eraseMember(memberId)),
-      events: await attempt('events', () => eraseEvents(database, memberId)),
-      reservations: plans && plans.filter(isErased).map(({ id }) => id),
-      handoffs: handoffs && handoffs.filter(isErased).map(({ id }) => id),
-      not_erased: (plans ?? [])
-        .filter((plan) => !isErased(plan))
-        .map(({ id, status, state }) => ({ id, status, state })),
-      waiting_handoffs: (handoffs ?? []).filter((one) => !isErased(one)).map(({ id }) => id),
-      failed,
+/** Runs each part, even if another fails; what is erased stays erased, and another run erases the rest. */
+function erase(load: LoadSettings, memberId: string): Promise<Erased> {
+  return withDatabase(load, 'handoff member', async (database, settings, opened) => {
+    const { redisUrl } = settings;
+    const stores: ErasureStores = {
+      database,
+      settings,
+      openRedis: async () => (redisUrl === undefined ? undefined : connectRedis(redisUrl, opened)),
     };
+    const erased: Erased = { memberId, erasures: [], failed: [] };
+    const erasers = [answersEraser, ...features.flatMap((feature) => feature.erasers ?? [])];
+    for (const eraser of erasers) {
+      try {
+        erased.erasures.push(await eraser.erase(memberId, stores));
+      } catch (error) {
+        erased.failed.push({ part: eraser.part, message: (error as Error).message });
+      }
+    }
+    return erased;
   });
 }
 
-/** What the reader knows of the member goes with them, and what the copy has. */
-async function eraseEvents(database: Database, memberId: string): Promise<number> {
-  await new ReaderTable(database).eraseMember(memberId);
-  await eraseCopiedMember(database, memberId);
-  return new EventFeed(database).eraseMember(memberId);
+/** The report for programs: a part that failed is null. */
+function fieldsOf({ memberId, erasures, failed }: Erased): object {
+  return {
+    member_id: memberId,
+    ...Object.fromEntries(failed.map(({ part }) => [part, null])),
+    ...(Object.assign({}, ...erasures.map(({ fields }) => fields)) as object),
+    failed,
+  };
 }
 
-function show(forgotten: Forgotten): string {
-  const {
-    member_id: id,
-    cached_members,
-    stored_answers,
-    webhooks,
-    events,
-    reservations,
-    handoffs,
-    not_erased,
-    waiting_handoffs,
-    failed,
-  } = forgotten;
-  const erased = [
-    ['cached members', cached_members],
-    ['stored answers', stored_answers],
-    ['reservations', reservations && reservations.length],
-    ['webhooks', webhooks],
-    ['hand-offs', handoffs && handoffs.length],
-    ['events', events],
-  ] as const;
-  const isFound = erased.some(([, count]) => count);
-  const counts = erased.map(([what, count]) => `${what.padEnd(16)}${count ?? 0}`);
+function show({ memberId, erasures, failed }: Erased): string {
+  const isFound = erasures.some(({ count }) => count > 0);
+  const counts = erasures.map(({ label, count }) => `${label.padEnd(16)}${count}`);
   return [
     ...(isFound
-      ? [`Erased of the member ${id}:`, ...counts]
-      : [`Nothing to erase was found of the member ${id}.`]),
-    ...not_erased.map(
-      (plan) =>
-        `Not erased: the reservation ${plan.id} is still in progress (${plan.status}, ${plan.state}). Cancel it, or wait, and run this again.`,
-    ),
-    ...waiting_handoffs.map(
-      (waiting) =>
-        `Not erased: the hand-off ${waiting} waits to be delivered. Cancel it, or wait, and run this again.`,
-    ),
+      ? [`Erased of the member ${memberId}:`, ...counts]
+      : [`Nothing to erase was found of the member ${memberId}.`]),
+    ...erasures.flatMap(({ left = [] }) => left).map((sentence) => `Not erased: ${sentence}`),
     ...failed.map(({ part, message }) => `Failed: ${part.replace('_', ' ')}: ${message} Run this again.`),
     'The CRM, the dining partner and the logs are not touched.',
   ].join('\n');

@@ -1,4 +1,5 @@
-import type { App } from '../app.ts';
+import type { App } from '../app/app.ts';
+import { settingsTable } from '../app/settings.ts';
 import { FileLockHeld } from '../platform/base/file-lock.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Settings } from '../platform/settings/table.ts';
@@ -63,7 +64,7 @@ export function explainTaken(error: unknown): unknown {
 
 /** Logs the names of variables that may be misspelt; never their values, which may be passwords. */
 export function warnOfVariables({ secretsManager }: Settings, log: Log): void {
-  for (const { name, nearest } of similarVariables(process.env, secretsManager)) {
+  for (const { name, nearest } of similarVariables(settingsTable, process.env, secretsManager)) {
     log.warn(
       { variable: name, nearest },
       'this environment variable is no setting, but its name is similar to one',

@@ -1,6 +1,5 @@
-import { createApp } from '../app.ts';
+import { createApp } from '../app/app.ts';
 import { createLog } from '../platform/observability/log.ts';
-import { loadSettings } from '../platform/settings/settings.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { banner } from './banner.ts';
 import { closeAndExit, explainTaken, onSignals, warnOfVariables } from './process.ts';
@@ -9,8 +8,7 @@ import { closeAndExit, explainTaken, onSignals, warnOfVariables } from './proces
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with
  * code 1. Throws what keeps it from starting.
  */
-export async function serve(configFile: string | undefined): Promise<void> {
-  const settings = loadSettings(process.env, configFile);
+export async function serve(settings: Settings): Promise<void> {
   if (settings.workers === 1) return serveAlone(settings);
   // Only here: what several processes need is not loaded for one.
   const { serveWithWorkers } = await import('./workers/serve-with-workers.ts');
@@ -32,8 +30,8 @@ async function serveAlone(settings: Settings): Promise<void> {
     const started = await app.start();
     log.info({ url: started.url, operations_url: started.operationsUrl }, 'ready');
     // Where nothing is simulated, the log is for machines.
-    const isSimulated = started.org !== undefined || started.diningPartner !== undefined;
-    if (isSimulated) process.stdout.write(`${banner({ ...started, settings })}\n`);
+    if (Object.keys(started.simulated).length > 0)
+      process.stdout.write(`${banner({ ...started, settings })}\n`);
   } catch (error) {
     if (stopping) return;
     await app.close();

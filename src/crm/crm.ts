@@ -1,3 +1,4 @@
+import { Listeners } from '../platform/base/listeners.ts';
 import type { Locks } from '../platform/base/lock.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import { createHttp } from '../platform/http/http.ts';
@@ -43,10 +44,12 @@ export interface Crm {
   tokens: TokenProvider;
   /** Use of the daily quota of calls, as the CRM last told. */
   readonly usage: CrmClient['usage'];
-  /** The listener is told after each write, whatever came of it. */
-  onWrite(listener: () => void): void;
-  /** Sets the listener for External IDs that a request asked for and the CRM has no record with. */
-  onMissing(listener: OnMissing): void;
+  /** Identifies the org and the user without naming them. */
+  connectionHash: string;
+  /** Notified after each write, whatever came of it, and by others who learn that something has changed in the CRM. */
+  changed: Listeners<[]>;
+  /** Notified of External IDs that a request asked for and the CRM has no record with. */
+  missing: Listeners<Parameters<OnMissing>>;
   /** Reads the private key, so that a missing one is logged at once, and watches it. Never throws. */
   start(): Promise<void>;
   /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
@@ -79,24 +82,22 @@ export function createCrm(options: CrmOptions): Crm {
     lacks: () => columns.lacks(),
   });
   let unwatch: (() => void) | undefined;
-  const listeners: { write: () => void; missing: OnMissing } = { write() {}, async missing() {} };
+  const changed = new Listeners<[]>();
+  const missing = new Listeners<Parameters<OnMissing>>();
   return {
     records: createSalesforceRecords({
       ...{ client, timeoutMs, log, metrics, company, columnsOf: columns.of },
-      onWrite: () => listeners.write(),
-      onMissing: (...missing) => listeners.missing(...missing),
+      onWrite: () => void changed.notify(),
+      onMissing: (...found) => missing.notify(...found),
     }),
     changes: createChangeSource({ ...options, client, columnsOf: columns.of }),
     health,
     tokens,
+    connectionHash,
+    changed,
+    missing,
     get usage() {
       return client.usage;
-    },
-    onWrite(listener) {
-      listeners.write = listener;
-    },
-    onMissing(listener) {
-      listeners.missing = listener;
     },
     async start() {
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());

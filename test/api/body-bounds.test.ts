@@ -6,10 +6,10 @@ import { Check } from 'typebox/value';
 import { cutFaultyParts } from '../../src/api/pipeline/faulty-parts.ts';
 import { maxFaults } from '../../src/api/pipeline/framework-errors.ts';
 import type { Route } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { documentedRoutes } from '../../src/app/routes.ts';
 import { type MadeUpServer, startMadeUpServer } from './made-up-server.ts';
 
-const withBody = allRoutes({ reservations: {} } as Services).filter(({ request }) => request.body);
+const withBody = documentedRoutes().filter(({ request }) => request.body);
 const bodyOf = ({ request }: Route) => request.body as TSchema;
 const nameOf = ({ method, path }: Route) => `${method} ${path}`;
 

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { Client } from 'pg';
 import { problemCodes } from '../../src/api/openapi/problem-responses.ts';
 import { defineRoute } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { documentedRoutes } from '../../src/app/routes.ts';
 import { type ProblemCode, problems } from '../../src/platform/base/problems.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
@@ -42,7 +42,7 @@ describe('the codes of errors', () => {
   });
 
   test('that nothing leads to stand in no operation', () => {
-    const documented = new Set(allRoutes({} as Services).flatMap(problemCodes));
+    const documented = new Set(documentedRoutes().flatMap(problemCodes));
     for (const code of codes) {
       if (code === 'internal_error') continue;
       assert.equal(documented.has(code), typeof scenarios[code] === 'function', code);

@@ -4,15 +4,17 @@ import { after, before, describe, test } from 'node:test';
 import type { TSchema } from 'typebox';
 import { exampleOf } from '../../src/api/openapi/schemas.ts';
 import { type Route } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { allRoutes, type Services } from '../../src/app/routes.ts';
+import { features } from '../../src/features.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { isTime, type Odd, oddOnes, oddTexts, rightTimes, wrongTimes } from '../support/odd-values.ts';
 import { startPostgres } from '../support/postgres.ts';
 
 /** The embedded database does the same, in three times the time. */
 const postgres = await startPostgres();
-const everything = { reservations: {}, events: {}, webhookEndpoints: {}, console: {} } as Services;
-const routes = allRoutes(everything);
+const routes = allRoutes({
+  parts: new Map(features.map(({ name }) => [name, { pages: {} }])),
+} as unknown as Services);
 /** As many share a call to the CRM, which is most of what a write costs. */
 const atOnce = 12;
 

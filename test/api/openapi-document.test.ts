@@ -9,7 +9,7 @@ import {
   type Permission,
   type Route,
 } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { documentedRoutes } from '../../src/app/routes.ts';
 import { startMadeUpServer } from './made-up-server.ts';
 
 interface Operation {
@@ -32,7 +32,9 @@ interface OpenApi {
   };
 }
 
-const documentOf = (...routes: Route[]) => openApiDocument(routes, '1.2.3') as unknown as OpenApi;
+const tagsOf = (routes: Route[]) => Object.fromEntries(routes.map(({ tag }) => [tag, `What ${tag} is.`]));
+const documentOf = (...routes: Route[]) =>
+  openApiDocument(routes, tagsOf(routes), '1.2.3') as unknown as OpenApi;
 
 function madeUp(change: Partial<Route> = {}, permission: Permission = { none: 'it is made up' }): Route {
   return {
@@ -111,7 +113,7 @@ describe('a route that is deprecated', () => {
   });
 
   test('is none of those of today, whose document names no such header', () => {
-    const { components } = documentOf(...allRoutes({} as Services));
+    const { components } = documentOf(...documentedRoutes());
     assert.ok(!('Sunset' in components.headers));
   });
 });
@@ -172,7 +174,7 @@ describe('the document', () => {
   });
 
   test('has one operation for each route, and an example for each body and error', () => {
-    const routes = allRoutes({} as Services).filter((route) => !route.isForBrowsers);
+    const routes = documentedRoutes().filter((route) => !route.isForBrowsers);
     const { paths, components } = documentOf(...routes);
     const operations = Object.values(paths).flatMap((path) => Object.values(path));
     assert.deepEqual(

@@ -9,7 +9,7 @@ import { generatedOpenApi } from '../../scripts/generate-openapi.ts';
 
 const root = join(import.meta.dirname, '../..');
 const path = 'docs/openapi.json';
-const redocly = ['redocly', 'lint', 'gateway', '--format=json'];
+const redocly = ['redocly', 'lint', path, '--format=json'];
 
 // oxlint-disable-next-line typescript/no-explicit-any -- any place of the document is changed
 type Change = (api: any) => unknown;
@@ -56,6 +56,23 @@ describe('docs/openapi.json', () => {
           headers['X-Unused'] = { schema: { type: 'string' } };
           delete paths['/api/v1/handoff'].post.requestBody.content['application/json'].example.result;
           delete paths['/v1/members'].get.operationId;
+        },
+      ));
+
+    test('of names that code is generated from is refused', () =>
+      planted(
+        [
+          'rule/tags-begin-with-a-capital',
+          'rule/operation-ids-are-names',
+          'operation-operationId-unique',
+          'operation-tag-defined',
+          'no-unresolved-refs',
+        ],
+        ({ tags, paths, components: { schemas } }) => {
+          tags[0].name = 'hand-off';
+          paths['/v1/members'].get.operationId = 'list-members';
+          paths['/v1/quotes'].get.operationId = 'listBookings';
+          schemas.Consumer.properties.name = { $ref: '#/components/schemas/Name' };
         },
       ));
 

@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublic } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { documentedRoutes } from '../../src/app/routes.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 import { assertFitsDocument } from './document-check.ts';
 
-const routes = allRoutes({} as Services).filter(({ isForBrowsers }) => !isForBrowsers);
+const routes = documentedRoutes().filter(({ isForBrowsers }) => !isForBrowsers);
 
 /** Requests to every operation: status, headers, content type and body of each answer are compared with the document. */
 describe('what the service answers fits its document', () => {

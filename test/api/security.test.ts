@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineRoute, isPublic, type Permission, type Route } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { documentedRoutes } from '../../src/app/routes.ts';
 import {
   type Consumer,
   permissionActions,
@@ -21,7 +21,7 @@ import { assertProblem } from '../support/problems.ts';
 
 type Pair = Pick<Credentials, 'apiKey' | 'apiSecret'>;
 
-const routes = allRoutes({} as Services);
+const routes = documentedRoutes();
 const protectedRoutes = routes.filter(({ permission }) => !isPublic(permission));
 
 /** Everything that would be refused later, of each kind: credentials and permission come first, whatever follows. */

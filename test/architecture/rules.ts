@@ -11,20 +11,21 @@ const reporting = platform('observability', 'base');
 
 /** What every feature may use; of the adapters only their ports. */
 const belowFeatures = [
+  'src/feature.ts',
   'src/api',
   'src/records',
   'src/identity',
   ...store,
   ...reporting,
   ...platform('store/database-locks.ts', 'http', 'secrets/secrets-manager.ts', 'secrets/key-set.ts'),
-  ...platform('cache/shared-cache.ts', 'settings', 'command-line', 'jobs'),
+  ...platform('cache/shared-cache.ts', 'settings', 'command-line', 'jobs', 'simulators'),
 ];
 
 /**
  * Who may import whom, one way only; type imports and dynamic imports count as imports. A folder may always import
  * from itself, Node's own modules, and packages as the second table says.
  *
- *     main → cli → app → features → api → identity, records → platform
+ *     main → cli → app → features.ts → features → api → identity, records → platform
  *                      → crm → records → platform
  *
  * A name stands for the folder and all in it, or for one file: where a file is named, the rest of its folder is out
@@ -35,7 +36,10 @@ export const mayImport: Record<string, readonly string[]> = {
   // The programs, and the composition root: the only one that knows every adapter and every setting.
   'src/main.ts': ['src/cli'],
   'src/cli': ['src'],
-  'src/app.ts': ['src'],
+  'src/app': ['src'],
+  'src/features.ts': ['src/feature.ts', 'src/features'],
+  // What a feature may bring, and what it builds on.
+  'src/feature.ts': ['src/api', 'src/crm', 'src/identity', 'src/records', 'src/platform'],
 
   // The HTTP face. It knows no feature.
   'src/api': [
@@ -59,14 +63,21 @@ export const mayImport: Record<string, readonly string[]> = {
   // The CRM, which implements the records.
   'src/crm': [
     'src/records',
+    'simulators/salesforce',
     ...reporting,
-    ...platform('http', 'settings/table.ts', 'cache/shared-cache.ts', 'secrets/secrets-manager.ts'),
+    ...platform(
+      'http',
+      'settings/table.ts',
+      'cache/shared-cache.ts',
+      'secrets/secrets-manager.ts',
+      'simulators',
+    ),
   ],
 
   // Capabilities. What one uses of another stands here.
   'src/features/handoff': ['src/features/events', ...belowFeatures],
-  'src/features/records': ['src/features/reservations', ...belowFeatures],
-  'src/features/reservations': ['src/features/events', ...belowFeatures],
+  'src/features/records': belowFeatures,
+  'src/features/reservations': ['src/features/events', 'simulators/dining', ...belowFeatures],
   'src/features/events': belowFeatures,
   'src/features/partner-webhooks': ['src/features/events', ...belowFeatures],
   'src/features/crm-webhooks': belowFeatures,
@@ -74,15 +85,13 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/features/consumer-admin': [...belowFeatures, ...platform('cache', 'secrets')],
   'src/features/console': belowFeatures,
 
-  // What stands in for other people's systems when none is configured; nothing else in src knows the simulators.
-  'src/embedded': ['simulators', ...platform('settings', 'secrets/secrets-manager.ts', 'base')],
-
   // Ports, each with its adapters, and what all else stands on.
   'src/platform/command-line': platform('cache', 'store', 'settings', 'observability', 'base'),
   'src/platform/secrets': platform('settings/table.ts', 'observability', 'base'),
   'src/platform/cache': platform('secrets/key-set.ts', 'secrets/secrets-manager.ts', 'observability', 'base'),
   'src/platform/store': platform('observability', 'base'),
   'src/platform/jobs': platform('store/database.ts', 'observability', 'base'),
+  'src/platform/simulators': platform('settings/table.ts', 'secrets/secrets-manager.ts', 'base'),
   // Parts get their section of the settings whole; its type follows from the table.
   'src/platform/settings': platform('base'),
   'src/platform/observability': platform('http/connections.ts', 'base'),
@@ -102,7 +111,7 @@ export const mayImport: Record<string, readonly string[]> = {
 
 /** Where each package may be imported in src and simulators; one that is not named here may not be imported there. */
 export const packageHomes: Record<string, readonly string[]> = {
-  commander: ['src/cli', 'src/features', 'src/platform/command-line'],
+  commander: ['src/cli', 'src/features', 'src/feature.ts', 'src/platform/command-line'],
   fastify: ['src/api'],
   '@scalar/fastify-api-reference': ['src/api/openapi'],
   undici: ['src/platform/http', 'src/platform/secrets/vault-http.ts'],
@@ -115,7 +124,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   // Each module writes the queries for its own tables.
   kysely: ['src/platform/store', 'src/api/idempotency', 'src/identity/audit', 'src/features'],
   pino: ['src/platform/observability'],
-  'prom-client': ['src/platform/observability'],
+  'prom-client': ['src/platform/observability', 'src/features'],
   // One module, loaded only where traces are exported.
   '@opentelemetry/api': ['src/platform/observability/otlp-tracing.ts'],
   '@opentelemetry/exporter-trace-otlp-http': ['src/platform/observability/otlp-tracing.ts'],

@@ -70,7 +70,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(forPeople.code, 0);
     assert.match(
       forPeople.output,
-      /^ok {7}settings .*\n(ok .*\n){10}skipped {2}dining partner .*dining\.\* is not set.*\n$/,
+      /^ok {7}settings .*\n(ok .*\n){8}skipped {2}dining partner .*dining\.\* is not set.*\n(ok .*\n){2}$/,
     );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));

@@ -142,6 +142,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.equal(code, 0);
     assert.deepEqual(JSON.parse(stdout), {
       ...{ member_id: memberId, cached_members: 1, stored_answers: 2, webhooks: 2, events: 1 },
+      copied_records: 0,
       ...{ reservations: [reservation.id], not_erased: [], failed: [] },
       ...{ handoffs: [failed], waiting_handoffs: [] },
     });

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
-import { settingsTable } from '../../src/platform/settings/table.ts';
+import { settingsTable } from '../../src/app/settings.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
@@ -153,7 +153,7 @@ test('every variable in what is deployed is a setting', () => {
 });
 
 test('whatever stops the service waits longer than it takes', () => {
-  const fallback = Number(settingsTable.shutdownSeconds.fallback);
+  const fallback = Number(settingsTable['shutdownSeconds']?.fallback);
   const times = [
     /stop_grace_period: (\d+)s/.exec(readFileSync(join(root, 'compose.yaml'), 'utf8')),
     /TimeoutStopSec=(\d+)/.exec(readFileSync(join(root, 'deploy/systemd/handoff-gateway.service'), 'utf8')),

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { generatedPages } from '../../scripts/generate-docs.ts';
-import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createAllMetrics } from '../../src/app/metrics.ts';
 import { anchors, codeBlocks, links, markdownFiles, readPage, root } from './pages.ts';
 
 describe('the documentation', () => {
@@ -49,8 +49,8 @@ describe('the documentation', () => {
   });
 
   test('names every metric of the service', () => {
-    const page = readPage('docs/operations.md');
-    const names = createMetrics()
+    const page = readPage('docs/metrics.md');
+    const names = createAllMetrics()
       .registry.getMetricsAsArray()
       .map(({ name }) => name)
       .filter((name) => !/^(nodejs|process)_/.test(name));

@@ -71,13 +71,13 @@ describe('the page on data protection names all that is kept', () => {
   });
 });
 
-test('the page for operators names every job and its schedule', () => {
-  const source = readFileSync(join(root, 'src/start-jobs.ts'), 'utf8');
+test('the page on jobs names every job and its schedule', () => {
+  const files = ['src/app/jobs.ts', ...globSync('src/features/*/feature.ts', { cwd: root })];
+  const source = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
   const jobs = [...source.matchAll(/name: '([a-z-]+)',\s+cron: '([^']+)'/g)].map(
     ([, name, cron]) => `| \`${name}\` | \`${cron}\` |`,
   );
   assert.ok(jobs.length > 5);
-  const [, section = ''] = readPage('docs/operations.md').split(/^## Jobs$/m);
-  const rows = [...section.matchAll(/^\| `[a-z-]+` \| `[^`]+` \|/gm)].map(([row]) => row);
+  const rows = [...readPage('docs/jobs.md').matchAll(/^\| `[a-z-]+` \| `[^`]+` \|/gm)].map(([row]) => row);
   assert.deepEqual(rows.toSorted(), jobs.toSorted());
 });

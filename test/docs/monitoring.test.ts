@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createAllMetrics } from '../../src/app/metrics.ts';
 import { createGroupMetrics } from '../../src/platform/observability/worker-metrics.ts';
 import { readPage, root } from './pages.ts';
 
@@ -19,7 +19,7 @@ interface Panel {
 const ofPrometheus = new Set(['job', 'instance']);
 
 const labelNames = new Map(
-  [createMetrics(), createGroupMetrics()]
+  [createAllMetrics(), createGroupMetrics()]
     .flatMap(({ registry }) => registry.getMetricsAsArray())
     .map((metric) => [metric.name, (metric as unknown as { labelNames: string[] }).labelNames]),
 );
@@ -66,7 +66,7 @@ describe('the alert rules', () => {
   });
 
   test('see the first event of a series that they watch: it is there before, at 0', async () => {
-    const { registry } = createMetrics();
+    const { registry } = createAllMetrics();
     const watched = alerts.flatMap(({ text }) => [...text.matchAll(/increase\((\w+)\{(\w+)="([^"]+)"\}/g)]);
     assert.ok(watched.length >= 3);
     for (const [, name = '', label = '', value] of watched) {
@@ -76,10 +76,8 @@ describe('the alert rules', () => {
     }
   });
 
-  test('are explained in the page for operators, each under its name, and nothing else is', () => {
-    const headings = [...readPage('docs/operations.md').matchAll(/^### (Handoff\w+)$/gm)].map(
-      ([, name]) => name,
-    );
+  test('are explained on their page, each under its name, and nothing else is', () => {
+    const headings = [...readPage('docs/alerts.md').matchAll(/^### (Handoff\w+)$/gm)].map(([, name]) => name);
     assert.deepEqual(headings.toSorted(), alerts.map(({ name }) => name).toSorted());
   });
 

@@ -3,12 +3,12 @@ import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Command } from 'commander';
-import { allRoutes, type Services } from '../../src/api/routes.ts';
+import { createAllMetrics } from '../../src/app/metrics.ts';
+import { documentedRoutes } from '../../src/app/routes.ts';
+import { settingsTable } from '../../src/app/settings.ts';
 import { createProgram } from '../../src/cli/cli.ts';
 import { type ProblemCode, problems } from '../../src/platform/base/problems.ts';
-import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createGroupMetrics } from '../../src/platform/observability/worker-metrics.ts';
-import { settingsTable } from '../../src/platform/settings/table.ts';
 import { codeBlocks, markdownFiles, readPage, root } from './pages.ts';
 
 /** What a release said of itself stays as it was. */
@@ -70,7 +70,7 @@ describe('what the documentation names exists', () => {
 
   test('metrics', () => {
     const names = new Set(
-      [createMetrics(), createGroupMetrics()]
+      [createAllMetrics(), createGroupMetrics()]
         .flatMap(({ registry }) => registry.getMetricsAsArray())
         .map(({ name }) => name),
     );
@@ -82,9 +82,7 @@ describe('what the documentation names exists', () => {
 
   test('operations of the API', () => {
     const shape = (path: string) => path.replaceAll(/\/(?::\w+|\{\w+\}|<\w+>)/g, '/*');
-    const operations = new Set(
-      allRoutes({ reservations: {} } as Services).map(({ method, path }) => `${method} ${shape(path)}`),
-    );
+    const operations = new Set(documentedRoutes().map(({ method, path }) => `${method} ${shape(path)}`));
     const pattern = /^((?:GET|POST|PUT|PATCH|DELETE) \/(?:api\/)?v1\/[\w/:{}<>-]+)/g;
     assert.deepEqual(
       wrong(pattern, (operation) => operations.has(shape(operation))),
@@ -103,9 +101,7 @@ describe('what the documentation names exists', () => {
 
   test('messages of the log', () => {
     const code = globSync('src/**/*.ts', { cwd: root }).map(readPage).join('\n');
-    const [, section = ''] = readPage('docs/operations.md').split(
-      /^\| message \| level \| what it means \|$/m,
-    );
+    const [, section = ''] = readPage('docs/logs.md').split(/^\| message \| level \| what it means \|$/m);
     const [table = ''] = /(?:^\|.*\n)+/m.exec(section) ?? [];
     const messages = [...table.matchAll(/^\| (`[^|]+`) \|/gm)]
       .flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)])

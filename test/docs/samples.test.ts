@@ -62,7 +62,7 @@ describe('samples of what the service says', () => {
     const find = () => gateway.output.find((line) => line.includes('"POST /api/v1/handoff"'));
     while (find() === undefined) await sleep(10);
     const names = namesOf(JSON.parse(find() as string));
-    const [whole = ''] = samples('docs/operations.md', 'json', /^## Logs$/m);
+    const [whole = ''] = samples('docs/logs.md', 'json');
     assert.deepEqual(namesOf(JSON.parse(whole)), names);
     const [part = ''] = samples('docs/credentials.md', 'json', /^## What is logged$/m);
     const shown = namesOf(JSON.parse(part));
@@ -77,7 +77,7 @@ describe('samples of what the service says', () => {
     const { apiKey, apiSecret } = (await installation.credentials()).console;
     const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret };
     const health = (await (await fetch(`${gateway.url}/v1/healthz`, { headers })).json()) as object;
-    const [sample = ''] = samples('docs/operations.md', 'json', /^## Health$/m);
+    const [sample = ''] = samples('docs/health.md', 'json', /^## Health$/m);
     assert.deepEqual(namesOf(JSON.parse(sample)), namesOf(health));
   });
 });

@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createApp, type Started } from '../../src/app.ts';
+import { createApp, type Started } from '../../src/app/app.ts';
+import { loadSettings } from '../../src/app/settings.ts';
 import type { Permission } from '../../src/identity/consumers/consumer.ts';
 import { createConsumers } from '../../src/identity/consumers/consumers.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
-import { loadSettings } from '../../src/platform/settings/settings.ts';
 import { DiningPartner } from './dining-partner.ts';
 import { type LogLine, recordLog } from './log.ts';
 import { recordAnswers } from './native-ids.ts';
@@ -72,7 +72,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     dataDir,
     ...credentials,
     org: new Org(started.org?.url ?? '', started.org?.memberId ?? ''),
-    diningPartner: new DiningPartner(started.diningPartner?.url ?? ''),
+    diningPartner: new DiningPartner(started.simulated['dining']?.url ?? ''),
     logLines: lines,
     request: async (path, options = {}) => {
       const response = await send(started.url + path, options, credentials.console);

@@ -1,12 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { type Route, tags } from '../route.ts';
+import type { Route } from '../route.ts';
 import { headerComponents, parameterComponents } from './headers.ts';
 import { operation } from './operations.ts';
 import { createProblemResponses } from './problem-responses.ts';
 import { createSchemaWriter, type JsonObject } from './schemas.ts';
 
-/** The OpenAPI 3.1 document of all routes, made from the routes themselves. */
-export function openApiDocument(all: readonly Route[], version: string): JsonObject {
+/**
+ * The OpenAPI 3.1 document of all routes, made from the routes themselves. `tags`: the groups of operations, in their order,
+ * with descriptions. Throws where a route is in no group.
+ */
+export function openApiDocument(
+  all: readonly Route[],
+  tags: Readonly<Record<string, string>>,
+  version: string,
+): JsonObject {
   const routes = all.filter(({ isForBrowsers }) => !isForBrowsers);
   const schemas = createSchemaWriter();
   const problemResponses = createProblemResponses();
@@ -16,7 +23,8 @@ export function openApiDocument(all: readonly Route[], version: string): JsonObj
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation(route, schemas, problemResponses);
   }
-  const used = new Set<string>(routes.map(({ tag }) => tag));
+  const used = new Set(routes.map(({ tag }) => tag));
+  for (const tag of used) if (!(tag in tags)) throw new Error(`no feature describes the tag ${tag}`);
   const { responses, examples, schemas: problemSchemas } = problemResponses.components;
   const document = {
     openapi: '3.1.0',

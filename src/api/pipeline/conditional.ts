@@ -39,3 +39,6 @@ export function requireMatch(header: string | undefined, entityTag: string): voi
     'The record has changed since the state that If-Match names; read it again.',
   );
 }
+
+/** The header of answers to which preconditions refer, for the documentation. */
+export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import type { ConnectionState, HealthReport } from '../../platform/observability/health.ts';
 import { defineRoute, json, type Route } from '../route.ts';
 
@@ -41,58 +41,32 @@ const quota = Type.Object(
   },
 );
 
-const report = Type.Object(
-  {
-    status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
-    crm: Type.Object({
-      connected: Type.Boolean(),
-      user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
-      reason: Type.Optional(
-        Type.String({
-          description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
-          maxLength: 1000,
-        }),
-      ),
-      lacks: Type.Optional(
-        Type.String({
-          description:
-            'Fields that the org does not have, and what to do; the service works without. Else absent.',
-          maxLength: 1000,
-        }),
-      ),
-      quota: Type.Optional(quota),
-    }),
-    secretsManager: connection('Where consumers and keys come from.'),
-    database: connection('Where idempotency keys are remembered.'),
-    cache: connection('What all replicas share for speed.'),
-    handoffs: Type.Object(
-      {
-        connected: Type.Boolean({ description: 'False where the database cannot be asked.' }),
-        waiting: Type.Optional(
-          Type.Integer({
-            minimum: 0,
-            maximum: manyCalls,
-            description: 'Accepted hand-offs that wait for the CRM.',
-          }),
-        ),
-        oldest_seconds: Type.Optional(
-          Type.Integer({
-            minimum: 0,
-            maximum: manyCalls,
-            description: 'How long the first of them has waited.',
-          }),
-        ),
-      },
-      { description: 'Hand-offs that were answered 202 and are not delivered yet.' },
+const platformEntries = {
+  status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
+  crm: Type.Object({
+    connected: Type.Boolean(),
+    user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
+    reason: Type.Optional(
+      Type.String({
+        description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
+        maxLength: 1000,
+      }),
     ),
-  },
-  {
-    additionalProperties: connection('A further system that reservations span, such as `dining`.'),
-    title: 'Health',
-  },
-);
+    lacks: Type.Optional(
+      Type.String({
+        description:
+          'Fields that the org does not have, and what to do; the service works without. Else absent.',
+        maxLength: 1000,
+      }),
+    ),
+    quota: Type.Optional(quota),
+  }),
+  secretsManager: connection('Where consumers and keys come from.'),
+  database: connection('Where idempotency keys are remembered.'),
+  cache: connection('What all replicas share for speed.'),
+};
 
-const example = {
+const platformExample = {
   status: 'ok',
   crm: {
     connected: true,
@@ -102,8 +76,6 @@ const example = {
   secretsManager: { connected: true },
   database: { connected: true },
   cache: { connected: true },
-  handoffs: { connected: true, waiting: 0, oldest_seconds: 0 },
-  dining: { connected: true },
 };
 
 /** What is shown without credentials: no counts, ages, quotas or reasons. */
@@ -115,8 +87,26 @@ function publicPart({ status, ...parts }: HealthReport): HealthReport {
   return { status, ...(Object.fromEntries(states) as Record<string, ConnectionState>) };
 }
 
+export interface HealthOptions {
+  health: () => Promise<HealthReport>;
+  /** Schemas of the entries that the features bring, with an example each. */
+  entries: Readonly<Record<string, TSchema>>;
+}
+
 /** Live connection state of everything that the service needs; public in part, and cheap to answer. */
-export function healthRoute({ health }: { health: () => Promise<HealthReport> }): Route {
+export function healthRoute({ health, entries }: HealthOptions): Route {
+  const report = Type.Object(
+    { ...platformEntries, ...entries },
+    {
+      additionalProperties: connection('A further system that reservations span, such as `dining`.'),
+      title: 'Health',
+    },
+  );
+  const examples = Object.entries(entries).map(([name, schema]) => [
+    name,
+    (schema as { examples?: unknown[] }).examples?.[0],
+  ]);
+  const example = { ...platformExample, ...(Object.fromEntries(examples) as object) };
   return defineRoute({
     method: 'GET',
     path: '/v1/healthz',

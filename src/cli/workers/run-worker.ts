@@ -1,6 +1,6 @@
-import { createApp } from '../../app.ts';
+import { createApp } from '../../app/app.ts';
+import { createAllMetrics } from '../../app/metrics.ts';
 import { createLog } from '../../platform/observability/log.ts';
-import { createMetrics } from '../../platform/observability/metrics.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import { closeAndExit, explainTaken } from '../process.ts';
 import type { FromWorker, ToWorker } from './worker-group.ts';
@@ -11,7 +11,7 @@ import type { FromWorker, ToWorker } from './worker-group.ts';
  */
 export async function runWorker(settings: Settings): Promise<void> {
   const log = createLog(settings.logLevel, { pid: process.pid });
-  const metrics = createMetrics();
+  const metrics = createAllMetrics();
   const app = createApp(settings, log, { workerMetrics: metrics });
   let stopping = false;
   const stop = () => {

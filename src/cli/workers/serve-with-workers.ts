@@ -1,16 +1,14 @@
 import cluster from 'node:cluster';
-import {
-  type SimulatedOrg,
-  type SimulatedPartner,
-  startSimulatedOrg,
-  startSimulatedPartner,
-} from '../../embedded/simulators.ts';
+import { settingsTable } from '../../app/settings.ts';
+import { orgSimulator } from '../../crm/simulated-org.ts';
+import { features } from '../../features.ts';
 import { lockDataDir } from '../../platform/base/file-lock.ts';
 import { createLog, type Log } from '../../platform/observability/log.ts';
 import { createOperationsServer } from '../../platform/observability/operations-server.ts';
 import { WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import type { Settings } from '../../platform/settings/table.ts';
+import type { Simulated } from '../../platform/simulators/simulator.ts';
 import { banner } from '../banner.ts';
 import { endAtTheLatest, explainTaken, onSignals, warnOfVariables } from '../process.ts';
 import { runWorker } from './run-worker.ts';
@@ -52,14 +50,14 @@ export async function serveWithWorkers(settings: Settings): Promise<void> {
     const lock = await lockDataDir(settings.dataDir, 'handoff serve');
     opened.defer(() => lock.release());
     const operationsUrl = await openOperationsPort(settings, group, metrics, opened);
-    const { org, diningPartner } = await startSimulators(settings, log, opened);
-    Object.assign(env, org && crmSettingsOf(org), diningPartner && diningSettingsOf(diningPartner));
+    const { org, simulated } = await startSimulators(settings, log, opened);
+    Object.assign(env, variablesFor(simulated));
     // As JSON, metrics that are not a number would arrive as something else.
     cluster.setupPrimary({ serialization: 'advanced' });
     const url = await group.start();
     log.info({ url, operations_url: operationsUrl, workers: settings.workers }, 'ready');
-    if (org || diningPartner)
-      process.stdout.write(`${banner({ url, operationsUrl, settings, org, diningPartner })}\n`);
+    if (Object.keys(simulated).length > 0)
+      process.stdout.write(`${banner({ url, operationsUrl, settings, org, simulated })}\n`);
     await group.failure;
   } catch (error) {
     if (stopping) return;
@@ -92,21 +90,19 @@ async function openOperationsPort(
 async function startSimulators(settings: Settings, log: Log, opened: AsyncDisposableStack) {
   const secrets = await openSecretsManager(settings, log);
   opened.defer(() => secrets.close());
-  const org = await startSimulatedOrg(settings, secrets, opened);
-  return { org, diningPartner: await startSimulatedPartner(settings, secrets, opened) };
+  const org = await orgSimulator.start(settings, secrets, opened);
+  const simulated: Record<string, Simulated> = org ? { crm: org } : {};
+  for (const { simulator } of features) {
+    const started = await simulator?.start(settings, secrets, opened);
+    if (simulator && started) simulated[simulator.name] = started;
+  }
+  return { org, simulated };
 }
 
-/** The variables that make a worker use the org. */
-function crmSettingsOf({ settings }: SimulatedOrg): NodeJS.ProcessEnv {
-  const { loginUrl, audience, clientId, username } = settings;
-  return {
-    CRM_LOGIN_URL: loginUrl,
-    CRM_AUDIENCE: audience,
-    CRM_CLIENT_ID: clientId,
-    CRM_USERNAME: username,
-  };
-}
-
-function diningSettingsOf({ settings }: SimulatedPartner): NodeJS.ProcessEnv {
-  return { DINING_BASE_URL: settings.baseUrl, DINING_USERNAME: settings.username };
+/** The variables that make a worker use what is simulated. */
+function variablesFor(simulated: Readonly<Record<string, Simulated>>): NodeJS.ProcessEnv {
+  const settings = Object.values(simulated).flatMap((one) => Object.entries(one.settings));
+  return Object.fromEntries(
+    settings.map(([key, value]): [string, string] => [settingsTable[key]?.env ?? '', value]),
+  );
 }

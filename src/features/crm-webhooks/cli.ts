@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import {
   addList,
   CommandFailed,
-  type ConfigFile,
   checkChoice,
   exitNotFound,
+  type LoadSettings,
   listedAtOnce,
   print,
   runCommand,
@@ -18,11 +18,11 @@ import { EventsTable, type ListedEvent } from './events-table.ts';
  * Adds `webhook list` and `webhook replay ID`, which work on the database beside a running service; the embedded
  * database is its service's alone. Bad input ends the process with code 2, an unknown id with code 1.
  */
-export function registerWebhookCommands(program: Command, configFile: ConfigFile): void {
+export function registerWebhookCommands(program: Command, load: LoadSettings): void {
   const group = program.command('webhook').description('webhooks that the CRM has sent');
   const find = async (options: { state?: string }) => {
     const state = checkChoice('--state', eventStates, options.state);
-    return withEvents(configFile, (events) => events.list(state, listedAtOnce));
+    return withEvents(load, (events) => events.list(state, listedAtOnce));
   };
   addList(group, 'received webhooks', find, showEvents).option(
     '--state <state>',
@@ -35,7 +35,7 @@ export function registerWebhookCommands(program: Command, configFile: ConfigFile
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
-        const state = await withEvents(configFile, (events) => replay(events, id));
+        const state = await withEvents(load, (events) => replay(events, id));
         print(options.json, { webhook_id: id, state }, showReplay);
       }),
     );
@@ -52,8 +52,8 @@ async function replay(events: EventsTable, id: string): Promise<EventState> {
   );
 }
 
-function withEvents<T>(configFile: ConfigFile, work: (events: EventsTable) => Promise<T>): Promise<T> {
-  return withDatabase(configFile, 'handoff webhook', (database) => work(new EventsTable(database)));
+function withEvents<T>(load: LoadSettings, work: (events: EventsTable) => Promise<T>): Promise<T> {
+  return withDatabase(load, 'handoff webhook', (database) => work(new EventsTable(database)));
 }
 
 function showReplay({ webhook_id }: { webhook_id: string }): string {

@@ -1,6 +1,6 @@
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { EventsTable, TakenEvent } from './events-table.ts';
+import type { CrmWebhookMetrics } from './metrics.ts';
 
 /*
  * What becomes of a webhook whose signature is right and whose id is new:
@@ -35,7 +35,7 @@ export interface ProcessorOptions {
   /** Has an effect on all replicas; may throw, and is then repeated. `receivedAt` in milliseconds since 1970. */
   apply(event: { memberId: string; receivedAt: number }): Promise<void>;
   log: Log;
-  metrics: Pick<Metrics, 'webhooks'>;
+  metrics: Pick<CrmWebhookMetrics, 'webhooks'>;
 }
 
 export class EventProcessor {

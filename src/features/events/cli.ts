@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import {
   addList,
-  type ConfigFile,
   checkChoice,
+  type LoadSettings,
   listedAtOnce,
   table,
   withDatabase,
@@ -14,12 +14,12 @@ import { eventTypes } from './event-log.ts';
  * Adds `event list`, which works on the database beside a running service; the embedded database is its service's alone.
  * Bad input ends the process with code 2.
  */
-export function registerEventCommands(program: Command, configFile: ConfigFile): void {
+export function registerEventCommands(program: Command, load: LoadSettings): void {
   const group = program.command('event').description('events of the feed');
   const find = async (options: { type?: string; resource?: string }) => {
     const type = checkChoice('--type', eventTypes, options.type);
     const resourceId = options.resource?.toLowerCase();
-    return withDatabase(configFile, 'handoff event', (database) =>
+    return withDatabase(load, 'handoff event', (database) =>
       new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
     );
   };

@@ -1,3 +1,4 @@
+import { defineOffer } from '../../platform/base/offers.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, IdRange } from '../../records/changes.ts';
 
@@ -17,6 +18,10 @@ export interface Keeper {
   work(fenced: Fenced, stopping: AbortSignal): Promise<boolean>;
   /** The CRM has exactly these ids in this range. */
   compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void>;
+  /** How old the copy is now, in seconds; null while it is filled. */
+  reportAge(seconds: number | null): void;
   /** All that had changed when this turn began is kept. */
   complete(transaction: Database['sql'], fence: string): Promise<void>;
 }
+
+export const copyWriter = defineOffer<Keeper>('the copy of the records');

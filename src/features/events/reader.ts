@@ -1,13 +1,13 @@
 import { startCall } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, ChangeSource } from '../../records/changes.ts';
 import { addEvents } from './event-log.ts';
 import { createJudge, deletionOf, type Judge, type WatchedResource } from './judge.ts';
 import { type Fenced, type Keeper, Replaced } from './keeper.ts';
 import { KnownIds, type PendingDeletion } from './known-ids.ts';
+import type { EventMetrics } from './metrics.ts';
 import type { MissingRecords } from './missing-records.ts';
 import { ReadPlan } from './read-plan.ts';
 import type { Piece, ReaderState, ReaderTable, Turn } from './reader-table.ts';
@@ -68,7 +68,7 @@ export interface ReaderOptions {
   /** Finds records that were deleted without a trace in the CRM. */
   missing?: MissingRecords | undefined;
   log: Log;
-  metrics: Metrics;
+  metrics: EventMetrics;
   /** Checks soon. */
   wake: () => void;
 }
@@ -143,7 +143,7 @@ export class ChangeReader {
     const { metrics, keeper } = this.#options;
     const { completedAgo, absentAgo } = state;
     if (completedAgo !== null) metrics.changesReadAt.set(Date.now() / 1000 - completedAgo);
-    if (keeper !== undefined) metrics.copyAge.set(state.copyAge ?? Number.NaN);
+    keeper?.reportAge(state.copyAge);
     metrics.changesMissedDeletions.set(isRecentAbsence(absentAgo) ? 1 : 0);
   }
 

@@ -3,10 +3,10 @@ import { isUuid } from '../../platform/base/uuid.ts';
 import {
   addList,
   CommandFailed,
-  type ConfigFile,
   checkChoice,
   exitBadInput,
   exitNotFound,
+  type LoadSettings,
   listedAtOnce,
   print,
   runCommand,
@@ -20,21 +20,21 @@ import { HandoffsTable } from './handoffs-table.ts';
  * Adds `handoff list`, `retry` and `cancel` for hand-offs that were answered 202. They work on the database beside a
  * running service; the embedded database is its service's alone.
  */
-export function registerHandoffCommands(program: Command, configFile: ConfigFile): void {
+export function registerHandoffCommands(program: Command, load: LoadSettings): void {
   const group = program.command('handoff').description('hand-offs that were answered 202');
   const find = async (options: { status?: string }) =>
-    list(configFile, checkChoice('--status', handoffStatuses, options.status));
+    list(load, checkChoice('--status', handoffStatuses, options.status));
   addList(group, 'them', find, show).option(
     '--status <status>',
     `only those with this status: ${handoffStatuses.join(', ')}`,
   );
-  registerChange(group, configFile, {
+  registerChange(group, load, {
     name: 'retry',
     description: 'deliver a failed one again',
     done: 'is delivered again, by a running service within seconds',
     change: async (handoffs, id) => (await handoffs.retry(id)) === 'waits',
   });
-  registerChange(group, configFile, {
+  registerChange(group, load, {
     name: 'cancel',
     description: 'cancel one that waits or has failed',
     done: 'is cancelled',
@@ -52,7 +52,7 @@ interface Change {
   change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
 }
 
-function registerChange(group: Command, configFile: ConfigFile, { name, description, done, change }: Change) {
+function registerChange(group: Command, load: LoadSettings, { name, description, done, change }: Change) {
   group
     .command(name)
     .description(description)
@@ -66,7 +66,7 @@ function registerChange(group: Command, configFile: ConfigFile, { name, descript
             exitBadInput,
           );
         const id = externalId.toLowerCase();
-        const status = await withHandoffs(configFile, async (handoffs) => {
+        const status = await withHandoffs(load, async (handoffs) => {
           if (await change(handoffs, id)) return (await handoffs.find(id))?.status;
           throw await whyNot(handoffs, id);
         });
@@ -83,13 +83,13 @@ async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFaile
   return new CommandFailed(message, exitNotFound);
 }
 
-function withHandoffs<T>(configFile: ConfigFile, work: (handoffs: HandoffsTable) => Promise<T>): Promise<T> {
-  return withDatabase(configFile, 'handoff handoff', (database) => work(new HandoffsTable(database)));
+function withHandoffs<T>(load: LoadSettings, work: (handoffs: HandoffsTable) => Promise<T>): Promise<T> {
+  return withDatabase(load, 'handoff handoff', (database) => work(new HandoffsTable(database)));
 }
 
-async function list(configFile: ConfigFile, status: HandoffStatus | undefined) {
+async function list(load: LoadSettings, status: HandoffStatus | undefined) {
   const readable = { quote: 'all', booking: 'all' } as const;
-  const found = await withHandoffs(configFile, (handoffs) =>
+  const found = await withHandoffs(load, (handoffs) =>
     handoffs.list({ readable, status, limit: listedAtOnce }),
   );
   return found.map(toListed);

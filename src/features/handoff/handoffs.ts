@@ -3,7 +3,6 @@ import type { Call, Visible } from '../../platform/base/call.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { createBatcher } from '../../platform/store/statement-batcher.ts';
@@ -22,6 +21,7 @@ import { deliver, isUnknown, mayPass } from './deliver.ts';
 import { Delivery } from './delivery.ts';
 import { type HandoffConfirmation, type HandoffRequest, handOff, targets } from './handoff.ts';
 import { HandoffsTable } from './handoffs-table.ts';
+import type { HandoffMetrics } from './metrics.ts';
 
 /** How a hand-off wants to be answered. */
 export interface Wish {
@@ -70,7 +70,7 @@ export interface HandoffsOptions {
   database: Database;
   records: Records;
   log: Log;
-  metrics: Metrics;
+  metrics: HandoffMetrics;
   whenCrmIsUnavailable: 'refuse' | 'accept';
   queueLimit: number;
   queueLimitPerConsumer: number;

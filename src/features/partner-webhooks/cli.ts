@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import {
   addList,
   CommandFailed,
-  type ConfigFile,
   checkChoice,
   exitNotFound,
+  type LoadSettings,
   listedAtOnce,
   print,
   runCommand,
@@ -18,13 +18,11 @@ import { type Delivery, deliveryStatuses } from './endpoint.ts';
  * Adds `delivery list` and `delivery resend ID`, which work on the database beside a running service; the embedded
  * database is its service's alone. Bad input ends the process with code 2, an unknown id with code 1.
  */
-export function registerDeliveryCommands(program: Command, configFile: ConfigFile): void {
+export function registerDeliveryCommands(program: Command, load: LoadSettings): void {
   const group = program.command('delivery').description('events on their way to webhook endpoints');
   const find = async (options: { status?: string; endpoint?: string }) => {
     const status = checkChoice('--status', deliveryStatuses, options.status);
-    return withDeliveries(configFile, (deliveries) =>
-      deliveries.listAll(status, options.endpoint, listedAtOnce),
-    );
+    return withDeliveries(load, (deliveries) => deliveries.listAll(status, options.endpoint, listedAtOnce));
   };
   addList(group, 'deliveries', find, showDeliveries)
     .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
@@ -36,7 +34,7 @@ export function registerDeliveryCommands(program: Command, configFile: ConfigFil
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
-        const delivery = await withDeliveries(configFile, (deliveries) => deliveries.resend(id));
+        const delivery = await withDeliveries(load, (deliveries) => deliveries.resend(id));
         if (delivery) return print(options.json, delivery, showResent);
         throw new CommandFailed(`There is no delivery ${id} to an enabled endpoint.`, exitNotFound);
       }),
@@ -44,10 +42,10 @@ export function registerDeliveryCommands(program: Command, configFile: ConfigFil
 }
 
 function withDeliveries<T>(
-  configFile: ConfigFile,
+  load: LoadSettings,
   work: (deliveries: DeliveriesTable) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(configFile, 'handoff delivery', (database) => work(new DeliveriesTable(database)));
+  return withDatabase(load, 'handoff delivery', (database) => work(new DeliveriesTable(database)));
 }
 
 function showResent({ id }: Delivery): string {

@@ -1,7 +1,6 @@
 import { startPolling } from '../../platform/base/poll.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
   type Audience,
   type Claimed,
@@ -12,6 +11,7 @@ import {
 import type { Attempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { bodyOf, signatureHeaders } from './message.ts';
+import type { PartnerWebhookMetrics } from './metrics.ts';
 import { ResultWriter } from './result-writer.ts';
 import { delayAfter } from './schedule.ts';
 
@@ -26,7 +26,7 @@ export interface DelivererOptions {
   userAgent: string;
   log: Log;
   metrics: Pick<
-    Metrics,
+    PartnerWebhookMetrics,
     'deliveries' | 'webhookEndpointsDisabled' | 'deliveriesPendingAge' | 'deliveriesOverdue'
   >;
 }

@@ -1,7 +1,6 @@
 import { type AddressRules, createCheckedAddresses } from '../../platform/http/checked-addresses.ts';
 import { createOutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { createEndpointAdministration, type EndpointAdministration } from './administration.ts';
@@ -11,6 +10,7 @@ import { DeliveriesTable } from './deliveries-table.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { EndpointsTable } from './endpoints-table.ts';
+import type { PartnerWebhookMetrics } from './metrics.ts';
 
 export interface WebhookEndpointsOptions {
   database: Database;
@@ -21,7 +21,7 @@ export interface WebhookEndpointsOptions {
   retentionDays: number;
   userAgent: string;
   log: Log;
-  metrics: Metrics;
+  metrics: PartnerWebhookMetrics;
   /** How long one attempt may take, in milliseconds. */
   timeoutMs?: number;
 }

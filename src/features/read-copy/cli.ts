@@ -1,18 +1,18 @@
 import type { Command } from 'commander';
-import { type ConfigFile, runCommand, withDatabase } from '../../platform/command-line/command.ts';
+import { type LoadSettings, runCommand, withDatabase } from '../../platform/command-line/command.ts';
 import { dropCopy } from './copy.ts';
 
 /**
  * Adds `copy rebuild`, which works on the database beside a running service; the embedded database is its service's alone.
  */
-export function registerCopyCommands(program: Command, configFile: ConfigFile): void {
+export function registerCopyCommands(program: Command, load: LoadSettings): void {
   const group = program.command('copy').description("the copy of the CRM's records");
   group
     .command('rebuild')
     .description('drop the copy; a running service fills it again, and asks the CRM meanwhile')
     .action((_options: object, command: Command) =>
       runCommand(command, async () => {
-        await withDatabase(configFile, 'handoff copy', (database) => dropCopy(database));
+        await withDatabase(load, 'handoff copy', (database) => dropCopy(database));
         process.stdout.write('The copy is empty. A service with copy.enabled fills it again.\n');
       }),
     );

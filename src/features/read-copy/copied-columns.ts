@@ -24,13 +24,34 @@ function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
   return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
-/** Unchanged content is not written again, since it may be large. An empty External ID does not replace a known one. */
-export const replaced = sql.raw(
-  columns
-    .filter((name) => !['resource', 'native_id', 'is_stale'].includes(name))
-    .map((name) => `${name} = ${replacement(name)}`)
-    .join(', '),
-);
+/**
+ * Unchanged content is not written again, since it may be large. An empty External ID does not replace a known one. Where
+ * the row is in doubt, each of two External IDs may be its own: it keeps the first one, and `doubted` notes the other.
+ */
+export function replaced(isStale: RawBuilder<unknown>): RawBuilder<unknown> {
+  const known = columns
+    .filter((name) => !['resource', 'native_id', 'external_id', 'is_stale'].includes(name))
+    .map((name) => `${name} = ${replacement(name)}`);
+  return sql`${sql.raw(known.join(', '))}, is_stale = ${isStale}, external_id = case
+    when r.external_id = '' or (excluded.external_id <> '' and not ${isStale}) then excluded.external_id
+    else r.external_id end`;
+}
+
+/** Another of the added rows has the External ID of this one, which they do not replace. */
+export const isClaimed = sql.raw(`(not r.is_deleted and not r.is_stale and r.external_id <> '' and exists (
+  select from added b where b.resource = r.resource and b.external_id = r.external_id
+    and b.native_id <> r.native_id and not b.is_deleted))`);
+
+/** External IDs that records in doubt may have, and that their rows do not have: the CRM is asked for them as well. */
+export const doubted = sql.raw(`doubted as (
+  insert into copied_records as r
+    (resource, native_id, external_id, created_at, updated_at, content, is_stale, written_at)
+  select distinct a.resource, '?' || a.external_id, a.external_id, to_timestamp(0), to_timestamp(0), '', true, now()
+  from added a join stored s on s.resource = a.resource and s.native_id = a.native_id
+  where s.is_stale and a.external_id not in ('', s.external_id)
+    and not exists (select from added b where b.resource = a.resource and b.native_id = '?' || a.external_id)
+  order by 1, 2
+  on conflict (resource, native_id) do update set is_stale = true, written_at = now())`);
 
 /** An External ID belongs to one record at a time: another row with the same one may be outdated. */
 export const displaced = sql.raw(`displaced as (
@@ -44,7 +65,7 @@ function replacement(name: string): string {
     return 'case when r.content = excluded.content then r.content else excluded.content end';
   // The member may have been deleted: if it is restored, the CRM names it there again, and does not say that the record changed.
   if (name === 'member_native_id') return `coalesce(excluded.${name}, r.${name})`;
-  return name === 'external_id' ? `coalesce(nullif(excluded.${name}, ''), r.${name})` : `excluded.${name}`;
+  return `excluded.${name}`;
 }
 
 export function added(rows: readonly CopiedRow[], clock?: Clock): RawBuilder<unknown> {

@@ -1,6 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { createBatcher } from '../../platform/store/statement-batcher.ts';
 import { ownerField } from '../../records/created-by.ts';
@@ -8,6 +7,7 @@ import type { ListQuery, RecordPage, StoredRecord } from '../../records/records.
 import type { Resource } from '../../records/resource.ts';
 import { filterColumns, readContent } from './copied-row.ts';
 import type { CopyList, CopyTable, Found, FoundRow, SoughtKey } from './copy-table.ts';
+import type { ReadCopyMetrics } from './metrics.ts';
 
 /** Statements in flight at once, and records that one of them looks up. */
 const statementsAtOnce = 4;
@@ -22,7 +22,7 @@ export interface CopiedReadsOptions {
   /** Whether writes of this replica wait to be noted. */
   isBehind: () => boolean;
   log: Log;
-  metrics: Pick<Metrics, 'copyReads'>;
+  metrics: Pick<ReadCopyMetrics, 'copyReads'>;
 }
 
 /** Reads of requests that take an answer of some age; undefined where the CRM has to be asked. */

@@ -27,6 +27,19 @@ export function keyOf({ resource, nativeId }: CopiedRow): string {
   return `${resource} ${nativeId}`;
 }
 
+/** Rows that have one External ID were read at different times: which of them has it now is not known. */
+export function inDoubtWhereShared(rows: readonly CopiedRow[]): CopiedRow[] {
+  const idOf = ({ resource, externalId }: CopiedRow) => `${resource} ${externalId}`;
+  const shared = new Set<string>();
+  const seen = new Set<string>();
+  for (const row of rows) {
+    if (row.isDeleted || row.externalId === '') continue;
+    if (seen.has(idOf(row))) shared.add(idOf(row));
+    seen.add(idOf(row));
+  }
+  return rows.map((row) => (!row.isDeleted && shared.has(idOf(row)) ? { ...row, isStale: true } : row));
+}
+
 /** The text as filters compare it: without case, as the CRM does. */
 export function folded(value: string): string {
   // The database takes no NUL in a text.
@@ -68,13 +81,34 @@ export function rowOf(
   return {
     resource: resource.name,
     // Of a record that may have been made only its External ID is known.
-    nativeId: found?.nativeId ?? known.nativeId ?? `?${externalId}`,
+    nativeId: found?.nativeId ?? known.nativeId ?? namelessId(externalId),
     ...{ externalId, values: {}, memberNativeId: null, isDeleted, isStale: !isDeleted, since },
   };
 }
 
+function namelessId(externalId: string): string {
+  return `?${externalId}`;
+}
+
+/** Whether only the External ID is known. */
+export function isNameless({ nativeId }: CopiedRow): boolean {
+  return nativeId.startsWith('?');
+}
+
+/** The row without its values, which may be large. */
+export function inDoubt(row: CopiedRow): CopiedRow {
+  return { ...row, values: {}, memberNativeId: null, isStale: true, isDeleted: false };
+}
+
+/** The External ID of the row as one that is in doubt, whichever record has it. */
+export function idInDoubt(row: CopiedRow): CopiedRow {
+  return { ...inDoubt(row), nativeId: namelessId(row.externalId) };
+}
+
 function isGone(written: RecordRef | StoredRecord | 'gone' | undefined): boolean {
   if (written === undefined || written === 'gone') return written === 'gone';
+  // Without an External ID the API does not know it.
+  if ('values' in written && !written.values['id']) return true;
   return 'isDeleted' in written && written.isDeleted;
 }
 

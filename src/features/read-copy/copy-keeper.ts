@@ -1,6 +1,5 @@
 import { type Call, startCall } from '../../platform/base/call.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type {
   ChangedPage,
@@ -13,8 +12,9 @@ import { member } from '../../records/members.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type Fenced, type Keeper, Replaced } from '../events/keeper.ts';
-import { type CopiedRow, changedRow, keyOf, rowOf } from './copied-row.ts';
+import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
 import type { CopyTable, Doubtful, Places } from './copy-table.ts';
+import type { ReadCopyMetrics } from './metrics.ts';
 
 /** For so long one turn of the reader asks for records in doubt, and then fills: events wait for the next turn. */
 const longestMs = 10_000;
@@ -37,7 +37,7 @@ export interface CopyKeeperOptions {
   /** The CRM's own, by which records in doubt are read again. */
   records: Pick<Records, 'find'>;
   log: Log;
-  metrics: Pick<Metrics, 'copyRecords'>;
+  metrics: Pick<ReadCopyMetrics, 'copyRecords' | 'copyAge'>;
 }
 
 /** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
@@ -88,6 +88,10 @@ export class CopyKeeper implements Keeper {
     return this.#options.table.compare(transaction, range, ids);
   }
 
+  reportAge(seconds: number | null): void {
+    this.#options.metrics.copyAge.set(seconds ?? Number.NaN);
+  }
+
   complete(transaction: Database['sql'], fence: string): Promise<void> {
     return this.#options.table.complete(transaction, fence);
   }
@@ -106,7 +110,12 @@ export class CopyKeeper implements Keeper {
       const rows = eachOnce((await Promise.all(asked)).flat());
       await fenced(async (transaction) => {
         await table.follow(transaction, rows.filter(isMember));
-        await table.write(rows, transaction);
+        // First those of which only the External ID is known: where that is in doubt again, it is noted under the same name.
+        await table.write(rows.filter(isNameless), transaction);
+        await table.write(
+          rows.filter((row) => !isNameless(row)),
+          transaction,
+        );
       });
     }
     return doubtful.length === askedInTurn;

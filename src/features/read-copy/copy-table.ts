@@ -11,11 +11,13 @@ import {
   clockMs,
   columnNames,
   displaced,
+  doubted,
+  isClaimed,
   isWrittenSince,
   overlaps,
   replaced,
 } from './copied-columns.ts';
-import { type CopiedRow, folded } from './copied-row.ts';
+import { type CopiedRow, folded, inDoubtWhereShared } from './copied-row.ts';
 
 /** Rows of deleted records that one statement clears. */
 const clearedAtOnce = 5000;
@@ -171,20 +173,24 @@ export class CopyTable {
    */
   async write(rows: readonly CopiedRow[], queries = this.#database.sql): Promise<void> {
     const clock = await this.#readClock(queries);
+    const isNewer = sql`(excluded.is_stale or excluded.is_deleted or r.is_stale or not ${overlaps}
+      or r.updated_at <= excluded.updated_at)`;
+    const isStale = sql`(excluded.is_stale or not ${isNewer} or (${overlaps} and (r.is_stale
+      or r.is_deleted <> excluded.is_deleted
+      or (not excluded.is_deleted and r.updated_at >= excluded.updated_at and r.content <> excluded.content))))`;
     try {
       const { rows: noted } = await executePrepared(
         queries,
         'copy-write',
         sql<{ at: number }>`
-        with ${added(rows, clock)}, ${displaced}
-        insert into copied_records as r (${columnNames}, written_at, seen_at)
-        select ${columnNames}, now(), since from added order by resource, native_id
-        on conflict (resource, native_id) do update set ${replaced}, written_at = excluded.written_at,
-          is_stale = excluded.is_stale or (${overlaps} and (r.is_stale or r.is_deleted <> excluded.is_deleted
-            or (not excluded.is_deleted and r.updated_at >= excluded.updated_at and r.content <> excluded.content)))
-        where excluded.is_stale or excluded.is_deleted or r.is_stale or not ${overlaps}
-          or r.updated_at <= excluded.updated_at
-        returning extract(epoch from now())::float8 * 1000 as at`,
+        with ${added(inDoubtWhereShared(rows), clock)}, ${displaced}, stored as (
+          insert into copied_records as r (${columnNames}, written_at, seen_at)
+          select ${columnNames}, now(), since from added order by resource, native_id
+          on conflict (resource, native_id) do update set ${replaced(isStale)}, written_at = excluded.written_at
+          where ${isNewer} or ${isClaimed}
+          returning resource, native_id, external_id, is_stale
+        ), ${doubted}
+        select extract(epoch from now())::float8 * 1000 as at`,
       );
       const [first] = noted;
       if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
@@ -211,16 +217,21 @@ export class CopyTable {
    * changed later: a write that is answered late may be older than the page. Where that is not known, the row is in doubt.
    */
   async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
+    const isNewer = sql`(not ${isWrittenSince} or (not r.is_stale and not r.is_deleted and (excluded.is_deleted
+      or r.updated_at < excluded.updated_at
+      or (r.updated_at = excluded.updated_at and r.content <> excluded.content))))`;
+    const isStale = sql`(excluded.is_stale or not ${isNewer}
+      or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)))`;
     await sql`
-      with ${added(rows)}, ${displaced}
-      insert into copied_records as r (${columnNames}, seen_at)
-      select ${columnNames}, now() from added order by resource, native_id
-      on conflict (resource, native_id) do update set ${replaced},
-        is_stale = excluded.is_stale or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)),
-        seen_at = excluded.seen_at
-      where not ${isWrittenSince} or (not r.is_stale and not r.is_deleted and (excluded.is_deleted
-        or r.updated_at < excluded.updated_at
-        or (r.updated_at = excluded.updated_at and r.content <> excluded.content)))`.execute(transaction);
+      with ${added(inDoubtWhereShared(rows))}, ${displaced}, stored as (
+        insert into copied_records as r (${columnNames}, seen_at)
+        select ${columnNames}, now() from added order by resource, native_id
+        on conflict (resource, native_id) do update set ${replaced(isStale)}, seen_at = excluded.seen_at
+        where ${isNewer} or ${isClaimed}
+          or (r.is_stale and excluded.external_id not in ('', r.external_id))
+        returning resource, native_id, external_id, is_stale
+      ), ${doubted}
+      select`.execute(transaction);
   }
 
   /** Records that name these members and do not show what they are now are in doubt. */

@@ -1,7 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { createBatcher } from '../../platform/store/statement-batcher.ts';
@@ -10,9 +9,10 @@ import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { Keeper } from '../events/keeper.ts';
 import { createCopiedReads } from './copied-records.ts';
-import { type CopiedRow, keyOf, originHash } from './copied-row.ts';
+import { type CopiedRow, idInDoubt, inDoubt, keyOf, originHash } from './copied-row.ts';
 import { CopyKeeper } from './copy-keeper.ts';
 import { CopyTable } from './copy-table.ts';
+import type { ReadCopyMetrics } from './metrics.ts';
 import { withCopy } from './written-records.ts';
 
 /*
@@ -54,7 +54,7 @@ export interface CopyOptions {
   defaultMaxAgeSeconds: number;
   pollSeconds: number;
   log: Log;
-  metrics: Pick<Metrics, 'copyReads' | 'copyRecords'>;
+  metrics: ReadCopyMetrics;
 }
 
 export interface Copy {
@@ -152,14 +152,23 @@ class Notes {
       await this.#write(row).catch(() => this.#write(row));
     } catch (err) {
       if (!this.isBehind) this.#log.warn({ err }, 'a write could not be noted in the copy; it will be');
-      if (this.#waiting.size < mostWaiting) this.#waiting.set(keyOf(row), inDoubt(row));
-      else this.#lost += 1;
+      this.#wait(inDoubt(row));
       this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
     }
   }
 
   stop(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** The last row of a record does not tell its last External ID: notes of two writes may fail in any order. */
+  #wait(row: CopiedRow): void {
+    const before = this.#waiting.get(keyOf(row));
+    const rows = before && before.externalId !== row.externalId ? [row, idInDoubt(before)] : [row];
+    for (const one of rows) {
+      if (this.#waiting.size < mostWaiting) this.#waiting.set(keyOf(one), one);
+      else this.#lost += 1;
+    }
   }
 
   async #retry(): Promise<void> {
@@ -176,9 +185,4 @@ class Notes {
     }
     if (this.isBehind) this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
   }
-}
-
-/** The row without its values, which may be large. */
-function inDoubt(row: CopiedRow): CopiedRow {
-  return { ...row, values: {}, memberNativeId: null, isStale: true, isDeleted: false };
 }

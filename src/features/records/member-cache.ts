@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { now } from '../../platform/base/clock.ts';
 import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import { member } from '../../records/members.ts';
+import type { MemberCache } from '../../records/offers.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
+import type { RecordMetrics } from './metrics.ts';
 
 /*
  * Members in the shared cache, one key each. The key is in one of these states:
@@ -29,20 +30,9 @@ export interface MemberCacheOptions {
   scope: string;
   /** How long a member is kept; 0: not at all. */
   seconds: number;
-  metrics: Pick<Metrics, 'memberCacheHits' | 'memberCacheMisses'>;
+  metrics: Pick<RecordMetrics, 'memberCacheHits' | 'memberCacheMisses'>;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
-}
-
-export interface MemberCache {
-  /** The member from the cache, else from `fetch`; what that finds is kept, and nothing where it finds nothing. */
-  find(externalId: string, fetch: () => Promise<StoredRecord | undefined>): Promise<StoredRecord | undefined>;
-  /**
-   * Drops the member on every replica. `since` is when its change was reported (milliseconds since 1970): where the
-   * cache has been unavailable for so long that all that was cached before has ended by itself, there is nothing left to
-   * drop. Throws `CacheUnavailable` until then.
-   */
-  drop(externalId: string, since: number): Promise<void>;
 }
 
 const keyPrefix = 'member:';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import {
   addList,
-  type ConfigFile,
   checkChoice,
+  type LoadSettings,
   listedAtOnce,
   withDatabase,
 } from '../../platform/command-line/command.ts';
@@ -26,21 +26,18 @@ interface ListedReservation {
  * Adds `reservation list`, which reads the database beside a running service; the embedded database is its service's
  * alone. A wrong status ends the process with code 2.
  */
-export function registerReservationCommands(program: Command, configFile: ConfigFile): void {
+export function registerReservationCommands(program: Command, load: LoadSettings): void {
   const group = program.command('reservation').description('reservations, and those that need attention');
   const find = async (options: { status?: string }) =>
-    list(configFile, checkChoice('--status', reservationStatuses, options.status));
+    list(load, checkChoice('--status', reservationStatuses, options.status));
   addList(group, 'reservations', find, show).option(
     '--status <status>',
     `only those with this status: ${reservationStatuses.join(', ')}`,
   );
 }
 
-async function list(
-  configFile: ConfigFile,
-  status: ReservationStatus | undefined,
-): Promise<ListedReservation[]> {
-  const plans = await withDatabase(configFile, 'handoff reservation', (database) =>
+async function list(load: LoadSettings, status: ReservationStatus | undefined): Promise<ListedReservation[]> {
+  const plans = await withDatabase(load, 'handoff reservation', (database) =>
     new PlansTable(database).list({ status, limit: listedAtOnce }, 'all'),
   ).catch((error: unknown) => {
     // The API hides the cause; the caller of a command needs it.

@@ -4,6 +4,7 @@ import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { ReservationMetrics } from './metrics.ts';
 import { isResting, type Plan, type PlanState } from './plan.ts';
 import type { Move, PlansTable, RequestOutcome } from './plans-table.ts';
 import { eventOf } from './reservation-events.ts';
@@ -27,7 +28,7 @@ export interface DriverOptions {
   plans: PlansTable;
   systems: Systems;
   log: Log;
-  metrics: Metrics;
+  metrics: Pick<Metrics, 'idempotencyStoredBytes'> & Pick<ReservationMetrics, 'reservationOutcomes'>;
   /** The answer to the keyed request, from where its plan is now. */
   answer: (plan: Plan, outcome: RequestOutcome) => StoredAnswer;
 }

@@ -5,12 +5,11 @@ import { type Call, everything, startCall, type Visible, withChanges } from '../
 import { startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { booking } from '../../records/quotes-and-bookings.ts';
 import { type Availability, createAvailability } from './availability.ts';
 import type { TableConnector } from './connectors/connector.ts';
-import { createDriver } from './driver.ts';
+import { createDriver, type DriverOptions } from './driver.ts';
 import type { Plan, ReservationOrder } from './plan.ts';
 import { type PlanQuery, PlansTable, type RequestOutcome } from './plans-table.ts';
 import { knownParts } from './reservation-events.ts';
@@ -60,7 +59,7 @@ export interface ReservationsOptions extends Omit<Systems, 'isOthersTable'> {
   dining: TableConnector;
   database: Database;
   log: Log;
-  metrics: Metrics;
+  metrics: DriverOptions['metrics'];
   answers: Answers;
 }
 

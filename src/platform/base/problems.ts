@@ -345,3 +345,11 @@ export const problems = {
 } as const satisfies Record<string, ProblemKind>;
 
 export type ProblemCode = keyof typeof problems;
+
+/** Codes of every operation that calls the CRM. */
+export const crmProblems: readonly ProblemCode[] = [
+  'crm_error',
+  'crm_unavailable',
+  'crm_quota_exhausted',
+  'crm_timeout',
+];

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 import { escapeLines } from '../base/visible-text.ts';
-import { loadSettings } from '../settings/settings.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Database } from '../store/database.ts';
 import { openMigratedDatabase } from './stores.ts';
 
-/** The path of `--config`, once the command line is parsed. */
-export type ConfigFile = () => string | undefined;
+/** The settings, once the command line is parsed. Throws `SettingsError`. */
+export type LoadSettings = () => Settings;
 
 /** Exit codes: the thing that was asked for does not exist, or the input is wrong. */
 export const exitNotFound = 1;
@@ -33,12 +32,12 @@ export async function runCommand(command: Command, work: () => Promise<void>): P
 
 /** Runs the work on the database of the settings, and closes it. `purpose`: as in `openDatabase`. */
 export async function withDatabase<T>(
-  configFile: ConfigFile,
+  load: LoadSettings,
   purpose: string,
   work: (database: Database, settings: Settings, opened: AsyncDisposableStack) => Promise<T>,
 ): Promise<T> {
   await using opened = new AsyncDisposableStack();
-  const settings = loadSettings(process.env, configFile());
+  const settings = load();
   return await work(await openMigratedDatabase(settings, opened, purpose), settings, opened);
 }
 

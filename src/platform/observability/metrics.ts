@@ -9,15 +9,17 @@ import {
 import { accessMetrics } from './access-metrics.ts';
 import { batchMetrics } from './batch-metrics.ts';
 import { cacheMetrics } from './cache-metrics.ts';
-import { copyMetrics } from './copy-metrics.ts';
 import { idempotencyMetrics } from './idempotency-metrics.ts';
 import { jobMetrics } from './job-metrics.ts';
 
+/** Declares metrics. */
+export type MetricGroup<M extends object> = (registers: Registry[]) => M;
+
 /**
- * Every metric of the service, declared in one place; labels have few values, and no id but that of a consumer. With several workers
- * their metrics are added up: where a sum means nothing, `aggregator` names what to show instead.
+ * The metrics of the platform, with those of `group`; labels have few values, and no id but that of a consumer. With several
+ * workers their metrics are added up: where a sum means nothing, `aggregator` names what to show instead.
  */
-export function createMetrics() {
+export function createMetrics<M extends object = object>(group?: MetricGroup<M>) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   // Sums of others, with a suffix that Prometheus keeps for counters.
@@ -36,151 +38,13 @@ export function createMetrics() {
     ...accessMetrics(registers),
     ...crmMetrics(registers),
     ...quotaMetrics(registers),
-    ...partnerMetrics(registers),
     ...batchMetrics(registers),
     ...gatheringMetrics(registers),
     ...tokenMetrics(registers),
     ...jobMetrics(registers),
-    ...webhookMetrics(registers),
     ...cacheMetrics(registers),
-    ...handoffMetrics(registers),
-    ...changeMetrics(registers),
-    ...copyMetrics(registers),
-    ...deliveryMetrics(registers),
     ...idempotencyMetrics(registers),
-  };
-}
-
-/** Metrics of partners and reservations. */
-function partnerMetrics(registers: Registry[]) {
-  return {
-    partnerCallDuration: new Histogram({
-      name: 'handoff_partner_call_duration_seconds',
-      help: 'Duration of calls to partners by partner, operation and outcome.',
-      labelNames: ['partner', 'operation', 'outcome'] as const,
-      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers,
-    }),
-    reservationOutcomes: startingAtZero(
-      { outcome: 'needs_attention' },
-      {
-        name: 'handoff_reservation_outcomes_total',
-        help: 'Reservations by outcome; needs_attention: a person has to check it.',
-        labelNames: ['outcome'] as const,
-        registers,
-      },
-    ),
-  };
-}
-
-/** Metrics of hand-offs that are accepted and delivered later. */
-function handoffMetrics(registers: Registry[]) {
-  return {
-    acceptedHandoffs: startingAtZero(
-      { result: 'failed' },
-      {
-        name: 'handoff_accepted_total',
-        help: 'Hand-offs that were answered 202 (accepted), and what became of them: created, failed or cancelled.',
-        labelNames: ['result'] as const,
-        registers,
-      },
-    ),
-    acceptedWaiting: new Gauge({
-      name: 'handoff_accepted_waiting',
-      help: 'Accepted hand-offs that wait to be delivered to the CRM, over all replicas.',
-      aggregator: 'max',
-      registers,
-    }),
-    acceptedOldest: new Gauge({
-      name: 'handoff_accepted_oldest_seconds',
-      help: 'How long the first accepted hand-off that is not delivered has waited.',
-      aggregator: 'max',
-      registers,
-    }),
-  };
-}
-
-/** Metrics of the webhooks of the CRM. */
-function webhookMetrics(registers: Registry[]) {
-  return {
-    webhooks: startingAtZero(
-      { result: 'dead' },
-      {
-        name: 'handoff_webhooks_total',
-        help: 'Webhooks by result.',
-        labelNames: ['result'] as const,
-        registers,
-      },
-    ),
-  };
-}
-
-/** Metrics of the reader of changes, and of events. */
-function changeMetrics(registers: Registry[]) {
-  return {
-    changesReadAt: new Gauge({
-      name: 'handoff_changes_read_timestamp_seconds',
-      help: 'When the last poll that read all changes of the CRM began.',
-      aggregator: 'max',
-      registers,
-    }),
-    changesMissedDeletions: new Gauge({
-      name: 'handoff_changes_missed_deletions',
-      help: '1 for 30 days after changes were not read for longer than the CRM remembers deletions; else 0.',
-      aggregator: 'max',
-      registers,
-    }),
-    changePolls: startingAtZero(
-      { result: 'failed' },
-      {
-        name: 'handoff_change_polls_total',
-        help: 'Polls for changes of the CRM by result.',
-        labelNames: ['result'] as const,
-        registers,
-      },
-    ),
-    changeEvents: new Counter({
-      name: 'handoff_change_events_total',
-      help: 'Events that were made of changes in the CRM, by type.',
-      labelNames: ['type'] as const,
-      registers,
-    }),
-  };
-}
-
-/** Metrics of events on their way to webhook endpoints. */
-function deliveryMetrics(registers: Registry[]) {
-  return {
-    deliveries: startingAtZero(
-      { result: 'given_up' },
-      {
-        name: 'handoff_deliveries_total',
-        help: 'Attempts to deliver events to webhook endpoints by result; given_up: the last one of a delivery failed.',
-        labelNames: ['result'] as const,
-        registers,
-      },
-    ),
-    webhookEndpointsDisabled: startingAtZero(
-      { reason: 'failing' },
-      {
-        name: 'handoff_webhook_endpoints_disabled_total',
-        help: 'Webhook endpoints that the service disabled, by reason: gone (410) or failing.',
-        labelNames: ['reason'] as const,
-        registers,
-      },
-    ),
-    deliveriesPendingAge: new Gauge({
-      name: 'handoff_deliveries_oldest_pending_seconds',
-      help: 'Age of the oldest delivery that is still pending; 0 where there is none.',
-      aggregator: 'max',
-      registers,
-    }),
-    deliveriesOverdue: new Gauge({
-      name: 'handoff_deliveries_overdue_seconds',
-      help: 'How long the delivery that is most overdue should have been sent; 0 where there is none.',
-      aggregator: 'max',
-      registers,
-    }),
+    ...(group?.(registers) as M),
   };
 }
 
@@ -336,7 +200,7 @@ function gatheringMetrics(registers: Registry[]) {
  * A counter of which alerts watch one series for its first event. Prometheus sees no increase in a series that begins
  * above 0, so that one is there from the start.
  */
-function startingAtZero<L extends string>(
+export function startingAtZero<L extends string>(
   watched: Partial<Record<L, string>>,
   configuration: CounterConfiguration<L>,
 ): Counter<L> {

@@ -19,6 +19,8 @@ export interface Setting<
   secret?: true;
   /** Read only with this secrets manager: elsewhere the variable belongs to other programs. */
   onlyWith?: 'vault' | 'aws';
+  /** What it was called before; that name is refused with a message that has the new one. */
+  formerly?: { key: string; env: string };
 }
 
 /** What the defaults of later settings may follow from. */
@@ -28,10 +30,11 @@ export interface Earlier {
   dataDir: string;
   environment: string;
   'crm.loginUrl': string | undefined;
-  'handoff.queueLimit': number;
+  /** Any other, by its key. */
+  [key: string]: unknown;
 }
 
-type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith'>;
+type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith' | 'formerly'>;
 
 /** A row; the type of its value follows from schema and default. */
 export function setting<S extends TSchema, D extends Static<S> | undefined>(

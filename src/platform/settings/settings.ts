@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { checkTogether } from './rules.ts';
-import type { Earlier, Setting } from './setting.ts';
+import type { Earlier } from './setting.ts';
 import { assembleSettings } from './sources.ts';
-import { type RawSettings, type Settings, settingsTable } from './table.ts';
+import type { Settings, SettingsPart, SettingsTable } from './table.ts';
 import { unknownVariables } from './variables.ts';
 
 /** Everything that is wrong with the settings, one line a fault. */
@@ -22,12 +21,24 @@ const defaultConfigFile = 'handoff.config.json';
  * Reads the configuration file (if there is one, or if it was named) and the environment, checks everything, and
  * throws a `SettingsError` that names every fault at once.
  */
-export function loadSettings(env: NodeJS.ProcessEnv = process.env, configFile?: string): Settings {
+export function readSettings(
+  parts: readonly SettingsPart[],
+  env: NodeJS.ProcessEnv,
+  configFile: string | undefined,
+): Settings {
   const production = env['NODE_ENV'] === 'production';
-  const { raw, set, faults } = assembleSettings(readConfigFile(configFile), env);
-  const all = [...faults, ...unknownVariables(env), ...checkTogether({ raw, set, env, production })];
+  const table = tableOf(parts);
+  const { raw, set, faults } = assembleSettings(table, readConfigFile(configFile), env);
+  const named = (key: string) => `${key} (${table[key]?.env})`;
+  const together = parts.flatMap(({ check }) => check?.({ raw, set, env, production, named }) ?? []);
+  const all = [...faults, ...unknownVariables(table, env), ...together];
   if (all.length > 0) throw new SettingsError(all);
-  return fillIn(raw, production);
+  return fillIn(table, raw, production);
+}
+
+/** Every row of the parts. */
+export function tableOf(parts: readonly SettingsPart[]): SettingsTable {
+  return Object.assign({}, ...parts.map(({ table }) => table)) as SettingsTable;
 }
 
 function readConfigFile(named: string | undefined): unknown {
@@ -47,13 +58,13 @@ function readConfigFile(named: string | undefined): unknown {
 }
 
 /** The settings with their defaults, nested by section. */
-function fillIn(raw: RawSettings, production: boolean): Settings {
+function fillIn(table: SettingsTable, raw: Record<string, unknown>, production: boolean): Settings {
   const flat: Record<string, unknown> = { production };
   const nested: Record<string, unknown> = { production };
-  for (const [key, { fallback, normalize }] of Object.entries<Setting>(settingsTable)) {
-    const given = raw[key as keyof RawSettings];
+  for (const [key, { fallback, normalize }] of Object.entries(table)) {
+    const given = raw[key];
     if (given !== undefined) flat[key] = normalize ? normalize(given) : given;
-    else flat[key] = typeof fallback === 'function' ? fallback(flat as unknown as Earlier) : fallback;
+    else flat[key] = typeof fallback === 'function' ? fallback(flat as Earlier) : fallback;
     const [section = '', name] = key.split('.');
     if (name === undefined) nested[key] = flat[key];
     else nested[section] = { ...(nested[section] as object), [name]: flat[key] };

@@ -1,18 +1,15 @@
 import leven from 'leven';
 import type { TSchema } from 'typebox';
 import Value from 'typebox/value';
-import { renamedSettings } from './renamed.ts';
 import type { Setting } from './setting.ts';
-import { type RawSettings, type SettingKey, settingsTable } from './table.ts';
+import type { SettingsTable } from './table.ts';
 import { isServiceLink } from './variables.ts';
-
-const rows = Object.entries(settingsTable) as [SettingKey, Setting][];
 
 /** The values of file and environment, before they are checked together. */
 export interface Assembled {
-  raw: RawSettings;
+  raw: Record<string, unknown>;
   /** Keys that are set, to a valid value or not. */
-  set: Set<SettingKey>;
+  set: Set<string>;
   faults: string[];
 }
 
@@ -20,18 +17,20 @@ export interface Assembled {
  * Lays the environment's section of the file over its common part, and the environment variables over both. An
  * empty environment variable counts as not set.
  */
-export function assembleSettings(file: unknown, env: NodeJS.ProcessEnv): Assembled {
-  if (!isPlainObject(file))
-    return { ...emptyAssembly(), faults: ['the configuration file must hold an object'] };
-  const assembled = emptyAssembly();
-  const found = valuesOfFile(file, env, assembled.faults);
-  const { fallback } = settingsTable.secretsManager;
-  const secretsManager = env['SECRETS_MANAGER'] || found.get('secretsManager') || fallback;
-  for (const [key, row] of rows) {
+export function assembleSettings(table: SettingsTable, file: unknown, env: NodeJS.ProcessEnv): Assembled {
+  const assembled: Assembled = { raw: {}, set: new Set(), faults: [] };
+  if (!isPlainObject(file)) {
+    assembled.faults.push('the configuration file must hold an object');
+    return assembled;
+  }
+  const found = valuesOfFile(table, file, env, assembled.faults);
+  const secretsManager =
+    env['SECRETS_MANAGER'] || found.get('secretsManager') || table['secretsManager']?.fallback;
+  for (const [key, row] of Object.entries(table)) {
     if (row.onlyWith !== undefined && row.onlyWith !== secretsManager) continue;
     const variable = variableIn(env, row.env);
-    if (variable) accept(assembled, key, parseVariable(variable, row.schema), `${key} (${row.env})`);
-    else if (found.has(key)) accept(assembled, key, found.get(key), key);
+    if (variable) accept(assembled, { key, row }, parseVariable(variable, row.schema), `${key} (${row.env})`);
+    else if (found.has(key)) accept(assembled, { key, row }, found.get(key), key);
   }
   return assembled;
 }
@@ -44,32 +43,36 @@ function variableIn(env: NodeJS.ProcessEnv, name: string): string {
 
 /** By key, with the section of the chosen environment laid over the common part. */
 function valuesOfFile(
+  table: SettingsTable,
   file: Record<string, unknown>,
   env: NodeJS.ProcessEnv,
   faults: string[],
 ): Map<string, unknown> {
   const { environments, ...common } = file;
-  const found = new Map(flatten(common, '', faults));
-  const sections = readSections(environments, faults);
-  const chosen = env['HANDOFF_ENVIRONMENT'] || found.get('environment') || settingsTable.environment.fallback;
+  const found = new Map(flatten(table, common, { prefix: '', faults }));
+  const sections = readSections(table, environments, faults);
+  const chosen = env['HANDOFF_ENVIRONMENT'] || found.get('environment') || table['environment']?.fallback;
   for (const [key, value] of sections.get(chosen) ?? []) found.set(key, value);
   return found;
 }
 
-function emptyAssembly(): Assembled {
-  const raw = Object.fromEntries(rows.map(([key]) => [key, undefined])) as RawSettings;
-  return { raw, set: new Set(), faults: [] };
-}
-
-function accept({ raw, set, faults }: Assembled, key: SettingKey, value: unknown, where: string): void {
-  const { schema, secret }: Setting = settingsTable[key];
+function accept(
+  { raw, set, faults }: Assembled,
+  { key, row: { schema, secret } }: { key: string; row: Setting },
+  value: unknown,
+  where: string,
+): void {
   set.add(key);
-  if (Value.Check(schema, value)) (raw as Record<string, unknown>)[key] = value;
+  if (Value.Check(schema, value)) raw[key] = value;
   else faults.push(`${where}: ${secret ? 'the value' : JSON.stringify(value)} ${expected(schema)}`);
 }
 
 /** The environment sections, each flattened and each checked for unknown keys, whichever of them is chosen. */
-function readSections(environments: unknown, faults: string[]): Map<unknown, [string, unknown][]> {
+function readSections(
+  table: SettingsTable,
+  environments: unknown,
+  faults: string[],
+): Map<unknown, [string, unknown][]> {
   const sections = new Map<unknown, [string, unknown][]>();
   if (environments === undefined) return sections;
   if (!isPlainObject(environments)) {
@@ -81,20 +84,25 @@ function readSections(environments: unknown, faults: string[]): Map<unknown, [st
     if (!['dev', 'staging', 'prod'].includes(name))
       faults.push(`${where}: must be one of dev, staging, prod`);
     else if (!isPlainObject(section)) faults.push(`${where}: must be an object`);
-    else sections.set(name, flatten(section, `${where}.`, faults));
+    else sections.set(name, flatten(table, section, { prefix: `${where}.`, faults }));
   }
   return sections;
 }
 
 /** Turns `{crm: {loginUrl}}` into `[["crm.loginUrl", …]]`; what the table does not know becomes a fault. */
-function flatten(object: Record<string, unknown>, prefix: string, faults: string[]): [string, unknown][] {
+function flatten(
+  table: SettingsTable,
+  object: Record<string, unknown>,
+  { prefix, faults }: { prefix: string; faults: string[] },
+): [string, unknown][] {
   const found: [string, unknown][] = [];
   const walk = (part: Record<string, unknown>, path: string) => {
     for (const [name, value] of Object.entries(part)) {
       const key = path === '' ? name : `${path}.${name}`;
-      if (Object.hasOwn(settingsTable, key)) found.push([key, value]);
-      else if (isPlainObject(value) && rows.some(([known]) => known.startsWith(`${key}.`))) walk(value, key);
-      else faults.push(`${prefix}${key}: there is no such setting${suggest(key)}`);
+      if (Object.hasOwn(table, key)) found.push([key, value]);
+      else if (isPlainObject(value) && Object.keys(table).some((known) => known.startsWith(`${key}.`)))
+        walk(value, key);
+      else faults.push(`${prefix}${key}: there is no such setting${suggest(table, key)}`);
     }
   };
   walk(object, '');
@@ -102,10 +110,13 @@ function flatten(object: Record<string, unknown>, prefix: string, faults: string
 }
 
 /** The new or the most similar key, for the message about an unknown one; empty if none is similar. */
-function suggest(unknown: string): string {
-  const now = renamedSettings.find(({ formerKey }) => formerKey === unknown);
-  if (now !== undefined) return `; it is ${now.key} now`;
-  const distances = rows.map(([key]) => ({ key, distance: leven(key.toLowerCase(), unknown.toLowerCase()) }));
+function suggest(table: SettingsTable, unknown: string): string {
+  const renamed = Object.entries(table).find(([, { formerly }]) => formerly?.key === unknown);
+  if (renamed !== undefined) return `; it is ${renamed[0]} now`;
+  const distances = Object.keys(table).map((key) => ({
+    key,
+    distance: leven(key.toLowerCase(), unknown.toLowerCase()),
+  }));
   const [nearest] = distances.sort((a, b) => a.distance - b.distance);
   const isNear = nearest !== undefined && nearest.distance <= Math.max(2, unknown.length / 3);
   return isNear ? `; did you mean ${nearest.key}?` : '';

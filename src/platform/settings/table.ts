@@ -16,7 +16,8 @@ import {
   withoutLastSlash,
 } from './setting.ts';
 
-export const settingsTable = {
+/** The settings of everything but the features, which bring their own. */
+export const platformSettings = {
   host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),
   port: setting('PORT', port, 8080, 'Port of the API; 0 takes any free one.'),
   metricsHost: setting(
@@ -158,50 +159,7 @@ export const settingsTable = {
     Type.Integer({ minimum: 0, maximum: 20_000 }),
     2000,
     'With a budget, how long a request waits for a call at most, in milliseconds, before it is refused.',
-  ),
-  'crm.recordUrl': setting(
-    'CRM_RECORD_URL',
-    like('^https?://[^\\s{}]+\\{id\\}[^\\s{}]*$', 'an http:// or https:// URL with {id} in it'),
-    undefined,
-    "Address of a record's page in the CRM, with `{id}` in place of its id, for links of the console; `<instance_url>/{id}` when not set.",
-  ),
-  'dining.baseUrl': setting(
-    'DINING_BASE_URL',
-    httpUrl,
-    undefined,
-    'Booking server of the dining partner; `/v3/…` follows it. The simulator when not set, and in production no reservations.',
-    { normalize: withoutLastSlash },
-  ),
-  'dining.username': setting('DINING_USERNAME', text, undefined, 'User name at the dining partner.'),
-  'dining.passwordSecret': setting(
-    'DINING_PASSWORD_SECRET',
-    secretName,
-    ({ environment }) => `dining/${environment}/password`,
-    'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
-  ),
-  'handoff.whenCrmIsUnavailable': setting(
-    'HANDOFF_WHEN_CRM_IS_UNAVAILABLE',
-    oneOf('refuse', 'accept'),
-    'refuse',
-    'What becomes of a hand-off that the CRM is not available for, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
-  ),
-  'handoff.queueLimit': setting(
-    'HANDOFF_QUEUE_LIMIT',
-    Type.Integer({ minimum: 1, maximum: 10_000_000 }),
-    100_000,
-    'Accepted hand-offs that may wait for the CRM; further ones are refused with 503.',
-  ),
-  'handoff.queueLimitPerConsumer': setting(
-    'HANDOFF_QUEUE_LIMIT_PER_CONSUMER',
-    Type.Integer({ minimum: 1, maximum: 10_000_000 }),
-    (earlier) => Math.max(1, Math.floor(earlier['handoff.queueLimit'] / 5)),
-    'Accepted hand-offs of one consumer that may wait for the CRM; further ones are refused with 503. A fifth of `handoff.queueLimit` when not set.',
-  ),
-  'handoff.repeatWindowSeconds': setting(
-    'HANDOFF_REPEAT_WINDOW_SECONDS',
-    seconds(0, 86_400),
-    0,
-    'For so long a hand-off without Idempotency-Key whose body a consumer sends again counts as a repeat; 0 = off.',
+    { formerly: { key: 'crm.patienceMs', env: 'CRM_PATIENCE_MS' } },
   ),
   idempotencyRetentionHours: setting(
     'IDEMPOTENCY_RETENTION_HOURS',
@@ -210,62 +168,6 @@ export const settingsTable = {
     'How long the result of a keyed write is kept, from its completion.',
   ),
   auditRetentionDays: setting('AUDIT_RETENTION_DAYS', days, 90, 'How long authentication attempts are kept.'),
-  webhookRetentionDays: setting(
-    'WEBHOOK_RETENTION_DAYS',
-    days,
-    30,
-    'How long received webhooks are kept; a repeat is recognised for so long.',
-  ),
-  reservationRetentionDays: setting(
-    'RESERVATION_RETENTION_DAYS',
-    Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
-    90,
-    "How long the guest's data in a reservation is kept, from the end of the reservation's time.",
-  ),
-  'changes.pollSeconds': setting(
-    'CHANGES_POLL_SECONDS',
-    seconds(0, 3600),
-    (earlier) => (earlier['crm.loginUrl'] === undefined ? 5 : 60),
-    'How often changes of records are read from the CRM, with one call; 60, and 5 with the simulator, when not set. 0 turns events off.',
-  ),
-  'changes.minimumSeconds': setting(
-    'CHANGES_MINIMUM_SECONDS',
-    seconds(0.1, 3600),
-    (earlier) => (earlier['crm.loginUrl'] === undefined ? 2 : 15),
-    'How close two such reads may be when the service knows of a change; 15, and 2 with the simulator, when not set.',
-  ),
-  'changes.retentionDays': setting(
-    'CHANGES_RETENTION_DAYS',
-    Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
-    30,
-    'How long events are kept.',
-  ),
-  'changes.privateNetworks': setting(
-    'CHANGES_PRIVATE_NETWORKS',
-    Type.Array(text, { maxItems: 64 }),
-    ({ production }) => (production ? [] : ['127.0.0.0/8', '::1/128']),
-    'Networks that webhook endpoints may be in although they are not public: CIDR blocks (comma separated), or `none`; ' +
-      'the loopback blocks outside production when not set.',
-    { normalize: (blocks) => blocks.filter((block) => block !== 'none') },
-  ),
-  'copy.enabled': setting(
-    'COPY_ENABLED',
-    Type.Boolean(),
-    false,
-    'Whether quotes, bookings and members are copied to the database, to answer reads that take an answer of some age. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
-  ),
-  'copy.defaultMaxAgeSeconds': setting(
-    'COPY_DEFAULT_MAX_AGE_SECONDS',
-    seconds(0, 86_400),
-    0,
-    'How old the answer to a read without `Cache-Control` may be, where there is a copy; 0 = the CRM is asked.',
-  ),
-  memberCacheSeconds: setting(
-    'MEMBER_CACHE_SECONDS',
-    seconds(0, 300),
-    300,
-    'How long a member that was read may be cached, if no webhook says earlier that it has changed; 0 turns it off. Without effect where `copy.enabled` is true.',
-  ),
   'rateLimit.perMinute': setting(
     'RATE_LIMIT_PER_MINUTE',
     Type.Integer({ minimum: 0, maximum: 1_000_000_000 }),
@@ -303,12 +205,6 @@ export const settingsTable = {
     undefined,
     'Whether clients are asked for a certificate or need one; they are not asked when not set.',
   ),
-  'console.enabled': setting(
-    'CONSOLE_ENABLED',
-    Type.Boolean(),
-    ({ production }) => !production,
-    'Whether the console is served at `/console/`; true when not set, in production false. See console.md.',
-  ),
   drainSeconds: setting(
     'DRAIN_SECONDS',
     seconds(0, 300),
@@ -329,37 +225,52 @@ export const settingsTable = {
   ),
 } satisfies Record<string, Setting>;
 
-type Table = typeof settingsTable;
-export type SettingKey = keyof Table;
+/** Rows by key. */
+export type SettingsTable = Record<string, Setting>;
 
-type Value<K extends SettingKey> = Table[K] extends Setting<infer S, infer D> ? Static<S> | D : never;
+/** The settings of one part of the service. */
+export interface SettingsPart {
+  table: SettingsTable;
+  /** Faults that only several settings together can have, or that only production has. */
+  check?(read: Read): string[];
+}
 
-/** Settings by key, as the file and the environment have them: undefined where nothing is set. */
-export type RawSettings = { [K in SettingKey]: Static<Table[K]['schema']> | undefined };
+/** The settings as they were read, with what else the rules need. */
+export interface Read<T extends SettingsTable = SettingsTable> {
+  raw: { readonly [K in keyof T]: Static<T[K]['schema']> | undefined };
+  /** Keys that are set, to a valid value or not. */
+  set: ReadonlySet<string>;
+  env: NodeJS.ProcessEnv;
+  production: boolean;
+  /** A setting as messages name it, with its variable. */
+  named(key: string): string;
+}
 
-type TopLevel<K extends string> = K extends `${infer Prefix}.${string}` ? Prefix : K;
+type Value<T extends SettingsTable, K extends keyof T> =
+  T[K] extends Setting<infer S, infer D> ? Static<S> | D : never;
+
+type TopLevel<K> = K extends `${infer Prefix}.${string}` ? Prefix : K;
+
+type Section<T extends SettingsTable, Prefix> = {
+  readonly [K in keyof T as K extends `${Prefix & string}.${infer Name}` ? Name : never]: Value<T, K>;
+};
 
 /** Settings ready for use, a section for each prefix: `crm.loginUrl` is `settings.crm.loginUrl`. Frozen. */
-export type Settings = {
-  readonly [K in TopLevel<SettingKey>]: K extends SettingKey ? Value<K> : Section<K>;
-} & {
+export type SettingsOf<T extends SettingsTable> = {
+  readonly [K in TopLevel<keyof T> & string]: K extends keyof T ? Value<T, K> : Section<T, K>;
+};
+
+export type Settings = SettingsOf<typeof platformSettings> & {
   /** NODE_ENV is `production`. */
   readonly production: boolean;
 };
 
-type Section<Prefix extends string> = {
-  readonly [K in SettingKey as K extends `${Prefix}.${infer Name}` ? Name : never]: Value<K>;
-};
-
 /** A section whose connection is configured: nothing of it is missing. */
-type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
+export type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
 /** The settings `crm.*` with an org, real or simulated. */
-export type CrmSettings = Complete<Omit<Settings['crm'], 'recordUrl' | 'dailyCallBudget'>> &
+export type CrmSettings = Complete<Omit<Settings['crm'], 'dailyCallBudget'>> &
   Pick<Settings['crm'], 'dailyCallBudget'>;
-
-/** The settings `dining.*` with a partner, real or simulated. */
-export type DiningSettings = Complete<Settings['dining']>;
 
 /** The settings `tls.*` where the API port speaks TLS. */
 export type TlsSettings = Complete<Pick<Settings['tls'], 'certFile' | 'keyFile'>> &

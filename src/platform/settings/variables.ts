@@ -1,21 +1,19 @@
 import leven from 'leven';
-import { renamedSettings } from './renamed.ts';
-import type { Setting } from './setting.ts';
-import { settingsTable } from './table.ts';
-
-const rows: [string, Setting][] = Object.entries(settingsTable);
-const known = new Set(rows.map(([, { env }]) => env));
+import type { SettingsTable } from './table.ts';
 
 /**
  * Prefixes of this product's variables: the sections of the table, such as CRM_ and RATE_LIMIT_. Settings outside a section,
  * and those of a secrets manager, have names that other programs may use too.
  */
-const ownPrefixes = new Set([
-  'HANDOFF_',
-  ...rows
-    .filter(([key, { onlyWith }]) => key.includes('.') && onlyWith === undefined)
-    .map(([key]) => `${key.slice(0, key.indexOf('.')).replaceAll(/[A-Z]/g, '_$&').toUpperCase()}_`),
-]);
+function ownPrefixes(table: SettingsTable): string[] {
+  const inSections = Object.entries(table).filter(
+    ([key, { onlyWith }]) => key.includes('.') && onlyWith === undefined,
+  );
+  const prefixes = inSections.map(
+    ([key]) => `${key.slice(0, key.indexOf('.')).replaceAll(/[A-Z]/g, '_$&').toUpperCase()}_`,
+  );
+  return ['HANDOFF_', ...new Set(prefixes)];
+}
 
 /** Variables of the clients in docs/quickstart.md, and of this project's tests. */
 const clientVariables = /^HANDOFF_(?:URL|API_KEY|API_SECRET|TEST_\w+)$/;
@@ -35,38 +33,39 @@ export function isServiceLink(name: string, value: string): boolean {
 }
 
 /** One fault for each variable that is set and has a prefix of this product, but is no setting. */
-export function unknownVariables(env: NodeJS.ProcessEnv): string[] {
-  return otherVariables(env)
-    .filter((name) => isOwn(name))
+export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): string[] {
+  return otherVariables(table, env)
+    .filter((name) => isOwn(table, name))
     .map((name) => {
-      const now = renamedSettings.find((setting) => setting.formerEnv === name);
-      if (now !== undefined)
-        return `${name}: there is no such setting; it is ${settingsTable[now.key].env} now`;
-      return `${name}: there is no such setting; did you mean ${nearestVariable(name).env}?`;
+      const renamed = Object.values(table).find(({ formerly }) => formerly?.env === name);
+      if (renamed !== undefined) return `${name}: there is no such setting; it is ${renamed.env} now`;
+      return `${name}: there is no such setting; did you mean ${nearestVariable(table, name).env}?`;
     });
 }
 
 /** Other variables with names similar to those of settings: misspelt, or of another program. */
 export function similarVariables(
+  table: SettingsTable,
   env: NodeJS.ProcessEnv,
   secretsManager: string,
 ): { name: string; nearest: string }[] {
-  return otherVariables(env)
-    .filter((name) => !isOwn(name))
-    .map((name) => ({ name, ...nearestVariable(name, secretsManager) }))
+  return otherVariables(table, env)
+    .filter((name) => !isOwn(table, name))
+    .map((name) => ({ name, ...nearestVariable(table, name, secretsManager) }))
     .filter(({ name, distance }) => distance <= allowedDistance(name))
     .map(({ name, env: nearest }) => ({ name, nearest }));
 }
 
-function otherVariables(env: NodeJS.ProcessEnv): string[] {
+function otherVariables(table: SettingsTable, env: NodeJS.ProcessEnv): string[] {
+  const known = new Set(Object.values(table).map(({ env: name }) => name));
   return Object.entries(env).flatMap(([name, value = '']) => {
     const isForeign = isServiceLink(name, value) || clientVariables.test(name);
     return value.trim() === '' || known.has(name) || isForeign ? [] : [name];
   });
 }
 
-function isOwn(name: string): boolean {
-  return [...ownPrefixes].some((prefix) => name.startsWith(prefix));
+function isOwn(table: SettingsTable, name: string): boolean {
+  return ownPrefixes(table).some((prefix) => name.startsWith(prefix));
 }
 
 /** Short names are similar to many others. */
@@ -76,16 +75,17 @@ function allowedDistance(name: string): number {
 }
 
 /** `secretsManager`: variables of other secrets managers are left out. */
-function nearestVariable(name: string, secretsManager?: string): { env: string; distance: number } {
-  const candidates = rows
-    .filter(([, { onlyWith }]) => [undefined, secretsManager].includes(onlyWith))
-    .map(([, { env }]) => ({ env, spelt: env }));
-  const former = renamedSettings.map(({ key, formerEnv }) => ({
-    env: settingsTable[key].env,
-    spelt: formerEnv,
-  }));
-  const [nearest] = [...candidates, ...former]
-    .map(({ env, spelt }) => ({ env, distance: leven(spelt, name.toUpperCase()) }))
+function nearestVariable(
+  table: SettingsTable,
+  name: string,
+  secretsManager?: string,
+): { env: string; distance: number } {
+  const candidates = Object.values(table).flatMap(({ env, formerly, onlyWith }) => {
+    const spellings = [undefined, secretsManager].includes(onlyWith) ? [env] : [];
+    return [...spellings, ...(formerly ? [formerly.env] : [])].map((spelling) => ({ env, spelling }));
+  });
+  const [nearest] = candidates
+    .map(({ env, spelling }) => ({ env, distance: leven(spelling, name.toUpperCase()) }))
     .sort((a, b) => a.distance - b.distance);
   return nearest as { env: string; distance: number };
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { EventsTable } from '../../../src/features/crm-webhooks/events-table.ts';
+import { crmWebhookMetrics } from '../../../src/features/crm-webhooks/metrics.ts';
 import { EventProcessor, type ProcessorOptions } from '../../../src/features/crm-webhooks/processor.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
@@ -41,7 +42,12 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       });
     const processor = (apply: ProcessorOptions['apply'], on = database, recorded = recordLog()) => {
       const table = new EventsTable(on);
-      return new EventProcessor({ table, apply, log: recorded.log, metrics: createMetrics() });
+      return new EventProcessor({
+        table,
+        apply,
+        log: recorded.log,
+        metrics: createMetrics(crmWebhookMetrics),
+      });
     };
     const add = async (memberId: string, minute: number, webhookId = `msg_${randomUUID()}`) => {
       const occurredAt = new Date(Date.UTC(2027, 0, 1, 0, minute));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
@@ -53,7 +54,7 @@ test('more changes within moments than a poll has pages come to their end', asyn
     ...{ table, source, resources: [quote], pollSeconds: 60, minimumSeconds: 0.1 },
     memberChanged: async () => {},
     log: recordLog().log,
-    metrics: createMetrics(),
+    metrics: createMetrics(eventMetrics),
     wake: () => {},
   });
   for (let polls = 0; polls < 10; polls++) {

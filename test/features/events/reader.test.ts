@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventFeed, type StoredEvent } from '../../../src/features/events/event-feed.ts';
 import { addEvents } from '../../../src/features/events/event-log.ts';
+import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { MissingRecords } from '../../../src/features/events/missing-records.ts';
 import { MissingTable } from '../../../src/features/events/missing-table.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
@@ -16,7 +17,7 @@ import { recordLog } from '../../support/log.ts';
 import { MemoryCrm } from './memory-crm.ts';
 
 const resources = [member, quote, booking];
-const metrics = createMetrics();
+const metrics = createMetrics(eventMetrics);
 
 /** Repeats the same numbers from 0 to 1 for a seed. */
 function randomFrom(seed: number): () => number {

@@ -7,6 +7,7 @@ import type {
   EndpointAdministration,
   WantedEndpoint,
 } from '../../../src/features/partner-webhooks/administration.ts';
+import { partnerWebhookMetrics } from '../../../src/features/partner-webhooks/metrics.ts';
 import {
   createWebhookEndpoints,
   type WebhookEndpoints,
@@ -60,7 +61,7 @@ export async function startHarness(
   const receiver = await startWebhookReceiver();
   const consumers = new Map([[reader.id, reader]]);
   const { log, lines: logLines } = recordLog();
-  const metrics = createMetrics();
+  const metrics = createMetrics(partnerWebhookMetrics);
   const notLoaded = new Set<string>();
   const owners = {
     find: (id: string) => (notLoaded.has(id) ? undefined : consumers.get(id)),

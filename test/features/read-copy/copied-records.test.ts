@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { createCopiedReads } from '../../../src/features/read-copy/copied-records.ts';
 import type { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
@@ -16,7 +17,7 @@ function listsOf(list: () => Promise<object>) {
   const { log, lines } = recordLog();
   const reads = createCopiedReads({
     ...{ table: { list } as unknown as CopyTable, defaultMaxAgeSeconds: 60, isBehind: () => false },
-    ...{ log, metrics: createMetrics() },
+    ...{ log, metrics: createMetrics(readCopyMetrics) },
   });
   const read = () =>
     reads.list(

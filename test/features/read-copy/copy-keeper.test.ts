@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import type { Fenced } from '../../../src/features/events/keeper.ts';
+import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { rowOf } from '../../../src/features/read-copy/copied-row.ts';
 import { createCopy } from '../../../src/features/read-copy/copy.ts';
 import { CopyKeeper } from '../../../src/features/read-copy/copy-keeper.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
@@ -19,7 +21,12 @@ test('a record is settled that has the External ID of a deleted one', async (t) 
   const { replicas, stop } = await openTestPglite();
   t.after(stop);
   const crm = new MemoryRecords(() => 0.5);
-  const common = { resources: [quote], source: crm, log: recordLog().log, metrics: createMetrics() };
+  const common = {
+    resources: [quote],
+    source: crm,
+    log: recordLog().log,
+    metrics: createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) })),
+  };
   const copy = createCopy({
     ...{ ...common, database: replicas[0], org: 'memory', records: crm },
     ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1 },
@@ -59,7 +66,14 @@ test('the turn is kept while many records are in doubt', async (t) => {
   const crm = new MemoryRecords(() => 0.5);
   const table = new CopyTable(database, 'fields');
   const { log } = recordLog();
-  const options = { table, resources: [quote], source: crm, records: crm, log, metrics: createMetrics() };
+  const options = {
+    table,
+    resources: [quote],
+    source: crm,
+    records: crm,
+    log,
+    metrics: createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) })),
+  };
   const inDoubt = Array.from({ length: 101 }, () => ({ externalId: randomUUID() }));
   await table.write(inDoubt.map((known) => rowOf(quote, known, { written: undefined, since: 0 })));
   let kept = 0;

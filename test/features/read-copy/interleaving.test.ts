@@ -3,20 +3,23 @@ import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type Copy, createCopy } from '../../../src/features/read-copy/copy.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { member } from '../../../src/records/members.ts';
 import { booking, quote } from '../../../src/records/quotes-and-bookings.ts';
+import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 const resources = [member, quote, booking];
-const metrics = createMetrics();
+const metrics = createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) }));
 const names = ['A', 'B'];
 
 interface Replica {
@@ -60,6 +63,7 @@ const step = fc.record({
     'edit',
     'delete',
     'bin',
+    'swap',
     'poll',
     'poll',
     'read',
@@ -106,6 +110,7 @@ class Run {
       poll: () => this.poll(replica),
       edit: () => this.#crm.change(quote, id, { name: names[record] ?? null }),
       bin: () => (isThere ? this.#crm.change(quote, id, undefined) : undefined),
+      swap: () => this.#crm.swap(this.#ids as [string, string]),
       write: () => this.#write(replica, id, what),
       delete: () => this.#write(replica, id, what),
       read: () => this.#read(replica, id),
@@ -129,17 +134,17 @@ class Run {
         written = await records.create(quote, id, { name: 'made' }, call, { readBack: true });
       else if (what === 'delete') await records.remove(quote, before, call);
       else written = await records.update(quote, before, { name: 'changed' }, call, { readBack: true });
-      const { states = [] } = this.#crm.rows.get(id) ?? {};
-      const name = (written as { values: { name: string } } | undefined)?.values.name;
-      // A deletion is the last of its kind before now.
-      const index =
-        name === undefined
-          ? states.findLastIndex((state) => state.name === null)
-          : states.findIndex((state) => state.name === name);
-      if (name !== undefined) this.#acknowledged.set(id, Math.max(index, this.#acknowledged.get(id) ?? 0));
+      if (written !== undefined) this.#acknowledge((written as StoredRecord).values);
     } catch (error) {
       assert.match(String((error as { code?: string }).code), /crm_timeout|not_found/);
     }
+  }
+
+  /** The record may have got another External ID meanwhile. */
+  #acknowledge({ id, name }: FieldValues): void {
+    const { states = [] } = this.#crm.rows.get(id ?? '') ?? {};
+    const index = states.findIndex((state) => state.name === name);
+    this.#acknowledged.set(id ?? '', Math.max(index, this.#acknowledged.get(id ?? '') ?? 0));
   }
 
   async #read({ copy: { records } }: Replica, id: string): Promise<void> {

@@ -70,6 +70,21 @@ export class MemoryRecords implements ChangeSource, Records {
     });
   }
 
+  /** Two records swap their External IDs, which for a moment no record has. */
+  swap(ids: readonly [string, string]): void {
+    const stamp = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
+    const [one, two] = ids.map((id) => this.rows.get(id));
+    if (one === undefined || two === undefined) return;
+    for (const [id, { states }, row] of [[ids[0], one, two] as const, [ids[1], two, one] as const]) {
+      const name = `n ${++this.#count}`;
+      const from = performance.now();
+      this.rows.set(id, {
+        ...{ ...row, stamp, externalId: id, values: { ...row.values, id, name, updated_at: stamp } },
+        states: [...states, { name: null, from }, { name: row.isDeleted ? null : name, from }],
+      });
+    }
+  }
+
   async readIds(ranges: readonly IdRange[], limit: number): Promise<ReadIds[]> {
     return ranges.map((range) => idsIn([...this.rows.values()], range, limit));
   }

@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createCopy } from '../../../src/features/read-copy/copy.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
@@ -18,7 +19,12 @@ test('a write that waits to be noted is kept by its name, not with its values', 
   const crm = new MemoryRecords(() => 0.5);
   const copy = createCopy({
     ...{ database: replicas[0], org: 'memory', resources: [quote], source: crm, records: crm },
-    ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1, log: recordLog().log, metrics: createMetrics() },
+    ...{
+      defaultMaxAgeSeconds: 0,
+      pollSeconds: 1,
+      log: recordLog().log,
+      metrics: createMetrics(readCopyMetrics),
+    },
   });
   const write = async () => {
     const written = await copy.records.create(quote, randomUUID(), { name: 'n' }, startCall('test'), {

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createMemberCache, type MemberCache } from '../../../src/features/records/member-cache.ts';
+import { createMemberCache } from '../../../src/features/records/member-cache.ts';
+import { recordMetrics } from '../../../src/features/records/metrics.ts';
 import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createRedisCache } from '../../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../../src/platform/cache/shared-cache.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { member } from '../../../src/records/members.ts';
+import type { MemberCache } from '../../../src/records/offers.ts';
 import type { StoredRecord } from '../../../src/records/records.ts';
 import { recordLog } from '../../support/log.ts';
 import { type RedisServer, startRedis } from '../../support/redis.ts';
@@ -40,7 +42,7 @@ for (const [name, open] of Object.entries(openers)) {
   describe(`the member cache in ${name}`, { skip: name === 'Redis' && !redis && 'no redis-server' }, () => {
     let cache: SharedCache;
     let replicas: MemberCache[];
-    const metrics = createMetrics();
+    const metrics = createMetrics(recordMetrics);
 
     before(async () => {
       cache = await open();
@@ -150,7 +152,13 @@ test('without the shared cache members are read from the CRM, and a drop is not 
     delete: away,
   } as unknown as SharedCache;
   const now = Date.now();
-  const options = { cache, scope: 'x', seconds: 300, metrics: createMetrics(), clock: () => now };
+  const options = {
+    cache,
+    scope: 'x',
+    seconds: 300,
+    metrics: createMetrics(recordMetrics),
+    clock: () => now,
+  };
   const one = createMemberCache(options);
   for (const name of ['Old', 'New'])
     assert.equal((await one.find('id', async () => memberCalled(name)))?.values['last_name'], name);

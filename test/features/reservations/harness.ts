@@ -8,6 +8,7 @@ import {
   type Ledger,
 } from '../../../src/api/idempotency/ledger.ts';
 import { createCrmConnector } from '../../../src/features/reservations/connectors/crm.ts';
+import { reservationMetrics } from '../../../src/features/reservations/metrics.ts';
 import type { Plan } from '../../../src/features/reservations/plan.ts';
 import { PlansTable } from '../../../src/features/reservations/plans-table.ts';
 import {
@@ -44,7 +45,7 @@ export class Harness {
     this.reservations = this.#newReservations();
     this.#ledger = createLedger({
       database,
-      metrics: createMetrics(),
+      metrics: createMetrics(reservationMetrics),
       retentionHours: 24,
       statementsAtOnce: 2,
     });
@@ -69,7 +70,7 @@ export class Harness {
     return createReservations({
       database: this.database,
       log,
-      metrics: createMetrics(),
+      metrics: createMetrics(reservationMetrics),
       records,
       crm: createCrmConnector({ records, checkHealth: async () => ({ connected: true }) }),
       dining,

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { allRoutes, type Services } from '../../../src/api/routes.ts';
-import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { createAllMetrics } from '../../../src/app/metrics.ts';
+import { documentedRoutes } from '../../../src/app/routes.ts';
 import { member } from '../../../src/records/members.ts';
 import { booking, quote } from '../../../src/records/quotes-and-bookings.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
@@ -12,7 +12,7 @@ import { lintMetrics, type Sample, samplesOf } from '../../support/metrics-lint.
 
 describe('the metrics', () => {
   test('are named and described as Prometheus asks', async () => {
-    assert.deepEqual(lintMetrics(await createMetrics().registry.metrics()), []);
+    assert.deepEqual(lintMetrics(await createAllMetrics().registry.metrics()), []);
   });
 
   test('would be found out if they were not', () => {
@@ -34,7 +34,7 @@ describe('the metrics', () => {
   });
 
   test('show the delay of the event loop', async () => {
-    const page = await createMetrics().registry.metrics();
+    const page = await createAllMetrics().registry.metrics();
     assert.match(page, /^nodejs_eventloop_lag_p99_seconds \d/m);
   });
 });
@@ -149,7 +149,7 @@ async function sendRaw(url: string, method: string): Promise<void> {
   });
 }
 
-const routes = new Set(['none', ...allRoutes({} as Services).map(({ path }) => path)]);
+const routes = new Set(['none', ...documentedRoutes().map(({ path }) => path)]);
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', '_OTHER']);
 const resources = [member, quote, booking];
 const fields = new Set(resources.flatMap((resource) => Object.keys(resource.fields)));

@@ -1,5 +1,5 @@
+import { loadSettings } from '../../../src/app/settings.ts';
 import { openSecretsManager } from '../../../src/platform/secrets/secrets.ts';
-import { loadSettings } from '../../../src/platform/settings/settings.ts';
 import { addLines } from '../../conformance/secrets-manager.ts';
 import { recordLog } from '../../support/log.ts';
 

@@ -3,13 +3,14 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { loadSettings } from '../../../src/app/settings.ts';
 import { createAwsSecretsManager } from '../../../src/platform/secrets/aws.ts';
 import {
   type SecretsManager,
   SecretsUnavailable,
   VersionConflict,
 } from '../../../src/platform/secrets/secrets-manager.ts';
-import { loadSettings, SettingsError } from '../../../src/platform/settings/settings.ts';
+import { SettingsError } from '../../../src/platform/settings/settings.ts';
 import { lostSecretsConformance } from '../../conformance/lost-secrets.ts';
 import { addLines, secretsManagerConformance } from '../../conformance/secrets-manager.ts';
 import { type AwsFault, AwsSecretsServer } from '../../support/aws-secrets-server.ts';

@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { loadSettings } from '../../../src/app/settings.ts';
 import { vaultOptions } from '../../../src/platform/secrets/secrets.ts';
-import { loadSettings, SettingsError } from '../../../src/platform/settings/settings.ts';
+import { SettingsError } from '../../../src/platform/settings/settings.ts';
 
 const optionsOf = (env: Record<string, string>) =>
   vaultOptions(loadSettings({ SECRETS_MANAGER: 'vault', ...env }).vault);

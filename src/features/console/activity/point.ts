@@ -38,8 +38,8 @@ export async function readTotals(metrics: Metrics): Promise<Point> {
     crmCalls,
     quotaUsed: await valueOf(metrics.crmApiUsage),
     quotaLimit: await valueOf(metrics.crmApiLimit),
-    waiting: await valueOf(metrics.acceptedWaiting),
-    changesReadAt: await valueOf(metrics.changesReadAt),
+    waiting: await valueOf(metrics.registry.getSingleMetric('handoff_accepted_waiting')),
+    changesReadAt: await valueOf(metrics.registry.getSingleMetric('handoff_changes_read_timestamp_seconds')),
   };
 }
 
@@ -63,8 +63,11 @@ function countRequests(values: readonly HistogramValue[]): Pick<Point, 'requests
   return found;
 }
 
-async function valueOf(gauge: { get(): Promise<{ values: { value: number }[] }> }): Promise<number> {
-  return (await gauge.get()).values[0]?.value ?? 0;
+/** 0 where the feature with this gauge is not there. */
+async function valueOf(
+  gauge: { get(): Promise<{ values: { value: number }[] }> } | undefined,
+): Promise<number> {
+  return (await gauge?.get())?.values[0]?.value ?? 0;
 }
 
 /** What came to the totals between two readings. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { answerWith, createStaticBody, prefersHtml, type StaticBody } from '../../../api/static-body.ts';
+import { answerWith, createStaticBody, type StaticBody } from '../../../api/static-body.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { ConsoleFile, ConsoleFiles } from '../console-files.ts';
 
@@ -18,7 +18,7 @@ export interface ConsoleServices {
   facts: () => Promise<ConsoleFacts>;
 }
 
-const path = '/console/';
+export const consolePath = '/console/';
 const shared = {
   method: 'GET',
   tag: 'Operations',
@@ -28,25 +28,6 @@ const shared = {
   problems: [],
 } as const;
 const answers = { 200: { description: 'The file.' } };
-
-/** Leads people to a page and programs to the documentation. */
-export function rootRoute(hasConsole: boolean): Route {
-  return defineRoute({
-    ...shared,
-    path: '/',
-    operationId: 'getRoot',
-    summary: 'Where to begin',
-    permission: { none: 'it only names the documentation' },
-    request: {},
-    answers: { 303: { description: 'A page for people.' } },
-    problems: ['not_found'],
-    async handle({ headers: { accept } }) {
-      if (!prefersHtml(accept))
-        throw new Problem('not_found', 'There is nothing at this path. The documentation is at /v1/docs.');
-      return { status: 303, headers: { location: hasConsole ? path : '/v1/docs', vary: 'Accept' } };
-    },
-  });
-}
 
 /** The console: its page, the files of the page, and what it has to know. Not part of the API. */
 export function consoleRoutes({ files, facts }: ConsoleServices): Route[] {
@@ -62,11 +43,11 @@ export function consoleRoutes({ files, facts }: ConsoleServices): Route[] {
       summary: 'The console',
       request: {},
       answers,
-      handle: async () => ({ status: 308, headers: { location: path } }),
+      handle: async () => ({ status: 308, headers: { location: consolePath } }),
     }),
     defineRoute({
       ...shared,
-      path,
+      path: consolePath,
       operationId: 'getConsole',
       summary: 'The console',
       request: {},
@@ -78,7 +59,7 @@ export function consoleRoutes({ files, facts }: ConsoleServices): Route[] {
     }),
     defineRoute({
       ...shared,
-      path: `${path}settings`,
+      path: `${consolePath}settings`,
       operationId: 'getConsoleSettings',
       summary: 'What the console has to know',
       request: {},
@@ -100,7 +81,7 @@ function fileRoute(files: () => Promise<ConsoleFiles>): Route {
   const bodies = new Map<string, Promise<StaticBody>>();
   return defineRoute({
     ...shared,
-    path: `${path}files/:version/*`,
+    path: `${consolePath}files/:version/*`,
     operationId: 'getConsoleFile',
     summary: 'A file of the console',
     request: {

@@ -23,7 +23,6 @@ import { createLog } from '../../../platform/observability/log.ts';
 import { createMetrics } from '../../../platform/observability/metrics.ts';
 import { openSecretsManager } from '../../../platform/secrets/secrets.ts';
 import type { SecretsManager } from '../../../platform/secrets/secrets-manager.ts';
-import { loadSettings } from '../../../platform/settings/settings.ts';
 import type { Settings } from '../../../platform/settings/table.ts';
 import {
   addConsumerOptions,
@@ -223,10 +222,9 @@ function run<T>(command: Command, open: OpenConsumers, { checkInput, work }: Con
 
 /** Consumers straight from the secrets manager: these commands work beside a running service, and without one. */
 export async function openConsumers(
-  configFile: string | undefined,
+  settings: Settings,
   opened: AsyncDisposableStack,
 ): Promise<OpenedConsumers> {
-  const settings = loadSettings(process.env, configFile);
   const log = createLog('silent');
   const secrets = await openSecretsManager(settings, log);
   opened.defer(() => secrets.close());

@@ -44,6 +44,8 @@ const fieldValue = (description: string, example: unknown) =>
       type: ['null', 'boolean', 'integer', 'string', 'array', 'object'],
       description,
       examples: [example],
+      // Addresses and fingerprints are texts, permissions are objects.
+      items: { type: ['string', 'object'], maxLength: 400 },
     },
     ...{ minimum: 0, maximum: 2_147_483_647, maxLength: 400, maxItems: 150 },
   });

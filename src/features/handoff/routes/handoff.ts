@@ -5,10 +5,10 @@ import { defineRoute, json, type Route, type RouteAnswer } from '../../../api/ro
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
 import { readDetails } from '../../../records/field-values.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
 import type { Records } from '../../../records/records.ts';
-import { crmProblems } from '../../records/routes/context.ts';
 import { confirm, type HandoffConfirmation, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { acceptedAnswer } from './accepted-handoffs.ts';

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { recordInUse } from '../../../api/idempotency/ledger.ts';
-import { isConditional, requireMatch } from '../../../api/pipeline/conditional.ts';
+import { isConditional, requireMatch, tagHeader } from '../../../api/pipeline/conditional.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
 import { hasValues, readFieldValues } from '../../../records/field-values.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
 import { changeSchema, entityTag, representationSchema } from '../../../records/representation.ts';
@@ -15,7 +16,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     method: 'PATCH',
     path: `/v1/${resource.collection}/:id`,
     operationId: shared.operationId('change', resource),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: shared.titled('Change', resource),
     description: shared.ifMatchDescription,
     permission: { resource: resource.collection, action: 'write' },
@@ -28,7 +29,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
       200: {
         description: `The ${resource.name} as it is now.`,
         schema: representationSchema(resource),
-        headers: shared.tagHeader,
+        headers: tagHeader,
       },
     },
     problems: [
@@ -37,7 +38,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
       'details_too_large',
       'crm_rejected',
       'conflict',
-      ...shared.crmProblems,
+      ...crmProblems,
     ],
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
     admit: (call) => records.admit(call),

@@ -4,11 +4,9 @@ import { isConditional } from '../../../api/pipeline/conditional.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import type { ProblemCode } from '../../../platform/base/problems.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';
 import { type Resource, uuidSchema } from '../../../records/resource.ts';
-import type { Reservations } from '../../reservations/reservations.ts';
 
 /** What every operation on records works with. */
 export interface RecordsContext {
@@ -22,21 +20,14 @@ export interface RecordsContext {
 export function recordsContext(
   resource: RecordsContext['resource'],
   records: Records,
-  reservations?: Pick<Reservations, 'holds'> | null,
+  requireFree: RecordsContext['requireFree'] = async () => {},
 ): RecordsContext {
   return {
     resource,
     records,
     represent: createRepresentation(resource),
-    async requireFree(id, call) {
-      if (await reservations?.holds(id, call)) throw heldByReservation(id);
-    },
+    requireFree,
   };
-}
-
-function heldByReservation(id: string): Problem {
-  const detail = `The booking belongs to the reservation ${id}. It is cancelled with that: DELETE /v1/reservations/${id}.`;
-  return new Problem('conflict', detail);
 }
 
 /** What reading one record works with; members may come from a cache. */
@@ -44,20 +35,13 @@ export interface ReadingContext extends Omit<RecordsContext, 'records'> {
   records: Pick<Records, 'find'>;
 }
 
-/** Codes of every operation that calls the CRM. */
-export const crmProblems: readonly ProblemCode[] = [
-  'crm_error',
-  'crm_unavailable',
-  'crm_quota_exhausted',
-  'crm_timeout',
-];
+/** The group of operations in the documentation, by collection. */
+export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;
 
 export const ifMatchDescription =
   'Of several requests that carry the same tag in If-Match, exactly one succeeds; the others are answered 412, 409 ' +
   '`idempotency_in_progress` while it runs, or 404 where it was a deletion. A change that somebody makes in the CRM ' +
   'itself between the check and the write is not noticed: the CRM has no compare-and-set for these records.';
-
-export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };
 
 export const agedHeader = { Age: 'How old the answer is, where it is from the copy.' };
 

@@ -9,6 +9,7 @@ import {
   pageParameters,
   pageSchema,
 } from '../../../api/routes/page.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
 import type { FieldValues, ListQuery, RecordPage } from '../../../records/records.ts';
 import { representationSchema, schemaName } from '../../../records/representation.ts';
 import type { Resource } from '../../../records/resource.ts';
@@ -23,7 +24,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     method: 'GET',
     path: `/v1/${resource.collection}`,
     operationId: shared.operationId('list', { name: resource.collection }),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: `List ${resource.collection}`,
     description:
       'Newest first, ties broken by id; with `updated_since` those that changed first come first. A cursor is good for ' +
@@ -43,7 +44,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
         ),
       },
     },
-    problems: ['invalid_cursor', ...shared.crmProblems],
+    problems: ['invalid_cursor', ...crmProblems],
     async handle({ query, headers, call }) {
       const { limit = defaultLimit, cursor, updated_since, ...given } = query as ListParameters;
       const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };

@@ -1,9 +1,15 @@
-import { isConditional, requireMatch, unlessNotModified } from '../../../api/pipeline/conditional.ts';
+import {
+  isConditional,
+  requireMatch,
+  tagHeader,
+  unlessNotModified,
+} from '../../../api/pipeline/conditional.ts';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
 import { readFieldValues } from '../../../records/field-values.ts';
 import type { StoredRecord } from '../../../records/records.ts';
 import { creationSchema, entityTag, representationSchema } from '../../../records/representation.ts';
@@ -29,7 +35,7 @@ function createRoute(context: shared.RecordsContext): Route {
     method: 'POST',
     path: `/v1/${resource.collection}`,
     operationId: shared.operationId('create', resource),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: shared.titled('Create', resource),
     permission: { resource: resource.collection, action: 'write' },
     idempotencyKey: 'required',
@@ -38,7 +44,7 @@ function createRoute(context: shared.RecordsContext): Route {
       201: {
         description: `The ${resource.name} exists in the CRM.`,
         schema: representationSchema(resource),
-        headers: { ...shared.tagHeader, Location: 'Where the record can be read.' },
+        headers: { ...tagHeader, Location: 'Where the record can be read.' },
       },
     },
     problems: [
@@ -47,7 +53,7 @@ function createRoute(context: shared.RecordsContext): Route {
       'crm_rejected',
       'not_found',
       'conflict',
-      ...shared.crmProblems,
+      ...crmProblems,
     ],
     reconcile: (externalId, call) => reconcile(context, externalId, call),
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
@@ -94,7 +100,7 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
     method: 'GET',
     path: `/v1/${resource.collection}/:${idName}`,
     operationId: shared.operationId('get', resource),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: shared.titled('Read', resource),
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
@@ -105,14 +111,14 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
       200: {
         description: `The ${resource.name}.`,
         schema: representationSchema(resource),
-        headers: { ...shared.tagHeader, ...shared.agedHeader },
+        headers: { ...tagHeader, ...shared.agedHeader },
       },
       304: {
         description: 'The record is still as If-None-Match names it.',
-        headers: { ...shared.tagHeader, ...shared.agedHeader },
+        headers: { ...tagHeader, ...shared.agedHeader },
       },
     },
-    problems: ['not_found', ...shared.crmProblems],
+    problems: ['not_found', ...crmProblems],
     async handle({ params, headers, call }) {
       const { [idName]: id = '' } = params as Record<string, string>;
       const freshness = readFreshness(headers);
@@ -135,7 +141,7 @@ export function removeRoute(context: shared.RecordsContext): Route {
     method: 'DELETE',
     path: `/v1/${resource.collection}/:id`,
     operationId: shared.operationId('delete', resource),
-    tag: resource.collection,
+    tag: shared.tags[resource.collection],
     summary: shared.titled('Delete', resource),
     description: shared.ifMatchDescription,
     permission: { resource: resource.collection, action: 'delete' },
@@ -143,7 +149,7 @@ export function removeRoute(context: shared.RecordsContext): Route {
     conditional: 'If-Match',
     request: { params: shared.idParams('id', resource) },
     answers: { 204: { description: `The ${resource.name} is gone.` } },
-    problems: ['crm_rejected', 'conflict', ...shared.crmProblems],
+    problems: ['crm_rejected', 'conflict', ...crmProblems],
     admit: (call) => records.admit(call),
     async handle({ params, headers, call, claim }) {
       const id = shared.idOf(params);

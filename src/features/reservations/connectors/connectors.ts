@@ -1,8 +1,8 @@
 import type { Probe } from '../../../platform/observability/health.ts';
 import type { Log } from '../../../platform/observability/log.ts';
-import type { Metrics } from '../../../platform/observability/metrics.ts';
 import type { SecretsManager } from '../../../platform/secrets/secrets-manager.ts';
-import type { DiningSettings } from '../../../platform/settings/table.ts';
+import type { ReservationMetrics } from '../metrics.ts';
+import type { DiningSettings } from '../settings.ts';
 import { type CrmConnectorOptions, createCrmConnector } from './crm.ts';
 import { createDiningConnector } from './dining/dining.ts';
 
@@ -13,7 +13,7 @@ export interface ConnectorOptions {
   secrets: SecretsManager;
   secretsRefreshSeconds: number;
   log: Log;
-  metrics: Metrics;
+  metrics: ReservationMetrics;
   /** What they open is closed through this. */
   opened: AsyncDisposableStack;
 }

@@ -8,7 +8,7 @@ import type { Reservations } from '../reservations.ts';
 import { defaultMinutes, readStartAt, reservationSchema, tableFields } from './schemas.ts';
 
 const { fields } = booking;
-const tag = 'reservations';
+const tag = 'Reservations';
 const permission = { resource: 'bookings', action: 'read' } as const;
 
 const filters = Type.Object(

@@ -1,15 +1,14 @@
 import { type Static, Type } from 'typebox';
-import { requireMatch, unlessNotModified } from '../../../api/pipeline/conditional.ts';
+import { requireMatch, tagHeader, unlessNotModified } from '../../../api/pipeline/conditional.ts';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { patterns } from '../../../api/pipeline/formats.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import type { ProblemCode } from '../../../platform/base/problems.ts';
+import { crmProblems, type ProblemCode } from '../../../platform/base/problems.ts';
 import { detailsTooLarge, readDetails } from '../../../records/field-values.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';
 import type { Records } from '../../../records/records.ts';
-import { crmProblems, tagHeader } from '../../records/routes/context.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
 import { availabilityRoute, listRoute } from './list.ts';
@@ -76,7 +75,7 @@ const requestBody = Type.Object(
 /** Codes of every operation that calls the partner. */
 const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 'partner_timeout'];
 
-const all = { path: '/v1/reservations', tag: 'reservations' } as const;
+const all = { path: '/v1/reservations', tag: 'Reservations' } as const;
 const one = { ...all, path: `${all.path}/:id` } as const;
 
 /** The operations on reservations, in the order of the documentation. */
@@ -210,4 +209,10 @@ function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: 
   const { length, columns, fits } = longestDetails(order, details, partner);
   if (fits) return { order, details };
   throw detailsTooLarge('#/details', length, columns);
+}
+
+/** The refusal to change a booking that a reservation needs as it is. */
+export function heldByReservation(id: string): Problem {
+  const detail = `The booking belongs to the reservation ${id}. It is cancelled with that: DELETE /v1/reservations/${id}.`;
+  return new Problem('conflict', detail);
 }

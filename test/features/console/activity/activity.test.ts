@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { createAllMetrics } from '../../../../src/app/metrics.ts';
 import { type Activity, createActivity } from '../../../../src/features/console/activity/activity.ts';
 import { createMemoryCache } from '../../../../src/platform/cache/memory.ts';
 import { createRedisCache } from '../../../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../../../src/platform/cache/shared-cache.ts';
-import { createMetrics, type Metrics } from '../../../../src/platform/observability/metrics.ts';
+import type { Metrics } from '../../../../src/platform/observability/metrics.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { recordLog } from '../../../support/log.ts';
 import { findRedis } from '../../../support/redis.ts';
@@ -16,7 +17,7 @@ function replicasOn(cache: SharedCache, environment = 'test') {
   let now = beginning;
   const made: Activity[] = [];
   const replica = () => {
-    const metrics = createMetrics();
+    const metrics = createAllMetrics();
     const activity = createActivity({ cache, environment, metrics, clock: () => now });
     made.push(activity);
     return { metrics, activity };

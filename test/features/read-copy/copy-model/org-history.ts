@@ -14,8 +14,13 @@ interface State {
   change: number;
   /** When it was seen to be there, by `performance.now()`: never before it was. */
   seenAt: number;
-  /** The record before it was removed past the recycle bin: the copy may show that until it is looked up. */
-  isTraceless?: boolean;
+  /** Of the record that had it. */
+  nativeId: string;
+  /**
+   * The record was removed past the recycle bin before a poll saw that this state was over: the copy may show it until the
+   * External ID is looked up, or is another record's.
+   */
+  isLeft?: boolean;
 }
 
 /** What a read may show: the states that were there at some moment of these. */
@@ -37,6 +42,8 @@ export class OrgHistory {
   #changes = 0;
   readonly #rows = new Map<string, Row>();
   readonly #states = new Map<string, State[]>();
+  /** When the last complete poll began, or later. */
+  #polledAt = Number.NEGATIVE_INFINITY;
 
   constructor(dataFile: string) {
     this.#descriptor = openSync(dataFile, 'r');
@@ -59,6 +66,12 @@ export class OrgHistory {
     }
   }
 
+  /** A poll that began then, or later, is complete. */
+  notePoll(at: number): void {
+    this.look();
+    this.#polledAt = Math.max(this.#polledAt, at);
+  }
+
   /** All External IDs that records ever had. */
   ids(kind: Kind): string[] {
     return [...this.#states.keys()]
@@ -72,12 +85,15 @@ export class OrgHistory {
 
   /** Undefined where what was found fits; otherwise what was there. Where a trip is given, records of others are not there. */
   explain(kind: Kind, id: string, found: string | null, moments: Moments, trip?: string): string | undefined {
-    const nothing: State = { shown: null, trip: undefined, change: 0, seenAt: Number.NEGATIVE_INFINITY };
+    const seenAt = Number.NEGATIVE_INFINITY;
+    const nothing: State = { shown: null, trip: undefined, nativeId: '', change: 0, seenAt };
     const states = [nothing, ...this.statesOf(kind, id)];
     const possible = states.filter((state, index) => {
-      const next = states[index + 1];
-      const isLeft = next?.isTraceless === true && moments.since !== undefined;
-      return isPossible(state, next, moments) || (isLeft && isPossible(state, states[index + 2], moments));
+      const later = states.slice(index + 1);
+      if (isPossible(state, later[0], moments)) return true;
+      if (!state.isLeft || moments.since === undefined) return false;
+      const others = later.find(({ shown, nativeId }) => shown !== null && nativeId !== state.nativeId);
+      return isPossible(state, others, moments);
     });
     const shownIn = (state: State) => (trip === undefined || state.trip === trip ? state.shown : null);
     if (possible.some((state) => shownIn(state) === found)) return undefined;
@@ -99,7 +115,8 @@ export class OrgHistory {
     for (const row of touched) {
       if (isGone(row) && this.#isHeld(keyOf(row))) continue;
       const shown = isGone(row) ? null : this.#showQuote(row);
-      this.#note('quote', keyOf(row), { shown, trip: String(row['Trip_Id__c']), seenAt });
+      const trip = String(row['Trip_Id__c']);
+      this.#note('quote', keyOf(row), { shown, trip, nativeId: row.Id, seenAt });
     }
   }
 
@@ -111,7 +128,7 @@ export class OrgHistory {
     if (object === 'Contact') this.#noteMember(before, row, seenAt);
     if (object !== 'Quote__c') return naming;
     const hasLostId = before !== undefined && keyOf(before) !== keyOf(row) && !isGone(before);
-    if (hasLostId) this.#note('quote', keyOf(before), { shown: null, trip: undefined, seenAt });
+    if (hasLostId) this.#note('quote', keyOf(before), nothingOf(row, seenAt));
     return [row, ...naming];
   }
 
@@ -119,8 +136,14 @@ export class OrgHistory {
   #remove(object: string, id: string, seenAt: number): void {
     const row = this.#rows.get(id);
     this.#rows.delete(id);
-    if (object !== 'Quote__c' || row === undefined || isGone(row)) return;
-    this.#note('quote', keyOf(row), { shown: null, trip: undefined, seenAt, isTraceless: true });
+    if (object !== 'Quote__c' || row === undefined) return;
+    for (const states of this.#states.values()) {
+      for (const [index, state] of states.entries()) {
+        const overAt = states[index + 1]?.seenAt ?? seenAt;
+        if (state.nativeId === id && overAt > this.#polledAt) state.isLeft = true;
+      }
+    }
+    if (!isGone(row)) this.#note('quote', keyOf(row), nothingOf(row, seenAt));
   }
 
   /** Whether another record has the id of one that lies in the recycle bin. */
@@ -130,8 +153,8 @@ export class OrgHistory {
 
   #noteMember(before: Row | undefined, row: Row, seenAt: number): void {
     const [from, to] = [before === undefined ? '' : keyOf(before), keyOf(row)];
-    if (from !== to) this.#note('member', from, { shown: null, trip: undefined, seenAt });
-    this.#note('member', to, { shown: isGone(row) ? null : showMember(row), trip: undefined, seenAt });
+    if (from !== to) this.#note('member', from, nothingOf(row, seenAt));
+    this.#note('member', to, { ...nothingOf(row, seenAt), shown: isGone(row) ? null : showMember(row) });
   }
 
   #showQuote(row: Row): string {
@@ -146,6 +169,10 @@ export class OrgHistory {
     this.#states.set(`${kind} ${id}`, states);
     states.push({ ...state, change: this.#changes });
   }
+}
+
+function nothingOf({ Id: nativeId }: Row, seenAt: number): Omit<State, 'change'> {
+  return { shown: null, trip: undefined, nativeId, seenAt };
 }
 
 function isPossible(state: State, next: State | undefined, { from, to, since, floor = 0 }: Moments): boolean {

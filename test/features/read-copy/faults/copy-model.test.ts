@@ -47,10 +47,22 @@ async function open(using: AsyncDisposableStack) {
   });
   using.defer(() => cluster.remove());
   await cluster.start(1, { DATABASE_URL: databases[1]?.url });
-  const client = new Client(postgres?.url);
-  await client.connect();
-  using.defer(() => client.end());
-  return { model: new Model(cluster, history, randomFrom(seed)), databases, redis: cache, client };
+  const [client, watcher] = [new Client(postgres?.url), new Client(postgres?.url)];
+  for (const one of [client, watcher]) {
+    await one.connect();
+    using.defer(() => one.end());
+  }
+  return { model: new Model(cluster, history, randomFrom(seed)), databases, redis: cache, client, watcher };
+}
+
+/** The org's history is to know what polls have seen. */
+async function watchPolls({ history }: Model, watcher: Client): Promise<void> {
+  const askedAt = performance.now();
+  const { rows } = await watcher.query(
+    'select extract(epoch from clock_timestamp() - kept_through)::float8 * 1000 as ago from copy_state',
+  );
+  const [{ ago = null } = {}] = rows as { ago?: number | null }[];
+  if (ago !== null) history.notePoll(askedAt - ago);
 }
 
 test('whatever goes wrong, no read is older than it says, nor than an acknowledged write', {
@@ -61,12 +73,13 @@ test('whatever goes wrong, no read is older than it says, nor than an acknowledg
     await postgres?.stop();
   });
   await using opened = new AsyncDisposableStack();
-  const { model, ...surroundings } = await open(opened);
+  const { model, watcher, ...surroundings } = await open(opened);
   await fill(model);
   await armDelays(model.cluster.org, seed);
   const workers = [
     ...Array.from({ length: 4 }, () => model.repeat(() => write(model), 60)),
     ...Array.from({ length: 6 }, () => model.repeat(() => read(model), 20)),
+    model.repeat(() => watchPolls(model, watcher), 50),
     disrupt(model, surroundings),
   ];
   // So often that it is known when a state was over.

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { healthOf, openConnectors } from '../../../../src/features/reservations/connectors/connectors.ts';
+import { reservationMetrics } from '../../../../src/features/reservations/metrics.ts';
 import { createMetrics } from '../../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../../src/platform/secrets/file.ts';
 import type { Records } from '../../../../src/records/records.ts';
@@ -23,7 +24,7 @@ it('a connector that is not configured does not exist', async () => {
     secrets,
     secretsRefreshSeconds: 30,
     log: recordLog().log,
-    metrics: createMetrics(),
+    metrics: createMetrics(reservationMetrics),
     opened,
   });
   assert.equal(connectors.dining, undefined);

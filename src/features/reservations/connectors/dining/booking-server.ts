@@ -3,7 +3,7 @@ import { type Call, remainingMs } from '../../../../platform/base/call.ts';
 import type { Span } from '../../../../platform/base/span.ts';
 import { traceHeaders } from '../../../../platform/base/trace-context.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../../../platform/http/http.ts';
-import type { Metrics } from '../../../../platform/observability/metrics.ts';
+import type { ReservationMetrics } from '../../metrics.ts';
 import { failureOfStatus, PartnerFailure } from './partner-failure.ts';
 import type { Password } from './password.ts';
 
@@ -68,7 +68,7 @@ export interface BookingServerOptions {
   baseUrl: string;
   username: string;
   password: Password;
-  metrics: Metrics;
+  metrics: ReservationMetrics;
   /** Called at the end of each call; undefined is success. */
   onOutcome(method: Method, failure: PartnerFailure | undefined): void;
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { startCall } from '../../../../platform/base/call.ts';
 import { createHttp } from '../../../../platform/http/http.ts';
-import type { Metrics } from '../../../../platform/observability/metrics.ts';
 import type { SecretsManager } from '../../../../platform/secrets/secrets-manager.ts';
-import type { DiningSettings } from '../../../../platform/settings/table.ts';
+import type { ReservationMetrics } from '../../metrics.ts';
+import type { DiningSettings } from '../../settings.ts';
 import { type BookingServer, createBookingServer, type Method, methods } from './booking-server.ts';
 import { listRequest } from './messages.ts';
 import { PartnerFailure, type PartnerFailureKind } from './partner-failure.ts';
@@ -13,7 +13,7 @@ const checkMs = 5000;
 
 export interface DiningCheckOptions extends DiningSettings {
   secrets: SecretsManager;
-  metrics: Metrics;
+  metrics: ReservationMetrics;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { startCall } from '../../../../platform/base/call.ts';
 import { createHttp } from '../../../../platform/http/http.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
-import type { Metrics } from '../../../../platform/observability/metrics.ts';
 import type { SecretsManager } from '../../../../platform/secrets/secrets-manager.ts';
-import type { DiningSettings } from '../../../../platform/settings/table.ts';
+import type { ReservationMetrics } from '../../metrics.ts';
+import type { DiningSettings } from '../../settings.ts';
 import type { Connector, TableConnector, TableOrder } from '../connector.ts';
 import { createAreFree } from './availability.ts';
 import { createBookingServer, methods, partner } from './booking-server.ts';
@@ -18,7 +18,7 @@ export interface DiningOptions extends DiningSettings {
   secrets: SecretsManager;
   secretsRefreshSeconds: number;
   log: Log;
-  metrics: Metrics;
+  metrics: ReservationMetrics;
   /** What is opened here is closed through this. */
   opened: AsyncDisposableStack;
 }

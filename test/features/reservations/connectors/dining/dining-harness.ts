@@ -10,9 +10,13 @@ import type {
 } from '../../../../../src/features/reservations/connectors/connector.ts';
 import { createDiningConnector } from '../../../../../src/features/reservations/connectors/dining/dining.ts';
 import type { DiningPart } from '../../../../../src/features/reservations/connectors/dining/messages.ts';
+import {
+  type ReservationMetrics,
+  reservationMetrics,
+} from '../../../../../src/features/reservations/metrics.ts';
 import { type Call, startCall } from '../../../../../src/platform/base/call.ts';
 import { Problem } from '../../../../../src/platform/base/problem.ts';
-import { createMetrics } from '../../../../../src/platform/observability/metrics.ts';
+import { createMetrics, type Metrics } from '../../../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../../../src/platform/secrets/file.ts';
 import type { SecretsManager } from '../../../../../src/platform/secrets/secrets-manager.ts';
 import {
@@ -29,7 +33,7 @@ export interface DiningHarness {
   partner: DiningPartner;
   secrets: SecretsManager;
   logLines: LogLine[];
-  metrics: ReturnType<typeof createMetrics>;
+  metrics: Metrics & ReservationMetrics;
   /** Another connector to the same partner, as another process has it. */
   secondConnector(): Connector<TableOrder, DiningPart>;
   /** The partner's process is gone, its books are kept. */
@@ -49,7 +53,7 @@ export async function startDiningHarness(): Promise<DiningHarness> {
   await secrets.write(passwordSecret, `${partnerCredentials.password}\n`, null);
   const opened = new AsyncDisposableStack();
   const { log, lines } = recordLog();
-  const metrics = createMetrics();
+  const metrics = createMetrics(reservationMetrics);
   const connect = () =>
     createDiningConnector({
       baseUrl: running.partner.url,

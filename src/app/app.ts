@@ -1,0 +1,201 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLedger } from '../api/idempotency/ledger.ts';
+import { createCursorCodec } from '../api/pipeline/cursor.ts';
+import type { Route } from '../api/route.ts';
+import { createServer, type Server } from '../api/server.ts';
+import { openTlsServer, type TlsServer } from '../api/tls/tls-server.ts';
+import type { SimulatedOrg } from '../crm/simulated-org.ts';
+import type { Core, Started as StartedFeature } from '../feature.ts';
+import { features } from '../features.ts';
+import type { KeySets } from '../identity/consumers/keys.ts';
+import { createRateLimits } from '../identity/rate-limits/rate-limits.ts';
+import { Offers } from '../platform/base/offers.ts';
+import { answerLimits } from '../platform/http/connections.ts';
+import { createHealth, type Probe, shareProbe } from '../platform/observability/health.ts';
+import type { Log } from '../platform/observability/log.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import type { Settings, TlsSettings } from '../platform/settings/table.ts';
+import { type Simulated, withSimulated } from '../platform/simulators/simulator.ts';
+import { connectCrm } from './connect-crm.ts';
+import { startJobs } from './jobs.ts';
+import { createAllMetrics } from './metrics.ts';
+import { openPlatform, type Platform, type Process, startOperations } from './open-platform.ts';
+import { allRoutes } from './routes.ts';
+
+/** The whole service, wired up. */
+export interface App {
+  /** Waits for the database and the secrets manager, opens the ports, and resolves once requests are answered. */
+  start(): Promise<Started>;
+  /** Drains, lets the requests in flight finish, and gives everything back. May be called at any time. */
+  close(): Promise<void>;
+}
+
+export interface Started {
+  url: string;
+  operationsUrl: string | undefined;
+  /** The simulated org, where no real one is configured. */
+  org: SimulatedOrg | undefined;
+  /** Every simulated system, by name. */
+  simulated: Readonly<Record<string, Simulated>>;
+}
+
+/** What the process around the app does instead of it. */
+export interface Surroundings {
+  /**
+   * One of several processes: their parent has locked the data directory and answers at the metrics port for all of
+   * them, with what it reads from these metrics.
+   */
+  workerMetrics?: Metrics;
+}
+
+/** Builds the service from its settings: opens the platform, starts the features, and stops them in reverse. */
+export function createApp(settings: Settings, log: Log, { workerMetrics }: Surroundings = {}): App {
+  const opened = new AsyncDisposableStack();
+  const stop = new AbortController();
+  const metrics = workerMetrics ?? createAllMetrics();
+  const own: Process = { settings, log, metrics, opened, stopping: stop.signal };
+  let server: Server | undefined;
+  let ready = false;
+  let starting: Promise<Started> | undefined;
+
+  async function start(): Promise<Started> {
+    // First, so that an unusable file is reported at once.
+    const tls = await openTls(own);
+    const operationsUrl = await startOperations(own, {
+      isWorker: workerMetrics !== undefined,
+      isReady: () => ready && !stop.signal.aborted,
+    });
+    const platform = await openPlatform(own);
+    const { crm, org } = await connectCrm(platform);
+    const core: Core = {
+      ...{ ...platform, settings: withSimulated(settings, org) },
+      ...{ crm, records: crm.records, offers: new Offers() },
+      cursors: createCursorCodec(() => (platform.consumers.keys.loaded as KeySets).cursor),
+      simulated: org ? { crm: org } : {},
+    };
+    const { started, simulated } = await startFeatures(core);
+    const routes = routesOf(core, started);
+    startJobs(
+      core,
+      routes,
+      [...started.values()].flatMap(({ jobs }) => jobs ?? []),
+    );
+    server = buildServer(platform, routes, tls);
+    const url = await listen(server, settings);
+    ready = true;
+    metrics.ready.set(stop.signal.aborted ? 0 : 1);
+    return { url, operationsUrl, org, simulated };
+  }
+
+  return {
+    start: () => {
+      starting ??= start();
+      return starting;
+    },
+    close: async () => {
+      // What is still open near the end is cut, so that there is time to save all else.
+      const cut = setTimeout(
+        () => server?.server.closeAllConnections(),
+        (settings.shutdownSeconds - 1) * 1000,
+      ).unref();
+      stop.abort(new Error('the service is stopping'));
+      metrics.ready.set(0);
+      await starting?.catch(() => {});
+      // A balancer needs time to see that this replica is no longer ready; until then it still answers.
+      if (ready) await sleep(settings.drainSeconds * 1000);
+      await opened.disposeAsync();
+      clearTimeout(cut);
+    },
+  };
+}
+
+async function openTls({ settings, log, metrics, opened }: Process): Promise<TlsServer | undefined> {
+  if (settings.tls.certFile === undefined) return undefined;
+  const tls = await openTlsServer({ settings: settings.tls as TlsSettings, log, metrics });
+  opened.defer(() => tls.stop());
+  return tls;
+}
+
+/** Starts the features one after the other: each builds on what those before it have left. */
+async function startFeatures(platform: Core) {
+  const started = new Map<string, StartedFeature>();
+  let core = platform;
+  for (const { name, simulator, start } of features) {
+    const simulated = await simulator?.start(core.settings, core.secrets, core.opened);
+    if (simulator && simulated) {
+      const settings = withSimulated(core.settings, simulated);
+      core = { ...core, settings, simulated: { ...core.simulated, [simulator.name]: simulated } };
+    }
+    const parts = (await start?.(core)) ?? {};
+    started.set(name, parts);
+    if (parts.records !== undefined) core = { ...core, records: parts.records };
+  }
+  return { started, simulated: core.simulated };
+}
+
+function routesOf(core: Core, started: ReadonlyMap<string, StartedFeature>): Route[] {
+  const all = [...started.values()];
+  return allRoutes({
+    parts: new Map([...started].map(([name, { routes }]) => [name, routes])),
+    cursors: core.cursors,
+    health: createHealth(probesOf(core, all), ['crm', 'database']),
+    home: all.find(({ home }) => home !== undefined)?.home ?? '/v1/docs',
+  });
+}
+
+function probesOf(
+  { crm, secrets, consumers, database, cache }: Core,
+  started: readonly StartedFeature[],
+): Record<string, Probe> {
+  return {
+    // It coalesces its probes itself, and every call counts as one.
+    crm: async () => ({ ...(await crm.health.check()) }),
+    secretsManager: shareProbe(async () => {
+      await secrets.checkHealth();
+      const { connected: isConnected } = consumers.directory.status();
+      return { connected: isConnected };
+    }),
+    database: shareProbe(connected(() => database.checkHealth())),
+    cache: shareProbe(connected(() => cache.checkHealth())),
+    ...(Object.assign({}, ...started.map(({ health }) => health)) as Record<string, Probe>),
+  };
+}
+
+/** A probe of a system that only answers or does not. */
+function connected(check: () => Promise<void>) {
+  return async () => {
+    await check();
+    return { connected: true };
+  };
+}
+
+function buildServer(platform: Platform, routes: readonly Route[], tls: TlsServer | undefined): Server {
+  const { settings, metrics, opened, stopping, database, consumers } = platform;
+  const limits = createRateLimits({ ...platform, ...settings.rateLimit });
+  opened.defer(() => limits.stop());
+  const server = createServer({
+    ...platform,
+    routes,
+    authenticate: consumers.authenticate,
+    attempts: consumers.attempts,
+    limits,
+    ledger: createLedger({
+      database,
+      metrics,
+      retentionHours: settings.idempotencyRetentionHours,
+      statementsAtOnce: 4,
+    }),
+    trustProxies: settings.trustProxies,
+    connections: { max: settings.maxConnections, ...answerLimits },
+    tls,
+    isStopping: () => stopping.aborted,
+  });
+  opened.defer(() => server.close());
+  return server;
+}
+
+/** Opens the API port. The framework gives the URL as http, also for a TLS server. */
+async function listen(server: Server, { host, port, tls }: Settings): Promise<string> {
+  const url = await server.listen({ host, port });
+  return tls.certFile ? url.replace(/^http:/, 'https:') : url;
+}

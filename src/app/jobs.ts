@@ -1,0 +1,46 @@
+import { createHousekeeping } from '../api/idempotency/housekeeping.ts';
+import { createReconcile } from '../api/pipeline/run-route.ts';
+import type { Route } from '../api/route.ts';
+import type { Core } from '../feature.ts';
+import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
+import { createJobQueue, type Job } from '../platform/jobs/job-queue.ts';
+
+/** Starts the jobs of the platform and of the features, without making the service wait. */
+export function startJobs(core: Core, routes: readonly Route[], ofFeatures: readonly Job[]): void {
+  const { log, opened, stopping } = core;
+  const jobs = createJobQueue({ ...core, jobs: [...platformJobs(core, routes), ...ofFeatures] });
+  opened.defer(() => jobs.stop());
+  const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
+  waitUntilAvailable(() => jobs.start(), wait).catch(() =>
+    log.debug({}, 'stopped before the jobs were started'),
+  );
+}
+
+function platformJobs({ settings, log, database, audit, crm }: Core, routes: readonly Route[]): Job[] {
+  const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
+  const reconcile = createReconcile(routes);
+  return [
+    {
+      name: 'refresh-crm-token',
+      cron: '* * * * *',
+      steps: { token: () => crm.tokens.refreshIfDue() },
+      // They fill the minute until the next check.
+      retries: 5,
+    },
+    {
+      name: 'clear-idempotency-claims',
+      cron: '*/10 * * * *',
+      steps: createHousekeeping({ database, log, retentionHours, reconcile }),
+    },
+    {
+      name: 'clear-authentication-attempts',
+      cron: '17 * * * *',
+      steps: { attempts: (signal) => audit.deleteOldAttempts(auditRetentionDays, signal) },
+    },
+    {
+      name: 'clear-audit-events',
+      cron: '12 * * * *',
+      steps: { events: audit.deleteOldEvents, networks: audit.deleteOldNetworks },
+    },
+  ];
+}

@@ -1,0 +1,139 @@
+import { join } from 'node:path';
+import { type Audit, createAudit } from '../identity/audit/audit.ts';
+import { type Consumers, createConsumers } from '../identity/consumers/consumers.ts';
+import { makeFirstConsumers } from '../identity/consumers/first-start.ts';
+import { checkForLoss, guardAgainstLoss } from '../identity/consumers/loss-guard.ts';
+import { lockDataDir } from '../platform/base/file-lock.ts';
+import { version } from '../platform/base/version.ts';
+import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
+import { createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
+import type { SharedCache } from '../platform/cache/shared-cache.ts';
+import type { Log } from '../platform/observability/log.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import { createOperationsServer } from '../platform/observability/operations-server.ts';
+import { openTracing, type Tracing } from '../platform/observability/tracing.ts';
+import { openSecretsManager } from '../platform/secrets/secrets.ts';
+import { type SecretsManager, SecretsUnavailable } from '../platform/secrets/secrets-manager.ts';
+import type { Settings } from '../platform/settings/table.ts';
+import type { Database } from '../platform/store/database.ts';
+import { isUnavailable } from '../platform/store/failures.ts';
+import { migrate } from '../platform/store/migrate.ts';
+
+/** What this process has before anything is opened. */
+export interface Process {
+  settings: Settings;
+  log: Log;
+  metrics: Metrics;
+  /** What was opened, to be closed last first. */
+  opened: AsyncDisposableStack;
+  /** Aborted when a stop begins. */
+  stopping: AbortSignal;
+}
+
+/** The opened stores, and who may call. */
+export interface Platform extends Process {
+  tracing: Tracing;
+  secrets: SecretsManager;
+  cache: SharedCache;
+  database: Database;
+  audit: Audit;
+  consumers: Consumers;
+}
+
+/** Locks the data directory and opens the metrics port; a worker leaves both to its parent. Returns the port's URL. */
+export async function startOperations(
+  { settings, metrics, opened }: Process,
+  { isWorker, isReady }: { isWorker: boolean; isReady: () => boolean },
+): Promise<string | undefined> {
+  if (isWorker) return undefined;
+  const lock = await lockDataDir(settings.dataDir, 'handoff serve');
+  opened.defer(() => lock.release());
+  if (settings.metricsPort === 0) return undefined;
+  const operations = createOperationsServer(metrics.registry, isReady);
+  opened.defer(() => operations.close());
+  return operations.listen(settings.metricsHost, settings.metricsPort);
+}
+
+/** Waits for the secrets manager and the database, opens everything, and loads the consumers. */
+export async function openPlatform(own: Process): Promise<Platform> {
+  // Early, so that it is closed late: the last requests are traced too.
+  const tracing = await startTracing(own);
+  const secrets = await openSecrets(own);
+  const cache = await openCache(own, secrets);
+  const database = await openDatabase(own);
+  const { settings, log, metrics, opened } = own;
+  const audit = createAudit({ database, log, metrics, retentionDays: settings.auditRetentionDays });
+  opened.defer(() => audit.stop());
+  const consumers = await loadConsumers(own, { secrets, cache, audit });
+  return { ...own, tracing, secrets, cache, database, audit, consumers };
+}
+
+async function startTracing({ settings: { environment }, log, opened }: Process): Promise<Tracing> {
+  const tracing = await openTracing({ env: process.env, log, version, environment });
+  opened.defer(() => tracing.stop());
+  return tracing;
+}
+
+async function openSecrets({ settings, log, opened }: Process): Promise<SecretsManager> {
+  const secrets = guardAgainstLoss(await openSecretsManager(settings, log));
+  opened.defer(() => secrets.close());
+  return secrets;
+}
+
+/** Of the adapters only the chosen one is loaded, here and below: the others would cost memory and time to start. */
+async function openCache(own: Process, secrets: SecretsManager): Promise<SharedCache> {
+  const { settings, log, metrics, opened, stopping } = own;
+  const { redisUrl, environment } = settings;
+  if (redisUrl === undefined) {
+    const memory = (await import('../platform/cache/memory.ts')).createMemoryCache();
+    opened.defer(() => memory.close());
+    return memory;
+  }
+  const { createRedisCache } = await import('../platform/cache/redis.ts');
+  const redis = createRedisCache({ url: redisUrl, log });
+  opened.defer(() => redis.close());
+  const keys = await waitUntilAvailable(() => loadCacheKeys(secrets, environment), {
+    what: 'the secrets manager',
+    isPassing: (error) => error instanceof SecretsUnavailable,
+    signal: stopping,
+    log,
+  });
+  return createAuthenticatedCache({ cache: redis, keys, log, metrics });
+}
+
+async function openDatabase({ settings, log, opened, stopping }: Process): Promise<Database> {
+  const database = settings.databaseUrl
+    ? (await import('../platform/store/postgres.ts')).openPostgres({ url: settings.databaseUrl, log })
+    : await (await import('../platform/store/pglite.ts')).openPglite(join(settings.dataDir, 'database'));
+  opened.defer(() => database.close());
+  await waitUntilAvailable(() => migrate(database), {
+    what: 'the database',
+    isPassing: isUnavailable,
+    signal: stopping,
+    log,
+  });
+  return database;
+}
+
+async function loadConsumers(
+  { settings, log, metrics, opened, stopping }: Process,
+  { secrets, cache, audit }: Pick<Platform, 'secrets' | 'cache' | 'audit'>,
+): Promise<Consumers> {
+  const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds } = settings;
+  const { environment, graceWindowHours } = settings;
+  const events = { audit, auditEvents: audit };
+  const consumers = createConsumers({
+    ...{ secrets, log, metrics, refreshSeconds, cache, environment, graceWindowHours },
+    ...events,
+  });
+  opened.defer(() => consumers.stop());
+  const load = async () => {
+    const isFirstStartHelped = secrets.kind === 'file' && !settings.production;
+    if (isFirstStartHelped) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
+    else await checkForLoss(secrets, audit.knowsOthersThan, 'To start again, run "handoff consumer create".');
+    await consumers.start();
+  };
+  const isPassing = (error: unknown) => error instanceof SecretsUnavailable || isUnavailable(error);
+  await waitUntilAvailable(load, { what: 'the secrets manager', isPassing, signal: stopping, log });
+  return consumers;
+}

@@ -1,0 +1,59 @@
+import { openApiDocument } from '../api/openapi/document.ts';
+import type { CursorCodec } from '../api/pipeline/cursor.ts';
+import { platformTags, type Route } from '../api/route.ts';
+import { docsRoutes } from '../api/routes/docs.ts';
+import { healthRoute } from '../api/routes/health.ts';
+import { problemRoute } from '../api/routes/problems.ts';
+import { rootRoute } from '../api/routes/root.ts';
+import type { Feature } from '../feature.ts';
+import { features } from '../features.ts';
+import { version } from '../platform/base/version.ts';
+import type { HealthReport } from '../platform/observability/health.ts';
+
+/** What the routes work with. */
+export interface Services {
+  /** What those of a feature work with, by its name; null where the settings turn them off. */
+  parts: ReadonlyMap<string, unknown>;
+  cursors: CursorCodec;
+  health: () => Promise<HealthReport>;
+  /** The path to which people with a browser are led from `/`. */
+  home: string;
+}
+
+/** Every route of a service with these parts, in the order of the documentation. */
+export function allRoutes({ parts, cursors, health, home }: Services): Route[] {
+  let document: string | undefined;
+  const routes: Route[] = [
+    ...features.flatMap(({ name, routes: ofFeature }) => {
+      const own = parts.get(name);
+      return own === null || own === undefined ? [] : (ofFeature?.(own, cursors) ?? []);
+    }),
+    healthRoute({ health, entries: merged(({ health: entries }) => entries) }),
+    problemRoute,
+    rootRoute(home),
+    ...docsRoutes({
+      document: () => {
+        document ??= JSON.stringify(describeRoutes(routes));
+        return document;
+      },
+    }),
+  ];
+  return routes;
+}
+
+/** Every route that a service may have, to be described and not to be called. `without`: names of features. */
+export function documentedRoutes(...without: string[]): Route[] {
+  const names = features.map(({ name }) => name).filter((name) => !without.includes(name));
+  // A route asks its parts for something only when it is called.
+  return allRoutes({ parts: new Map(names.map((name) => [name, {}])) } as unknown as Services);
+}
+
+/** The OpenAPI document of these routes. */
+export function describeRoutes(routes: readonly Route[]): object {
+  return openApiDocument(routes, { ...merged(({ tags }) => tags), ...platformTags }, version);
+}
+
+/** What every feature brings of one kind, by name. */
+function merged<T>(bring: (feature: Feature) => Readonly<Record<string, T>> | undefined): Record<string, T> {
+  return Object.assign({}, ...features.map(bring)) as Record<string, T>;
+}

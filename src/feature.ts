@@ -1,0 +1,165 @@
+import type { Command } from 'commander';
+import type { TSchema } from 'typebox';
+import type { CursorCodec } from './api/pipeline/cursor.ts';
+import type { Route } from './api/route.ts';
+import type { Crm } from './crm/crm.ts';
+import type { CrmCheck } from './crm/crm-check.ts';
+import type { Audit } from './identity/audit/audit.ts';
+import type { Consumers } from './identity/consumers/consumers.ts';
+import type { Offers } from './platform/base/offers.ts';
+import type { SharedCache } from './platform/cache/shared-cache.ts';
+import type { LoadSettings } from './platform/command-line/command.ts';
+import type { Job } from './platform/jobs/job-queue.ts';
+import type { Probe } from './platform/observability/health.ts';
+import type { Log } from './platform/observability/log.ts';
+import type { MetricGroup, Metrics } from './platform/observability/metrics.ts';
+import type { SecretsManager } from './platform/secrets/secrets-manager.ts';
+import type { Settings, SettingsPart } from './platform/settings/table.ts';
+import type { Simulated, Simulator } from './platform/simulators/simulator.ts';
+import type { Database } from './platform/store/database.ts';
+import type { Records } from './records/records.ts';
+
+/** What a feature builds on. `S` and `M`: its own settings and metrics. */
+export interface Core<S = unknown, M = object> {
+  settings: Settings & S;
+  log: Log;
+  metrics: Metrics & M;
+  /** What is opened here is closed through it, last first. */
+  opened: AsyncDisposableStack;
+  /** Aborted when a stop begins. */
+  stopping: AbortSignal;
+  secrets: SecretsManager;
+  cache: SharedCache;
+  database: Database;
+  audit: Audit;
+  consumers: Consumers;
+  crm: Crm;
+  /** The records of the CRM, as the features before this one leave them. */
+  records: Records;
+  cursors: CursorCodec;
+  /** What features offer each other. */
+  offers: Offers;
+  /** The simulated systems that were started, by name. */
+  simulated: Readonly<Record<string, Simulated>>;
+}
+
+/** What a started feature brings. `R`: what its routes work with. */
+export interface Started<R = unknown> {
+  /** Null where the settings turn them off: then their paths do not exist. */
+  routes?: R | null;
+  /** Takes the place of the records for all features after this one. */
+  records?: Records;
+  /** Entries of the health report, by name. */
+  health?: Readonly<Record<string, Probe>>;
+  jobs?: readonly Job[];
+  /** The path to which people with a browser are led from `/`. */
+  home?: string;
+}
+
+/** What is erased of a member's personal data. */
+export interface Erasure {
+  /** What it was, in words: "webhooks". */
+  label: string;
+  count: number;
+  /** Its fields in the report that programs read. */
+  fields: Readonly<Record<string, unknown>>;
+  /** What is still needed and was not erased, a sentence each. */
+  left?: readonly string[];
+}
+
+/** What there is to erase in. */
+export interface ErasureStores {
+  database: Database;
+  settings: Settings;
+  /** The cache in Redis; undefined where none is configured. Throws `CacheUnavailable`. */
+  openRedis(): Promise<SharedCache | undefined>;
+}
+
+export interface Eraser {
+  /** Its name in the report, and the field that is null where it fails. */
+  part: string;
+  /** Throws what the stores do; what is erased stays erased. */
+  erase(memberId: string, stores: ErasureStores): Promise<Erasure>;
+}
+
+/** What a person at the terminal is told of a running service. */
+export interface Running<S = unknown> {
+  settings: Settings & S;
+  url: string;
+  /** Whether the first start has written credentials to a file. */
+  hasCredentials: boolean;
+  simulated: Readonly<Record<string, Simulated>>;
+}
+
+/** A capability of the service: all that belongs to it is in its folder, and it leaves with that and its line in features.ts. */
+export interface Feature<S = unknown, M extends object = object, R = unknown> {
+  name: string;
+  settings?: SettingsPart;
+  metrics?: MetricGroup<M>;
+  /** Groups of operations in the documentation, with their descriptions. */
+  tags?: Readonly<Record<string, string>>;
+  /** Schemas of its entries in the health report. */
+  health?: Readonly<Record<string, TSchema>>;
+  /** What takes the place of the systems that it needs where none is configured. */
+  simulator?: Simulator;
+  /** Throws what keeps the service from starting. */
+  start?(core: Core<S, M>): Started<R> | Promise<Started<R>>;
+  /** Its routes; called without parts to be documented only. */
+  routes?(parts: R, cursors: CursorCodec): Route[];
+  /** Lines of the terminal when the service has started: what, its address or state, and a note. */
+  banner?(running: Running<S>): readonly (readonly [what: string, address: string, note: string])[];
+  /** Adds its commands to the program. */
+  commands?(program: Command, load: LoadSettings): void;
+  /** What `handoff doctor` checks of it. */
+  checks?: readonly DoctorCheck[];
+  /** Erase a member's personal data, each for itself. */
+  erasers?: readonly Eraser[];
+}
+
+/** Checks a feature against its own settings and metrics, and drops their types so that all features fit one list. */
+export function defineFeature<S, M extends object, R>(feature: Feature<S, M, R>): Feature {
+  return feature;
+}
+
+/** The check of one part of the service. */
+export interface DoctorCheck {
+  name: string;
+  /** Checks that must have succeeded before. */
+  needs: readonly string[];
+  /** Resolves to what it found. Throws what is wrong, and `NothingToCheck`. */
+  run(context: DoctorContext): Promise<string>;
+}
+
+/** The part does not exist yet, or another process uses it. */
+export class NothingToCheck extends Error {}
+
+export type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
+
+/** What earlier checks opened or found, for later ones. */
+export interface DoctorContext {
+  /** Throws `SettingsError`. */
+  load(): Settings;
+  opened: AsyncDisposableStack;
+  settings?: Settings;
+  secrets?: SecretsManager;
+  /** This process holds the lock of the data folder. */
+  isLocked?: boolean;
+  crm?: CrmCheck;
+  assertion?: string;
+  token?: CrmToken;
+}
+
+/** The settings of a check that needs the check `settings`. */
+export function settingsOf({ settings }: DoctorContext): Settings {
+  return settings as Settings;
+}
+
+/** The same for `secrets manager`. */
+export function secretsOf({ secrets }: DoctorContext): SecretsManager {
+  return secrets as SecretsManager;
+}
+
+/** The same for `CRM private key`. */
+export function crmOf({ crm }: DoctorContext): CrmCheck {
+  return crm as CrmCheck;
+}

@@ -1,0 +1,51 @@
+import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { version } from '../../platform/base/version.ts';
+import { type Activity, createActivity } from './activity/activity.ts';
+import { type ConsoleFiles, readConsoleFiles } from './console-files.ts';
+import { activityRoute } from './routes/activity.ts';
+import { type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
+import { type ConsoleSettings, consolePart } from './settings.ts';
+
+interface Parts {
+  activity: Activity;
+  /** Null where it is not enabled: then its paths do not exist. */
+  pages: ConsoleServices | null;
+}
+
+/** The page for people in a browser, and the series behind its plots. */
+export const console = defineFeature({
+  name: 'console',
+  settings: consolePart,
+  start,
+  banner: ({ settings, url, hasCredentials }) =>
+    settings.console.enabled ? [['Console', `${url}${consolePath}`, signInNote(hasCredentials)]] : [],
+  routes: ({ activity, pages }: Parts) => [activityRoute(activity), ...(pages ? consoleRoutes(pages) : [])],
+});
+
+function start(core: Core<ConsoleSettings>): Started<Parts> {
+  const { settings, opened } = core;
+  const { environment, production } = settings;
+  const activity = createActivity({ ...core, environment });
+  opened.defer(() => activity.stop());
+  if (!settings.console.enabled) return { routes: { activity, pages: null } };
+  let files: Promise<ConsoleFiles> | undefined;
+  const pages: ConsoleServices = {
+    files: () => {
+      files ??= readConsoleFiles(!production);
+      return files;
+    },
+    facts: async () => ({ environment, version, record_url: await recordUrl(core) }),
+  };
+  return { routes: { activity, pages }, home: consolePath };
+}
+
+/** Where the CRM shows a record, with `{id}`; null before the CRM has reported its address. */
+async function recordUrl({ settings, crm }: Core<ConsoleSettings>): Promise<string | null> {
+  if (settings.crm.recordUrl !== undefined) return settings.crm.recordUrl;
+  const instanceUrl = await crm.tokens.instanceUrl();
+  return instanceUrl === undefined ? null : `${instanceUrl}/{id}`;
+}
+
+function signInNote(hasCredentials: boolean): string {
+  return hasCredentials ? 'open it in a browser; it asks for a key and a secret of the credentials file' : '';
+}

@@ -1,0 +1,24 @@
+import { defineFeature } from '../../feature.ts';
+import type { Audit } from '../../identity/audit/audit.ts';
+import { openConsumers, registerConsumerCommands } from './cli/consumer.ts';
+import { listAuditEventsRoute } from './routes/audit-events.ts';
+import { listAuthAttemptsRoute } from './routes/auth-attempts.ts';
+import { type ConsumersContext, consumerRoutes } from './routes/consumers.ts';
+
+interface Parts extends ConsumersContext {
+  audit: Audit;
+}
+
+/** Consumers and their credentials, by the API and on the command line. */
+export const consumerAdmin = defineFeature({
+  name: 'consumer-admin',
+  start: ({ consumers: { administration, directory }, audit }) => ({
+    routes: { administration, directory, audit },
+  }),
+  routes: (parts: Parts, cursors) => [
+    ...consumerRoutes(parts, cursors),
+    listAuthAttemptsRoute(parts.audit, cursors),
+    listAuditEventsRoute(parts.audit, cursors),
+  ],
+  commands: (program, load) => registerConsumerCommands(program, (opened) => openConsumers(load(), opened)),
+});

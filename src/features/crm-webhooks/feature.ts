@@ -1,0 +1,46 @@
+import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
+import { memberCache } from '../../records/offers.ts';
+import { registerWebhookCommands } from './cli.ts';
+import { secretsCheck } from './doctor.ts';
+import { EventsTable } from './events-table.ts';
+import { type CrmWebhookMetrics, crmWebhookMetrics } from './metrics.ts';
+import { memberWebhookRoute } from './routes/member-webhook.ts';
+import { makeFirstWebhookSecret } from './secrets.ts';
+import { type CrmWebhooksSettings, crmWebhooksPart } from './settings.ts';
+import { createWebhooks, type Webhooks } from './webhooks.ts';
+
+/** Webhooks in which the CRM reports that something has changed. */
+export const crmWebhooks = defineFeature({
+  name: 'crm-webhooks',
+  settings: crmWebhooksPart,
+  metrics: crmWebhookMetrics,
+  tags: { Webhooks: 'What others tell the service, signed.' },
+  start,
+  routes: (webhooks: Webhooks) => [memberWebhookRoute(webhooks)],
+  commands: registerWebhookCommands,
+  checks: [secretsCheck],
+  erasers: [{ part: 'webhooks', erase }],
+});
+
+async function start(core: Core<CrmWebhooksSettings, CrmWebhookMetrics>): Promise<Started<Webhooks>> {
+  const { settings, secrets, log, crm, offers, opened } = core;
+  if (secrets.kind === 'file' && !settings.production) await makeFirstWebhookSecret(secrets, log);
+  const webhooks = createWebhooks({
+    ...core,
+    refreshSeconds: settings.secretsRefreshSeconds,
+    retentionDays: settings.webhookRetentionDays,
+    apply: async ({ memberId, receivedAt }) => offers.find(memberCache)?.drop(memberId, receivedAt),
+    onReceived: () => void crm.changed.notify(),
+  });
+  opened.defer(() => webhooks.stop());
+  await webhooks.start();
+  return {
+    routes: webhooks,
+    jobs: [{ name: 'clear-webhooks', cron: '37 * * * *', steps: { webhooks: webhooks.deleteOld } }],
+  };
+}
+
+async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
+  const count = await new EventsTable(database).eraseMember(memberId);
+  return { label: 'webhooks', count, fields: { webhooks: count } };
+}

@@ -1,0 +1,19 @@
+import type { Registry } from 'prom-client';
+import { startingAtZero } from '../../platform/observability/metrics.ts';
+
+/** Metrics of the webhooks of the CRM. */
+export function crmWebhookMetrics(registers: Registry[]) {
+  return {
+    webhooks: startingAtZero(
+      { result: 'dead' },
+      {
+        name: 'handoff_webhooks_total',
+        help: 'Webhooks by result.',
+        labelNames: ['result'] as const,
+        registers,
+      },
+    ),
+  };
+}
+
+export type CrmWebhookMetrics = ReturnType<typeof crmWebhookMetrics>;

@@ -1,0 +1,37 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { startingAtZero } from '../../platform/observability/metrics.ts';
+
+/** Metrics of the reader of changes, and of events. */
+export function eventMetrics(registers: Registry[]) {
+  return {
+    changesReadAt: new Gauge({
+      name: 'handoff_changes_read_timestamp_seconds',
+      help: 'When the last poll that read all changes of the CRM began.',
+      aggregator: 'max',
+      registers,
+    }),
+    changesMissedDeletions: new Gauge({
+      name: 'handoff_changes_missed_deletions',
+      help: '1 for 30 days after changes were not read for longer than the CRM remembers deletions; else 0.',
+      aggregator: 'max',
+      registers,
+    }),
+    changePolls: startingAtZero(
+      { result: 'failed' },
+      {
+        name: 'handoff_change_polls_total',
+        help: 'Polls for changes of the CRM by result.',
+        labelNames: ['result'] as const,
+        registers,
+      },
+    ),
+    changeEvents: new Counter({
+      name: 'handoff_change_events_total',
+      help: 'Events that were made of changes in the CRM, by type.',
+      labelNames: ['type'] as const,
+      registers,
+    }),
+  };
+}
+
+export type EventMetrics = ReturnType<typeof eventMetrics>;

@@ -1,0 +1,28 @@
+import { Type } from 'typebox';
+import { seconds, setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
+
+export const eventsSettings = {
+  'changes.pollSeconds': setting(
+    'CHANGES_POLL_SECONDS',
+    seconds(0, 3600),
+    (earlier) => (earlier['crm.loginUrl'] === undefined ? 5 : 60),
+    'How often changes of records are read from the CRM, with one call; 60, and 5 with the simulator, when not set. 0 turns events off.',
+  ),
+  'changes.minimumSeconds': setting(
+    'CHANGES_MINIMUM_SECONDS',
+    seconds(0.1, 3600),
+    (earlier) => (earlier['crm.loginUrl'] === undefined ? 2 : 15),
+    'How close two such reads may be when the service knows of a change; 15, and 2 with the simulator, when not set.',
+  ),
+  'changes.retentionDays': setting(
+    'CHANGES_RETENTION_DAYS',
+    Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
+    30,
+    'How long events are kept.',
+  ),
+};
+
+export type EventsSettings = SettingsOf<typeof eventsSettings>;
+
+export const eventsPart: SettingsPart = { table: eventsSettings };

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
+import { visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { shareProbe } from '../../platform/observability/health.ts';
+import { holdTurn } from '../../platform/store/database-locks.ts';
+import type { Records } from '../../records/records.ts';
+import { registerHandoffCommands } from './cli.ts';
+import { turnSeconds } from './delivery.ts';
+import { createHandoffs, type Handoffs } from './handoffs.ts';
+import { HandoffsTable } from './handoffs-table.ts';
+import { handoffHealth } from './health.ts';
+import { type HandoffMetrics, handoffMetrics } from './metrics.ts';
+import { acceptedHandoffRoutes } from './routes/accepted-handoffs.ts';
+import { handoffRoute } from './routes/handoff.ts';
+import { handoffEventData } from './routes/schemas.ts';
+import { type HandoffSettings, handoffPart } from './settings.ts';
+
+/** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
+const batchMs = { usual: 5000, withBudget: 25_000 };
+
+interface Parts {
+  records: Records;
+  handoffs: Handoffs;
+  repeatWindowSeconds: number;
+}
+
+/** The chosen search result becomes a quote or a booking in the CRM, at once or later. */
+export const handoff = defineFeature({
+  name: 'handoff',
+  settings: handoffPart,
+  metrics: handoffMetrics,
+  tags: {
+    'Hand-off': 'The chosen search result becomes a quote or a booking in the CRM, in one call.',
+  },
+  health: { handoffs: handoffHealth },
+  start,
+  routes: (parts: Parts, cursors) => [handoffRoute(parts), ...acceptedHandoffRoutes(parts.handoffs, cursors)],
+  commands: registerHandoffCommands,
+  erasers: [{ part: 'handoffs', erase }],
+});
+
+/** Also begins the delivery of those that were accepted, by processes before this one too. */
+function start(core: Core<HandoffSettings, HandoffMetrics>): Started<Parts> {
+  const { settings, database, records, consumers, opened } = core;
+  const owner = randomUUID();
+  const handoffs = createHandoffs({
+    ...core,
+    ...settings.handoff,
+    batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
+    holdTurn: () => holdTurn(database, 'handoff-delivery', owner, turnSeconds),
+    eventData: handoffEventData,
+    visibleTo: (consumerId, resource) => {
+      const consumer = consumers.directory.consumer(consumerId);
+      return consumer ? visibleRecords(consumer, resource) : 'all';
+    },
+  });
+  opened.defer(() => handoffs.stop());
+  handoffs.start();
+  return {
+    routes: { records, handoffs, repeatWindowSeconds: settings.handoff.repeatWindowSeconds },
+    health: { handoffs: shareProbe(() => handoffs.checkHealth()) },
+    jobs: [
+      {
+        name: 'clear-handoffs',
+        cron: '57 * * * *',
+        steps: { handoffs: (signal) => handoffs.deleteOld(signal) },
+      },
+    ],
+  };
+}
+
+/** Those that wait still need their data. */
+async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
+  const found = await new HandoffsTable(database).eraseMember(memberId);
+  const idsOf = (isErased: boolean) => found.filter((one) => one.is_erased === isErased).map(({ id }) => id);
+  const [erased, waiting] = [idsOf(true), idsOf(false)];
+  return {
+    label: 'hand-offs',
+    count: erased.length,
+    fields: { handoffs: erased, waiting_handoffs: waiting },
+    left: waiting.map(
+      (id) => `the hand-off ${id} waits to be delivered. Cancel it, or wait, and run this again.`,
+    ),
+  };
+}

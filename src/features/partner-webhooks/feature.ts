@@ -1,0 +1,55 @@
+import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { version } from '../../platform/base/version.ts';
+import type { EventsSettings } from '../events/settings.ts';
+import type { EndpointAdministration } from './administration.ts';
+import { registerDeliveryCommands } from './cli.ts';
+import { type PartnerWebhookMetrics, partnerWebhookMetrics } from './metrics.ts';
+import { webhookEndpointRoutes } from './routes/endpoints.ts';
+import { type PartnerWebhooksSettings, partnerWebhooksPart } from './settings.ts';
+import { createWebhookEndpoints } from './webhook-endpoints.ts';
+
+/** Where consumers want events sent to, and the sending. */
+export const partnerWebhooks = defineFeature({
+  name: 'partner-webhooks',
+  settings: partnerWebhooksPart,
+  metrics: partnerWebhookMetrics,
+  tags: { 'Webhook endpoints': 'Where events are sent to, signed, and what became of each delivery.' },
+  start,
+  routes: webhookEndpointRoutes,
+  commands: registerDeliveryCommands,
+});
+
+/** Nothing is sent where no changes are read. */
+function start(
+  core: Core<PartnerWebhooksSettings & EventsSettings, PartnerWebhookMetrics>,
+): Started<EndpointAdministration> {
+  const { settings, opened, consumers } = core;
+  const { pollSeconds, privateNetworks, retentionDays } = settings.changes;
+  const endpoints = createWebhookEndpoints({
+    ...core,
+    owners: {
+      find: (id) => consumers.directory.consumer(id),
+      exists: async (id) => {
+        await consumers.directory.readAgain(id);
+        return (
+          consumers.directory.consumer(id) !== undefined || (await consumers.store.find(id)) !== undefined
+        );
+      },
+    },
+    addressRules: { privateNetworks, httpToLoopback: !settings.production },
+    retentionDays,
+    userAgent: `handoff-gateway/${version}`,
+  });
+  opened.defer(() => endpoints.stop());
+  if (pollSeconds > 0) endpoints.start();
+  return {
+    routes: pollSeconds > 0 ? endpoints.administration : null,
+    jobs: [
+      {
+        name: 'clear-deliveries',
+        cron: '7 * * * *',
+        steps: { deliveries: endpoints.deleteOld, orphans: endpoints.deleteOrphans },
+      },
+    ],
+  };
+}

@@ -1,0 +1,60 @@
+import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { shareProbe } from '../../platform/observability/health.ts';
+import { member } from '../../records/members.ts';
+import { memberCache } from '../../records/offers.ts';
+import { booking, quote } from '../../records/quotes-and-bookings.ts';
+import { copyWriter } from '../events/keeper.ts';
+import type { EventsSettings } from '../events/settings.ts';
+import { registerCopyCommands } from './cli.ts';
+import { clearCopy, createCopy, eraseCopiedMember } from './copy.ts';
+import { type ReadCopyMetrics, readCopyMetrics } from './metrics.ts';
+import { type ReadCopySettings, readCopyPart } from './settings.ts';
+
+/** A copy of the CRM's records, which answers reads that take an answer of some age. */
+export const readCopy = defineFeature({
+  name: 'read-copy',
+  settings: readCopyPart,
+  metrics: readCopyMetrics,
+  start,
+  commands: registerCopyCommands,
+  erasers: [
+    {
+      part: 'copied_records',
+      erase: async (memberId, { database }) => {
+        const count = await eraseCopiedMember(database, memberId);
+        return { label: 'copied records', count, fields: { copied_records: count } };
+      },
+    },
+  ],
+});
+
+function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetrics>): Started {
+  const { settings, crm, database, offers, opened } = core;
+  const jobs = [
+    {
+      name: 'clear-copy',
+      cron: '7 * * * *',
+      steps: { copy: (signal: AbortSignal) => clearCopy(database, signal) },
+    },
+  ];
+  if (!settings.copy.enabled) return { jobs };
+  const copy = createCopy({
+    ...core,
+    // The simulated one gets another address with every start.
+    org: core.simulated['crm'] ? 'simulated' : crm.connectionHash,
+    // What others refer to comes first.
+    resources: [member, quote, booking],
+    source: crm.changes,
+    defaultMaxAgeSeconds: settings.copy.defaultMaxAgeSeconds,
+    pollSeconds: settings.changes.pollSeconds,
+  });
+  opened.defer(() => copy.stop());
+  crm.missing.add(copy.missing);
+  offers.make(copyWriter, copy.keeper);
+  // The copy is the cache: what is dropped from it is read again for the copy.
+  offers.make(memberCache, {
+    find: (_id, fetch) => fetch(),
+    drop: (externalId) => copy.doubt(member, externalId),
+  });
+  return { records: copy.records, health: { copy: shareProbe(copy.health) }, jobs };
+}

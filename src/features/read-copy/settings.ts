@@ -1,0 +1,31 @@
+import { Type } from 'typebox';
+import { seconds, setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
+
+export const readCopySettings = {
+  'copy.enabled': setting(
+    'COPY_ENABLED',
+    Type.Boolean(),
+    false,
+    'Whether quotes, bookings and members are copied to the database, to answer reads that take an answer of some age. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
+  ),
+  'copy.defaultMaxAgeSeconds': setting(
+    'COPY_DEFAULT_MAX_AGE_SECONDS',
+    seconds(0, 86_400),
+    0,
+    'How old the answer to a read without `Cache-Control` may be, where there is a copy; 0 = the CRM is asked.',
+  ),
+};
+
+export type ReadCopySettings = SettingsOf<typeof readCopySettings>;
+
+export const readCopyPart: SettingsPart = {
+  table: readCopySettings,
+  // What nobody reads cannot be copied.
+  check({ raw, named }) {
+    if (raw['copy.enabled'] !== true || raw['changes.pollSeconds'] !== 0) return [];
+    return [
+      `${named('copy.enabled')} needs ${named('changes.pollSeconds')} over 0: the reader of changes keeps the copy`,
+    ];
+  },
+};

@@ -1,0 +1,67 @@
+import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
+import { member } from '../../records/members.ts';
+import { memberCache, requireFreeBooking } from '../../records/offers.ts';
+import { booking, quote } from '../../records/quotes-and-bookings.ts';
+import type { Records } from '../../records/records.ts';
+import { cachedMembers, createMemberCache, forgetMember } from './member-cache.ts';
+import { type RecordMetrics, recordMetrics } from './metrics.ts';
+import { recordsContext, tags } from './routes/context.ts';
+import { listRoute } from './routes/list.ts';
+import { readRoute, recordRoutes } from './routes/records.ts';
+import { type RecordsSettings, recordsPart } from './settings.ts';
+
+interface Parts {
+  records: Records;
+  /** Reads one member, from the cache where that is allowed. */
+  members: Pick<Records, 'find'>;
+  /** Throws `conflict` for a booking that something else needs as it is. */
+  requireFree?: (externalId: string, call: Parameters<Records['find']>[2]) => Promise<void>;
+}
+
+/** Members, quotes and bookings of the CRM. */
+export const records = defineFeature({
+  name: 'records',
+  settings: recordsPart,
+  metrics: recordMetrics,
+  tags: {
+    [tags.members]: 'Members are contacts of the CRM; they can be read and not changed.',
+    [tags.quotes]: 'Quotes of the CRM, known by their External ID.',
+    [tags.bookings]: 'Bookings of the CRM, known by their External ID.',
+  },
+  start,
+  routes: (parts: Parts, cursors) => {
+    const members = recordsContext(member, parts.records);
+    return [
+      listRoute(members, cursors),
+      readRoute({ ...members, records: parts.members }, 'externalId'),
+      ...recordRoutes(recordsContext(quote, parts.records), cursors),
+      ...recordRoutes(recordsContext(booking, parts.records, parts.requireFree), cursors),
+    ];
+  },
+  erasers: [{ part: 'cached_members', erase }],
+});
+
+function start(core: Core<RecordsSettings, RecordMetrics>): Started<Parts> {
+  const { settings, cache, crm, offers, metrics } = core;
+  let members = offers.find(memberCache);
+  if (members === undefined) {
+    // The members of this org, in the cache that others may share.
+    const scope = `${settings.environment}:${crm.connectionHash.slice(0, 16)}`;
+    members = createMemberCache({ cache, scope, seconds: settings.memberCacheSeconds, metrics });
+    offers.make(memberCache, members);
+  }
+  return {
+    routes: {
+      records: core.records,
+      members: cachedMembers(core.records, members),
+      // What may need a booking starts later than this.
+      requireFree: async (id, call) => offers.find(requireFreeBooking)?.(id, call),
+    },
+  };
+}
+
+async function erase(memberId: string, { openRedis }: ErasureStores): Promise<Erasure> {
+  const redis = await openRedis();
+  const count = redis === undefined ? null : await forgetMember(redis, memberId);
+  return { label: 'cached members', count: count ?? 0, fields: { cached_members: count } };
+}

@@ -1,0 +1,19 @@
+import { Counter, type Registry } from 'prom-client';
+
+/** Metrics of the cache of members. */
+export function recordMetrics(registers: Registry[]) {
+  return {
+    memberCacheHits: new Counter({
+      name: 'handoff_member_cache_hits_total',
+      help: 'Reads of one member that were answered from the shared cache.',
+      registers,
+    }),
+    memberCacheMisses: new Counter({
+      name: 'handoff_member_cache_misses_total',
+      help: 'Reads of one member that were not in the shared cache.',
+      registers,
+    }),
+  };
+}
+
+export type RecordMetrics = ReturnType<typeof recordMetrics>;

@@ -1,0 +1,103 @@
+import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
+import { describeAddress } from '../../platform/simulators/simulator.ts';
+import { requireFreeBooking } from '../../records/offers.ts';
+import type { Records } from '../../records/records.ts';
+import { registerReservationCommands } from './cli.ts';
+import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
+import { diningCheck } from './doctor.ts';
+import { type ReservationMetrics, reservationMetrics } from './metrics.ts';
+import { PlansTable } from './plans-table.ts';
+import { createReservations, type Reservations, startRecovery } from './reservations.ts';
+import { heldByReservation, reservationRoutes } from './routes/reservations.ts';
+import { reservationAnswers } from './routes/schemas.ts';
+import { type DiningSettings, type ReservationsSettings, reservationsPart } from './settings.ts';
+import { partnerSimulator } from './simulated-partner.ts';
+
+interface Parts {
+  reservations: Reservations;
+  records: Records;
+}
+
+type ReservationsCore = Core<ReservationsSettings, ReservationMetrics>;
+
+/** Tables at a dining partner, each with its booking in the CRM. */
+export const reservations = defineFeature({
+  name: 'reservations',
+  settings: reservationsPart,
+  metrics: reservationMetrics,
+  tags: {
+    Reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
+  },
+  simulator: partnerSimulator,
+  start,
+  banner: ({ settings, simulated }) => [
+    [
+      'Dining',
+      ...describeAddress(simulated['dining'], settings.dining.baseUrl, 'set dining.* for a real partner'),
+    ],
+  ],
+  routes: (parts: Parts, cursors) => reservationRoutes(parts.reservations, parts.records, cursors),
+  commands: registerReservationCommands,
+  checks: [diningCheck],
+  erasers: [{ part: 'reservations', erase }],
+});
+
+function start(core: ReservationsCore): Started<Parts> {
+  const { settings, crm, records, database } = core;
+  const { dining, secretsRefreshSeconds, idempotencyRetentionHours } = settings;
+  const connectors = openConnectors({
+    ...core,
+    // It coalesces its probes itself, and every call counts as one.
+    crm: { records, checkHealth: async () => ({ ...(await crm.health.check()) }) },
+    dining: dining.baseUrl === undefined ? undefined : (dining as DiningSettings),
+    secretsRefreshSeconds,
+  });
+  const made = open(core, connectors);
+  // Also without a dining partner: there may have been one.
+  const plans = new PlansTable(database);
+  return {
+    routes: made && { reservations: made, records },
+    health: healthOf(connectors),
+    jobs: [
+      {
+        name: 'clear-refused-reservations',
+        cron: '47 * * * *',
+        steps: { reservations: (signal) => plans.clearRefused(idempotencyRetentionHours, signal) },
+      },
+      {
+        name: 'erase-old-reservations',
+        cron: '27 * * * *',
+        steps: { reservations: (signal) => plans.eraseOlderThan(settings.reservationRetentionDays, signal) },
+      },
+    ],
+  };
+}
+
+/** Null without a dining partner. */
+function open(core: ReservationsCore, { crm, dining }: Connectors): Reservations | null {
+  if (!dining) return null;
+  const made = createReservations({ ...core, crm, dining, answers: reservationAnswers });
+  core.opened.use(startRecovery(made, core.log));
+  core.offers.make(requireFreeBooking, async (id, call) => {
+    if (await made.holds(id, call)) throw heldByReservation(id);
+  });
+  return made;
+}
+
+/** Reservations that are in progress still need their data. */
+async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
+  const plans = await new PlansTable(database).eraseMember(memberId);
+  const erased = plans.filter((plan) => plan.is_erased).map(({ id }) => id);
+  const left = plans
+    .filter((plan) => !plan.is_erased)
+    .map(({ id, status, state }) => ({ id, status, state }));
+  return {
+    label: 'reservations',
+    count: erased.length,
+    fields: { reservations: erased, not_erased: left },
+    left: left.map(
+      ({ id, status, state }) =>
+        `the reservation ${id} is still in progress (${status}, ${state}). Cancel it, or wait, and run this again.`,
+    ),
+  };
+}

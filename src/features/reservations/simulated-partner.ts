@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { Settings } from '../../platform/settings/table.ts';
+import { readOrMakeSecret, type Simulator } from '../../platform/simulators/simulator.ts';
+import type { ReservationsSettings } from './settings.ts';
+
+/** A simulated dining partner, which knows the gateway's password. Production takes none. */
+export const partnerSimulator: Simulator = {
+  name: 'dining',
+  async start(settings, secrets, opened) {
+    const { dining, dataDir, production } = settings as Settings & ReservationsSettings;
+    if (dining.baseUrl !== undefined || production) return undefined;
+    const password = await readOrMakeSecret(secrets, dining.passwordSecret, () =>
+      randomBytes(24).toString('base64url'),
+    );
+    const username = 'handoff-gateway';
+    // Imported here only; production never comes here.
+    const { startDiningSimulator } = await import('../../../simulators/dining/simulator.ts');
+    const dataFile = join(dataDir, 'simulated-partner.jsonl');
+    const partner = await startDiningSimulator({ username, password, dataFile });
+    opened.defer(() => partner.close());
+    return {
+      settings: { 'dining.baseUrl': partner.url, 'dining.username': username },
+      url: partner.url,
+    };
+  },
+};

@@ -1,0 +1,25 @@
+/** Names something that one feature offers and others may use where it is there. */
+export interface Offer<T> {
+  readonly name: string;
+  /** Only for the compiler: what is offered under it. */
+  readonly type?: T;
+}
+
+export function defineOffer<T>(name: string): Offer<T> {
+  return { name };
+}
+
+/** What the features offer each other. A feature that is not there offers nothing, and the others do without. */
+export class Offers {
+  readonly #made = new Map<Offer<unknown>, unknown>();
+
+  /** Throws where another feature has made the same offer. */
+  make<T>(offer: Offer<T>, value: T): void {
+    if (this.#made.has(offer)) throw new Error(`two features offer ${offer.name}`);
+    this.#made.set(offer, value);
+  }
+
+  find<T>(offer: Offer<T>): T | undefined {
+    return this.#made.get(offer) as T | undefined;
+  }
+}

@@ -1,0 +1,59 @@
+import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
+import type { Settings } from '../settings/table.ts';
+
+/** A simulated system on a loopback port of its own. */
+export interface Simulated {
+  url: string;
+  /** The settings that lead to it, by key. */
+  settings: Readonly<Record<string, string>>;
+}
+
+/** Simulates a system where none is configured. */
+export interface Simulator {
+  /** The section of the settings that names a real one, such as `dining`. */
+  name: string;
+  /** Undefined where the settings name a real one, and where production takes no simulated one. Closed with `opened`. */
+  start(
+    settings: Settings,
+    secrets: SecretsManager,
+    opened: AsyncDisposableStack,
+  ): Promise<Simulated | undefined>;
+}
+
+/** The settings with those that lead to the simulated system. */
+export function withSimulated<S extends Settings>(settings: S, simulated: Simulated | undefined): S {
+  const changed: Record<string, unknown> = { ...settings };
+  for (const [key, value] of Object.entries(simulated?.settings ?? {})) {
+    const [section = '', name = ''] = key.split('.');
+    changed[section] = { ...(changed[section] as object), [name]: value };
+  }
+  return changed as S;
+}
+
+/** A secret that gateway and simulator share; made if there is none. Throws `SecretsUnavailable`. */
+export async function readOrMakeSecret(
+  secrets: SecretsManager,
+  name: string,
+  make: () => Promise<string> | string,
+): Promise<string> {
+  const existing = await secrets.read(name);
+  if (existing) return existing.value;
+  const value = await make();
+  try {
+    await secrets.write(name, value, null);
+    return value;
+  } catch (error) {
+    // Another process made one first, and that one counts.
+    if (error instanceof VersionConflict) return readOrMakeSecret(secrets, name, make);
+    throw error;
+  }
+}
+
+/** A system as the banner shows it: of a real one only the host, for its address may hold credentials. */
+export function describeAddress(
+  simulated: Pick<Simulated, 'url'> | undefined,
+  real: string | undefined,
+  advice: string,
+): [what: string, note: string] {
+  return simulated ? [`simulated at ${simulated.url}`, advice] : [URL.parse(real ?? '')?.host ?? '', ''];
+}

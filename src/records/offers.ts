@@ -1,0 +1,22 @@
+import type { Call } from '../platform/base/call.ts';
+import { defineOffer } from '../platform/base/offers.ts';
+import type { StoredRecord } from './records.ts';
+
+/** Members that are kept for a short time, to spare calls to the CRM. */
+export interface MemberCache {
+  /** The member from the cache, else from `fetch`; what that finds is kept, and nothing where it finds nothing. */
+  find(externalId: string, fetch: () => Promise<StoredRecord | undefined>): Promise<StoredRecord | undefined>;
+  /**
+   * Drops the member on every replica. `since` is when its change was reported (milliseconds since 1970): where the
+   * cache has been unavailable for so long that all that was cached before has ended by itself, there is nothing left to
+   * drop. Throws `CacheUnavailable` until then.
+   */
+  drop(externalId: string, since: number): Promise<void>;
+}
+
+export const memberCache = defineOffer<MemberCache>('the cache of members');
+
+/** Throws `conflict` for a booking that something else needs as it is. */
+export type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;
+
+export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check that a booking is free');
