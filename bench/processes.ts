@@ -74,8 +74,8 @@ export function createProcesses(): Processes {
 
 /** What the machine needs, without settings that a developer may have in the shell. */
 function ownEnvironment(): NodeJS.ProcessEnv {
-  const { PATH, HOME, TMPDIR } = process.env;
-  return { PATH, HOME, ...(TMPDIR && { TMPDIR }) };
+  const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, ...(TMPDIR && { TMPDIR }), ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) };
 }
 
 function spawnInto(

@@ -8,6 +8,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import type { Finding } from '../../src/cli/doctor.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
+import { ownEnvironment } from '../support/environment.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
@@ -31,8 +32,7 @@ async function visit(dataDir: string, env: NodeJS.ProcessEnv): Promise<Visit> {
 }
 
 function run(dataDir: string, env: NodeJS.ProcessEnv, ...args: string[]) {
-  const { PATH, HOME } = process.env;
-  const all = { PATH, HOME, DATA_DIR: dataDir, ...env };
+  const all = { ...ownEnvironment(), DATA_DIR: dataDir, ...env };
   const command = [program, '--config', join(dataDir, 'config.json'), 'doctor', ...args];
   return new Promise<{ code: number; output: string }>((resolve) => {
     execFile(process.execPath, command, { env: all }, (error, stdout, stderr) => {

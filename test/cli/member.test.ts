@@ -12,6 +12,7 @@ import { lockDataDir } from '../../src/platform/base/file-lock.ts';
 import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPglite } from '../../src/platform/store/pglite.ts';
 import { codeBlocks, readPage } from '../docs/pages.ts';
+import { ownEnvironment } from '../support/environment.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { accept, untilHandoff } from '../support/handoffs.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
@@ -34,9 +35,8 @@ const withoutNumbers = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27
 
 /** Runs `handoff member forget`. */
 function forget(env: NodeJS.ProcessEnv, ...args: string[]) {
-  const { PATH, HOME } = process.env;
   const command = [program, 'member', 'forget', ...args];
-  const options = { env: { PATH, HOME, ...env }, cwd: env['DATA_DIR'] };
+  const options = { env: { ...ownEnvironment(), ...env }, cwd: env['DATA_DIR'] };
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     execFile(process.execPath, command, options, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), stdout, stderr });

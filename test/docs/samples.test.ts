@@ -12,6 +12,7 @@ import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
+import { ownEnvironment } from '../support/environment.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { recordLog } from '../support/log.ts';
 import { startOwnOrg } from '../support/own-org.ts';
@@ -119,9 +120,8 @@ test('doctor says what its page shows', {
     effect: { kind: 'tokenError', error: 'invalid_grant', description: "user hasn't approved this consumer" },
   });
 
-  const { PATH, HOME } = process.env;
   const env = {
-    ...{ PATH, HOME, DATA_DIR: dataDir, DATABASE_URL: postgres?.url, REDIS_URL: redis, ...org.env },
+    ...{ ...ownEnvironment(), DATA_DIR: dataDir, DATABASE_URL: postgres?.url, REDIS_URL: redis, ...org.env },
     ...{ HANDOFF_ENVIRONMENT: 'staging', DINING_BASE_URL: dining.partner.url },
     DINING_USERNAME: partnerCredentials.username,
   };

@@ -110,10 +110,10 @@ describe('a planted fault is found', () => {
       'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
       'src/platform/base/planted-export.ts': 'export const used = 1;\nexport const plantedExport = 2;\n',
       'test/planted.test.ts':
-        "import { used } from '../src/base/planted-export.ts';\nimport 'left-pad';\n\nused;\n",
+        "import { used } from '../src/platform/base/planted-export.ts';\nimport 'left-pad';\n\nused;\n",
     });
-    assert.match(output, /Unused files[\s\S]*src\/base\/planted-file\.ts/);
-    assert.match(output, /Unused exports[\s\S]*plantedExport .*src\/base\/planted-export\.ts/);
+    assert.match(output, /Unused files[\s\S]*src\/platform\/base\/planted-file\.ts/);
+    assert.match(output, /Unused exports[\s\S]*plantedExport .*src\/platform\/base\/planted-export\.ts/);
     assert.match(output, /Unlisted dependencies[\s\S]*left-pad/);
   });
 
@@ -121,9 +121,9 @@ describe('a planted fault is found', () => {
     const script = 'check:dead-code:production';
     const output = await check(script, {
       'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
-      'test/planted.test.ts': "import { planted } from '../src/base/planted-file.ts';\n\nplanted;\n",
+      'test/planted.test.ts': "import { planted } from '../src/platform/base/planted-file.ts';\n\nplanted;\n",
     });
-    assert.match(output, /Unused files[\s\S]*src\/base\/planted-file\.ts/);
+    assert.match(output, /Unused files[\s\S]*src\/platform\/base\/planted-file\.ts/);
   });
 
   test('by check:secrets', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DiningPartner } from './dining-partner.ts';
+import { ownEnvironment } from './environment.ts';
 import type { Credentials } from './gateway.ts';
 import { Org } from './org.ts';
 import type { OwnOrg } from './own-org.ts';
@@ -78,12 +79,6 @@ export async function createInstallation(
       await rm(dataDir, { recursive: true, maxRetries: 5 });
     },
   };
-}
-
-/** What the machine needs, without settings that a developer may have in the shell. */
-function ownEnvironment(): NodeJS.ProcessEnv {
-  const { PATH, HOME, TMPDIR } = process.env;
-  return { PATH, HOME, ...(TMPDIR && { TMPDIR }) };
 }
 
 async function untilReady(

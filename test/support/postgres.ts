@@ -32,26 +32,35 @@ export interface OwnPostgresServer extends PostgresServer {
 /** Where the global setup of a test run leaves the URL of a server for all test files. */
 export const sharedServerVariable = 'HANDOFF_TEST_POSTGRES_URL';
 
+/** Where it leaves the name of a database there that has all tables, to be copied. */
+export const templateVariable = 'HANDOFF_TEST_POSTGRES_TEMPLATE';
+
 /**
- * A new, empty database for one test file: on the server of DATABASE_URL, else on the one at the usual port, else on
- * one that is started from the installed programs. Undefined where there is none of them; with CI=true that is an
- * error, since a suite that skips itself proves nothing.
+ * A new database for one test file, without rows, and with `empty` certainly without tables: on the server of
+ * DATABASE_URL, else on the one at the usual port, else on one that is started from the installed programs. Undefined
+ * where there is none of them; with CI=true that is an error, since a suite that skips itself proves nothing.
  */
-export async function startPostgres(): Promise<PostgresDatabase | undefined> {
+export async function startPostgres({ empty = false } = {}): Promise<PostgresDatabase | undefined> {
   const server = (await findPostgresServer()) ?? (await startPostgresServer());
   if (server === undefined) return missing('none is running, and its programs are not installed');
-  const name = `handoff_test_${randomBytes(6).toString('hex')}`;
-  // Unlike the usual template, this one has no connections that would forbid the copy.
-  await run(server.url, `create database ${name} template template0`);
-  const url = new URL(server.url);
-  url.pathname = `/${name}`;
+  const database = await createDatabase(server.url, empty ? undefined : process.env[templateVariable]);
   return {
-    url: url.href,
+    url: database.url,
     stop: async () => {
-      await run(server.url, `drop database ${name} with (force)`);
+      await database.stop();
       await server.stop();
     },
   };
+}
+
+/** A new database on a server, as a copy of another one there. Its name is the path of its URL. */
+export async function createDatabase(server: string, template = 'template0'): Promise<PostgresDatabase> {
+  const name = `handoff_test_${randomBytes(6).toString('hex')}`;
+  // Unlike the usual template, `template0` has no connections that would forbid the copy.
+  await run(server, `create database ${name} template ${template}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return { url: url.href, stop: () => run(server, `drop database ${name} with (force)`) };
 }
 
 /** A server that runs already and lets us make databases. Throws when DATABASE_URL names one that does not. */

@@ -13,6 +13,7 @@ import type { Database } from '../../../src/platform/store/database.ts';
 import { migrate } from '../../../src/platform/store/migrate.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
+import { ownEnvironment } from '../../support/environment.ts';
 import { recordLog } from '../../support/log.ts';
 import { type PostgresDatabase, startPostgres } from '../../support/postgres.ts';
 
@@ -213,7 +214,7 @@ describe('handoff webhook', { skip: !postgres && 'no PostgreSQL' }, () => {
   const run = (...args: string[]) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       const all = [program, '--config', join(dir, 'config.json'), 'webhook', ...args];
-      const env = { PATH: process.env['PATH'], DATABASE_URL: postgres?.url, DATA_DIR: dir };
+      const env = { ...ownEnvironment(), DATABASE_URL: postgres?.url, DATA_DIR: dir };
       execFile(process.execPath, all, { env }, (error, stdout, stderr) =>
         resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
       );

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { ownEnvironment } from '../../support/environment.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { startPostgres } from '../../support/postgres.ts';
@@ -21,8 +22,7 @@ describe('handoff handoff', { skip: !postgres && 'no PostgreSQL' }, () => {
   after(() => gateway.stop());
 
   const run = (...args: string[]) => {
-    const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
     const command = [program, '--config', join(gateway.dataDir, 'config.json'), 'handoff', ...args];
     return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       execFile(process.execPath, command, { env }, (error, stdout, stderr) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { ownEnvironment } from '../../support/environment.ts';
 import { startGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
@@ -19,8 +20,7 @@ test('handoff delivery lists deliveries and sends one again, beside a running se
   const receiver = await startWebhookReceiver();
   opened.defer(() => receiver.stop());
   const handoff = (...args: string[]) => {
-    const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
     const command = [program, '--config', join(gateway.dataDir, 'config.json'), 'delivery', ...args];
     return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       execFile(process.execPath, command, { env }, (error, stdout, stderr) =>

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { ownEnvironment } from '../../support/environment.ts';
 import { startGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { copyEnv, untilCopied } from './support.ts';
@@ -19,7 +20,7 @@ test('handoff copy rebuild drops the copy of a running service, which fills it a
   });
   const path = `/v1/members/${gateway.org.memberId}`;
   const before = await untilCopied(gateway.request, path);
-  const env = { PATH: process.env['PATH'], DATA_DIR: gateway.dataDir, DATABASE_URL: postgres.url };
+  const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres.url };
   const { stdout } = await promisify(execFile)(process.execPath, [program, 'copy', 'rebuild'], {
     env,
     cwd: gateway.dataDir,

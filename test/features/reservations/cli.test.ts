@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { ownEnvironment } from '../../support/environment.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { newReservation } from '../../support/reservations.ts';
@@ -21,8 +22,7 @@ describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () 
   after(() => gateway.stop());
 
   const list = (...args: string[]) => {
-    const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
     const command = [
       program,
       '--config',

@@ -11,6 +11,8 @@ for (const [name, open] of Object.entries(databaseKinds)) {
 
     before(async () => {
       opened = await open(2);
+      // The queue is to make all that it needs.
+      await opened?.replicas[0].execute('drop schema if exists pgboss cascade');
     });
     after(() => opened?.stop());
 

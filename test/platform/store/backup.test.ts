@@ -55,7 +55,7 @@ describe('a backup, made and restored as the page says,', () => {
     skip: !postgres && 'no PostgreSQL',
   }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'handoff-backup-'));
-    const fresh = await startPostgres();
+    const fresh = await startPostgres({ empty: true });
     const org = await startOwnOrg();
     const first = await createInstallation({ DATABASE_URL: postgres?.url }, org);
     const secrets = join(folder, 'secrets');

@@ -6,7 +6,7 @@ import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { recordLog } from '../../support/log.ts';
 import { startPostgres } from '../../support/postgres.ts';
 
-const postgres = await startPostgres();
+const postgres = await startPostgres({ empty: true });
 after(() => postgres?.stop());
 
 describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
