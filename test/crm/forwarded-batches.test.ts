@@ -81,13 +81,18 @@ describe('replicas that share a call', () => {
 
   // No wait ends by itself.
   beforeEach(() => {
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.now() });
+    const startedAt = performance.now();
+    mock.method(performance, 'now', () => startedAt);
     cache = createMemoryCache();
     receiver = new TestBatcher();
     sender = new TestBatcher(3);
     replica = start(receiver, cache);
   });
-  afterEach(() => mock.timers.reset());
+  afterEach(() => {
+    mock.restoreAll();
+    mock.timers.reset();
+  });
 
   it('forward to the one that has a call, and get each outcome when it is there', async () => {
     start(sender, cache);
