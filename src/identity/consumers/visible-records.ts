@@ -1,5 +1,5 @@
 import type { Visible } from '../../platform/base/call.ts';
-import { allows, type Consumer, ownableResources, permissionResources } from './consumer.ts';
+import { ownableResources } from './consumer.ts';
 
 /** What decides: a consumer, as far as it matters here. A permission without `records` is on all. */
 interface Viewer {
@@ -21,15 +21,4 @@ export function visibleRecords({ id, permissions }: Viewer, resource: string): V
 
 function isOnOwn({ records }: { records?: 'all' | 'own' }): boolean {
   return records === 'own';
-}
-
-/** Of which resources a consumer sees the events, judged by its permissions as they are now. */
-export function readableEvents(consumer: Consumer) {
-  const readable = permissionResources.filter((resource) => allows(consumer, resource, 'read'));
-  const isWhole = (resource: string) => visibleRecords(consumer, resource) === 'all';
-  return {
-    consumerId: consumer.id,
-    all: readable.filter(isWhole),
-    own: readable.filter((resource) => !isWhole(resource)),
-  };
 }
