@@ -7,8 +7,8 @@ import type {
 } from '../../../../../src/features/reservations/connectors/connector.ts';
 import { createCrmConnector } from '../../../../../src/features/reservations/connectors/crm.ts';
 import { booking } from '../../../../../src/records/quotes-and-bookings.ts';
-import { connectorConformance } from '../../../../conformance/connector.ts';
 import { aCall, type CrmHarness, startCrmHarness } from '../../../../crm/crm-harness.ts';
+import { connectorConformance } from '../conformance.ts';
 
 const operations = {
   create: { object: 'Booking__c', operation: 'create' },

@@ -1,5 +1,5 @@
 import { after, before } from 'node:test';
-import { connectorConformance } from '../../../../conformance/connector.ts';
+import { connectorConformance } from '../conformance.ts';
 import { type DiningHarness, newOrder, startDiningHarness } from './dining-harness.ts';
 
 const operations = {

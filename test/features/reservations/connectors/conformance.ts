@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, it } from 'node:test';
-import type { Connector, CreateAttempt } from '../../src/features/reservations/connectors/connector.ts';
-import { startCall } from '../../src/platform/base/call.ts';
-import { Problem } from '../../src/platform/base/problem.ts';
+import type { Connector, CreateAttempt } from '../../../../src/features/reservations/connectors/connector.ts';
+import { startCall } from '../../../../src/platform/base/call.ts';
+import { Problem } from '../../../../src/platform/base/problem.ts';
 
 /** A connector, its system, and the faults that its system can be asked for. */
 export interface ConnectorUnderTest<Order> {

@@ -5,18 +5,18 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { codeBlocks, readPage } from '../../docs/pages.ts';
-import type { Credentials } from '../../support/gateway.ts';
-import { createInstallation } from '../../support/gateway-process.ts';
+import type { Credentials } from '../support/gateway.ts';
+import { createInstallation } from '../support/gateway-process.ts';
 import {
   type Answer,
   assertReplays,
   isReplay,
   type KeyedWrite,
   KeyedWrites,
-} from '../../support/keyed-writes.ts';
-import { type OwnOrg, startOwnOrg } from '../../support/own-org.ts';
-import { findPostgresPrograms, startPostgres } from '../../support/postgres.ts';
+} from '../support/keyed-writes.ts';
+import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
+import { findPostgresPrograms, startPostgres } from '../support/postgres.ts';
+import { codeBlocks, readPage } from './pages.ts';
 
 const programs = findPostgresPrograms();
 const postgres = programs === undefined ? undefined : await startPostgres();

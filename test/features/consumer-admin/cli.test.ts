@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { createTestConsumers, createTestSecrets } from './fixture.ts';
+import { createTestConsumers, createTestSecrets } from '../../identity/consumers/fixture.ts';
 
 interface Outcome {
   code: number;

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { FeedReader } from '../../support/feed.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { copyEnv, read, untilCopied } from '../read-copy/support.ts';
+import { copyEnv, read, untilCopied } from './support.ts';
 
 let gateway: TestGateway;
 let feed: FeedReader;
