@@ -29,7 +29,8 @@ function reaches(file: string, seen: Set<string>): boolean {
 
 if (import.meta.main) {
   const NODE_COMPILE_CACHE = join(root, 'node_modules/.cache/compile-tests');
-  const args = ['--test', '--test-timeout=60000', '--test-reporter=dot', ...findUnitTests()];
+  const options = ['--test-concurrency=3', '--test-timeout=60000', '--test-reporter=dot'];
+  const args = ['--test', ...options, ...findUnitTests()];
   process.exitCode = await runChild(process.execPath, args, {
     cwd: root,
     env: { NODE_COMPILE_CACHE, ...process.env },
