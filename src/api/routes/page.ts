@@ -57,7 +57,8 @@ export function shownAs(schema: TSchema): (value: unknown) => unknown {
   const { properties, items } = schema as { properties?: Record<string, TSchema>; items?: TSchema };
   if (items !== undefined) {
     const show = shownAs(items);
-    return (value) => (value as unknown[]).map(show);
+    // A schema with `items` may allow other types, too.
+    return (value) => (Array.isArray(value) ? value.map(show) : value);
   }
   if (properties === undefined) return (value) => value;
   const fields = Object.entries(properties).map(([name, field]) => [name, shownAs(field)] as const);
