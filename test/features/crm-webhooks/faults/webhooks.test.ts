@@ -17,7 +17,7 @@ import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-const taking = 'update webhook_events as e\n      set attempts';
+const taking = 'update "webhook_events" as "e" set "attempts"';
 const finishing = "set state = 'processed'";
 
 describe('a gateway that is killed', { skip: !postgres && 'no PostgreSQL' }, () => {
