@@ -8,6 +8,7 @@ import { type CopiedRow, changedRow, inDoubt, rowOf } from '../../../src/feature
 import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
 import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
@@ -228,7 +229,7 @@ class World {
           return found;
         },
       },
-      ...{ log: recordLog().log, metrics: createMetrics() },
+      ...{ log: recordLog().log, metrics: createMetrics(readCopyMetrics) },
     });
     await copyWriter.work((work) => this.#db.bulk.transaction().execute(work), new AbortController().signal);
   }

@@ -10,6 +10,7 @@ import { createCopy } from '../../../src/features/read-copy/copy.ts';
 import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
 import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
+import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
@@ -90,7 +91,7 @@ async function settle(...records: StoredRecord[]): Promise<void> {
   const copyWriter = new CopySync({
     ...{ table, resources: [quote], source: new MemoryRecords(() => 0), log: recordLog().log },
     records: { find: async (_, externalId) => records.find(({ values }) => values['id'] === externalId) },
-    metrics: createMetrics(),
+    metrics: createMetrics(readCopyMetrics),
   });
   const fenced: Fenced = (work) => database.bulk.transaction().execute(work);
   await copyWriter.work(fenced, new AbortController().signal);
@@ -184,7 +185,12 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   crm.update = async () => answers.shift() as never;
   const copy = createCopy({
     ...{ database: { ...database, sql: cut }, org: 'memory', resources: [quote], source: crm, records: crm },
-    ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1, log: recordLog().log, metrics: createMetrics() },
+    ...{
+      defaultMaxAgeSeconds: 0,
+      pollSeconds: 1,
+      log: recordLog().log,
+      metrics: createMetrics(readCopyMetrics),
+    },
   });
   t.after(() => copy.stop());
   const before = stored('one', other);
