@@ -21,6 +21,8 @@ export interface CopiedReadsOptions {
   defaultMaxAgeSeconds: number;
   /** Whether writes of this replica wait to be noted. */
   isBehind: () => boolean;
+  /** Whether a poll that began so many seconds ago has seen every write that a replica could not note. */
+  areUnnotedSeenBy: (pollAge: number) => boolean;
   log: Log;
   metrics: Pick<ReadCopyMetrics, 'copyReads'>;
 }
@@ -36,7 +38,7 @@ export interface CopiedReads {
 }
 
 export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
-  const { table, defaultMaxAgeSeconds, metrics } = options;
+  const { table, defaultMaxAgeSeconds, areUnnotedSeenBy, metrics } = options;
   const lookUp = createBatcher<SoughtKey, Found | undefined>({
     execute: (keys) => lookUpAll(table, keys),
     inFlight: statementsAtOnce,
@@ -59,7 +61,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     const found = await ask(find);
     // From before the statement on: its age is as of then at the earliest.
     const age = (found?.age ?? Number.POSITIVE_INFINITY) + (performance.now() - started) / 1000;
-    const answered = found && age <= maxAge ? answer(found) : undefined;
+    const answered = found && age <= maxAge && areUnnotedSeenBy(age) ? answer(found) : undefined;
     metrics.copyReads.inc({ source: answered === undefined ? 'crm' : 'copy' });
     if (answered !== undefined) Object.assign(call.freshness ?? {}, { ageSeconds: Math.ceil(age) });
     return answered;

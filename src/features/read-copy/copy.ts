@@ -1,5 +1,6 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -13,6 +14,7 @@ import { type CopiedRow, idInDoubt, inDoubt, keyOf, originHash } from './copied-
 import { CopySync } from './copy-sync.ts';
 import { CopyTable } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
+import { UnnotedWrites } from './unnoted-writes.ts';
 import { withCopy } from './written-records.ts';
 
 /*
@@ -53,6 +55,9 @@ export interface CopyOptions {
   records: Records;
   defaultMaxAgeSeconds: number;
   pollSeconds: number;
+  /** Through which replicas report writes that they could not note. */
+  cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
+  environment: string;
   log: Log;
   metrics: ReadCopyMetrics;
 }
@@ -66,6 +71,8 @@ export interface Copy {
   /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
   missing(resource: Resource, externalId: string, call: Call): Promise<void>;
   health(): Promise<ConnectionState>;
+  /** To be awaited before the first read. Never rejects. */
+  start(): Promise<void>;
   stop(): void;
 }
 
@@ -76,9 +83,14 @@ const mostSeconds = 600;
 export function createCopy(options: CopyOptions): Copy {
   const { database, org, resources, records, pollSeconds } = options;
   const table = new CopyTable(database, originHash(org, resources));
-  const notes = new Notes(table, options.log);
-  const reads = createCopiedReads({ ...options, table, isBehind: () => notes.isBehind });
+  const unnoted = new UnnotedWrites(options.cache, options.environment);
+  const notes = new Notes(table, unnoted, options.log);
+  const reads = createCopiedReads({
+    ...{ ...options, table, isBehind: () => notes.isBehind },
+    areUnnotedSeenBy: (pollAge) => unnoted.areSeenBy(pollAge),
+  });
   return {
+    start: () => unnoted.start(),
     records: withCopy(records, reads, (row) => notes.add(row)),
     writer: new CopySync({ ...options, table }),
     doubt: (resource, externalId) => table.doubt({ resource: resource.name, externalId }),
@@ -96,7 +108,10 @@ export function createCopy(options: CopyOptions): Copy {
         ...(!isFilled && { filling: true }),
       };
     },
-    stop: () => notes.stop(),
+    stop() {
+      notes.stop();
+      unnoted.stop();
+    },
   };
 }
 
@@ -118,6 +133,7 @@ export function eraseCopiedMember(database: Database, memberId: string): Promise
 /** Notes writes in the copy: those that end together with one statement, those that fail again and again. */
 class Notes {
   readonly #table: CopyTable;
+  readonly #unnoted: UnnotedWrites;
   readonly #log: Log;
   readonly #write: (row: CopiedRow) => Promise<void>;
   /** Records that could not be noted: they are in doubt. */
@@ -126,8 +142,9 @@ class Notes {
   #lost = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(table: CopyTable, log: Log) {
+  constructor(table: CopyTable, unnoted: UnnotedWrites, log: Log) {
     this.#table = table;
+    this.#unnoted = unnoted;
     this.#log = log;
     this.#write = createBatcher<CopiedRow, void>({
       execute: async (rows) => {
@@ -154,6 +171,7 @@ class Notes {
       if (!this.isBehind) this.#log.warn({ err }, 'a write could not be noted in the copy; it will be');
       this.#wait(inDoubt(row));
       this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
+      await this.#unnoted.report();
     }
   }
 

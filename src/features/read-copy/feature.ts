@@ -28,7 +28,7 @@ export const readCopy = defineFeature({
   ],
 });
 
-function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetrics>): Started {
+async function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetrics>): Promise<Started> {
   const { settings, crm, database, offers, opened } = core;
   const jobs = [
     {
@@ -40,6 +40,7 @@ function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetrics>): 
   if (!settings.copy.enabled) return { jobs };
   const copy = createCopy({
     ...core,
+    environment: settings.environment,
     // The simulated one gets another address with every start.
     org: core.simulated['crm'] ? 'simulated' : crm.connectionHash,
     // What others refer to comes first.
@@ -49,6 +50,7 @@ function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetrics>): 
     pollSeconds: settings.changes.pollSeconds,
   });
   opened.defer(() => copy.stop());
+  await copy.start();
   crm.missing.add(copy.missing);
   offers.make(copyWriterOffer, copy.writer);
   // The copy is the cache: what is dropped from it is read again for the copy.

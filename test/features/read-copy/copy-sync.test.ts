@@ -11,6 +11,7 @@ import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
+import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import { openTestPglite } from '../../support/databases.ts';
@@ -28,6 +29,7 @@ test('a record is settled that has the External ID of a deleted one', async (t) 
     metrics: createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) })),
   };
   const copy = createCopy({
+    ...{ cache: createMemoryCache(), environment: 'test' },
     ...{ ...common, database: replicas[0], org: 'memory', records: crm },
     ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1 },
   });

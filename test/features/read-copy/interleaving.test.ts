@@ -9,6 +9,7 @@ import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type Copy, createCopy } from '../../../src/features/read-copy/copy.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
+import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { member } from '../../../src/records/members.ts';
@@ -30,6 +31,7 @@ interface Replica {
 function newReplica(database: Database, crm: MemoryRecords): Replica {
   const { log } = recordLog();
   const copy = createCopy({
+    ...{ cache: createMemoryCache(), environment: 'test' },
     org: 'memory',
     ...{
       database,

@@ -12,6 +12,7 @@ import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
+import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
@@ -184,6 +185,7 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   const crm = new MemoryRecords(() => 0);
   crm.update = async () => answers.shift() as never;
   const copy = createCopy({
+    ...{ cache: createMemoryCache(), environment: 'test' },
     ...{ database: { ...database, sql: cut }, org: 'memory', resources: [quote], source: crm, records: crm },
     ...{
       defaultMaxAgeSeconds: 0,

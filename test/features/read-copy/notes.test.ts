@@ -7,6 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { createCopy } from '../../../src/features/read-copy/copy.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
+import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import { openTestPglite } from '../../support/databases.ts';
@@ -18,6 +19,7 @@ test('a write that waits to be noted is kept by its name, not with its values', 
   await stop();
   const crm = new MemoryRecords(() => 0.5);
   const copy = createCopy({
+    ...{ cache: createMemoryCache(), environment: 'test' },
     ...{ database: replicas[0], org: 'memory', resources: [quote], source: crm, records: crm },
     ...{
       defaultMaxAgeSeconds: 0,

@@ -95,5 +95,6 @@ test('whatever goes wrong, no read is older than it says, nor than an acknowledg
   assert.equal(model.violations.slice(0, 3).join('\n\n'), '');
   const compare = () => surroundings.client.query('update change_reader set compared_at = to_timestamp(0)');
   assert.deepEqual(await differencesAtEnd(model, compare), []);
-  assert.ok((model.counts.get('quote of the copy') ?? 0) > 0);
+  const ofTheCopy = [...model.counts].filter(([what]) => what.endsWith('of the copy'));
+  assert.ok(ofTheCopy.length > 0, 'the copy has answered nothing');
 });

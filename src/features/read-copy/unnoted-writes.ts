@@ -1,0 +1,59 @@
+import { coalesce } from '../../platform/base/coalesce.ts';
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
+
+/** For so long a process that starts learns of such writes; polls are an hour apart at most. */
+const keptMs = 2 * 3600 * 1000;
+
+/**
+ * Writes that a replica could not store in the copy, since it did not reach the database. After such a write every replica asks
+ * the CRM until there is a poll that began later: that one has seen the write, even if the replica has ended meanwhile.
+ * Without Redis other replicas do not learn of it.
+ */
+export class UnnotedWrites {
+  readonly #cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
+  readonly #key: string;
+  readonly #unsubscribe: () => void;
+  readonly #announce: () => Promise<void>;
+  /** When the last one was reported, by `performance.now()`. */
+  #reportedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>, environment: string) {
+    this.#cache = cache;
+    this.#key = `copy_behind:${environment}`;
+    this.#unsubscribe = cache.subscribe(
+      this.#key,
+      () => this.#note(),
+      () => this.#note(),
+    );
+    this.#announce = coalesce(async () => {
+      await cache.set(this.#key, 'yes', keptMs);
+      await cache.publish(this.#key, 'yes');
+    });
+  }
+
+  /** Learns of those that were reported before this process began; where the cache is unavailable, there may be some. */
+  async start(): Promise<void> {
+    const reported = await this.#cache.get(this.#key).catch(() => 'unknown');
+    if (reported !== undefined) this.#note();
+  }
+
+  /** To be awaited before the write is acknowledged. Never rejects. */
+  async report(): Promise<void> {
+    this.#note();
+    await this.#announce().catch(() => undefined);
+    this.#note();
+  }
+
+  /** Whether a poll that began so many seconds ago has seen them all. */
+  areSeenBy(pollAge: number): boolean {
+    return performance.now() - pollAge * 1000 > this.#reportedAt;
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+  }
+
+  #note(): void {
+    this.#reportedAt = performance.now();
+  }
+}
