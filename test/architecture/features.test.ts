@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { features } from '../../src/features.ts';
 import { readImports } from './imports.ts';
@@ -23,39 +23,41 @@ const optional = features
 
 /** The tests of features, and of what they build on; the others are about the whole service. */
 const tests = ['features', 'platform', 'identity', 'crm', 'conformance', 'support', 'architecture'];
+const others = [
+  'src',
+  'simulators',
+  'client',
+  'console',
+  'salesforce',
+  'docs',
+  'package.json',
+  'package-lock.json',
+];
 
-/** A tree as it is when somebody has deleted the feature's folder, its tests and its line in the list. */
-function treeWithout(name: string): string {
-  const tree = mkdtempSync(join(tmpdir(), 'handoff-feature-'));
-  for (const path of ['src', 'simulators', 'client', 'console', 'salesforce', 'docs', 'package.json'])
-    cpSync(join(root, path), join(tree, path), { recursive: true, filter: isOurs });
-  for (const path of tests) cpSync(join(root, 'test', path), join(tree, 'test', path), { recursive: true });
-  for (const path of [folder(name), `test/features/${name}`]) rmSync(join(tree, path), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
-  const list = readFileSync(join(root, 'src/features.ts'), 'utf8');
-  const [, variable = ''] = new RegExp(`import \\{ (\\w+) \\} from './features/${name}/`).exec(list) ?? [];
-  const lines = list.split('\n').filter((line) => line.trim() !== `${variable},`);
-  const left = lines.filter((line) => !line.includes(`'./features/${name}/`));
-  assert.equal(left.length, list.split('\n').length - 2, 'one line imports it, and one lists it');
-  writeFileSync(join(tree, 'src/features.ts'), left.join('\n'));
-  const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')) as object & {
-    compilerOptions: object;
-  };
-  writeFileSync(
-    join(tree, 'tsconfig.json'),
-    JSON.stringify({ compilerOptions, include: ['src', 'simulators', 'test'] }),
-  );
-  return tree;
-}
+describe('without the folder and the line of the feature', () => {
+  const tree = mkdtempSync(join(tmpdir(), 'handoff-features-'));
+  const inTree = (...path: string[]) => join(tree, ...path);
+  after(() => rmSync(tree, { recursive: true }));
 
-function isOurs(path: string): boolean {
-  return !path.includes('node_modules');
-}
+  /** What the compiler says of the tree; it looks at what has changed since the last time. */
+  async function compile(): Promise<string> {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const ended = run(process.execPath, [tsc, '-p', tree, '--incremental'], { cwd: tree });
+    const { stdout } = await ended.catch((error: { stdout: string }) => error);
+    return stdout;
+  }
 
-describe('without the folder and the line of the feature', { concurrency: 2 }, () => {
-  const trees: string[] = [];
-  after(() => {
-    for (const tree of trees) rmSync(tree, { recursive: true });
+  before(async () => {
+    const paths = [...others, ...tests.map((name) => `test/${name}`)];
+    const filter = (path: string) => !path.includes('node_modules');
+    for (const path of paths) cpSync(join(root, path), inTree(path), { recursive: true, filter });
+    symlinkSync(join(root, 'node_modules'), inTree('node_modules'));
+    const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')) as {
+      compilerOptions: object;
+    };
+    const config = { compilerOptions, include: ['src', 'simulators', 'test'] };
+    writeFileSync(inTree('tsconfig.json'), JSON.stringify(config));
+    assert.equal(await compile(), '');
   });
 
   test('there are features that no other one needs', () => {
@@ -64,24 +66,36 @@ describe('without the folder and the line of the feature', { concurrency: 2 }, (
 
   for (const name of optional) {
     test(`${name} the types compile, and the service starts with all others`, async () => {
-      const tree = treeWithout(name);
-      trees.push(tree);
-      const tsc = join(root, 'node_modules/typescript/bin/tsc');
-      const { stdout: faults } = await run(process.execPath, [tsc, '-p', tree], { cwd: tree }).catch(
-        (error: { stdout: string }) => error,
-      );
-      assert.equal(faults, '');
-      const { stdout } = await run(process.execPath, [join(tree, 'test/architecture/start-process.ts')], {
-        cwd: tree,
-      });
-      const found = JSON.parse(stdout) as {
-        health: { status: string };
-        operations: string[];
-        failed: string[];
-      };
-      assert.equal(found.health.status, 'ok');
-      assert.deepEqual(found.failed, []);
-      assert.ok(found.operations.includes('getHealth') && found.operations.length > 10);
+      const list = readFileSync(inTree('src/features.ts'), 'utf8');
+      const folders = [folder(name), `test/features/${name}`];
+      for (const path of folders) renameSync(inTree(path), inTree(`taken-out-${path.replaceAll('/', '-')}`));
+      writeFileSync(inTree('src/features.ts'), withoutFeature(list, name));
+      try {
+        assert.equal(await compile(), '');
+        const program = inTree('test/architecture/start-process.ts');
+        const { stdout } = await run(process.execPath, [program], { cwd: tree });
+        const found = JSON.parse(stdout) as {
+          health: { status: string };
+          operations: string[];
+          failed: string[];
+        };
+        assert.equal(found.health.status, 'ok');
+        assert.deepEqual(found.failed, []);
+        assert.ok(found.operations.includes('getHealth') && found.operations.length > 10);
+      } finally {
+        for (const path of folders)
+          renameSync(inTree(`taken-out-${path.replaceAll('/', '-')}`), inTree(path));
+        writeFileSync(inTree('src/features.ts'), list);
+      }
     });
   }
 });
+
+/** The list of features without the line that names one, and without its import. */
+function withoutFeature(list: string, name: string): string {
+  const [line = '', variable = ''] =
+    new RegExp(`^import \\{ (\\w+) \\} from './features/${name}/.*$`, 'm').exec(list) ?? [];
+  const left = list.replace(`${line}\n`, '').replace(`  ${variable},\n`, '');
+  assert.equal(left.split('\n').length, list.split('\n').length - 2);
+  return left;
+}
