@@ -78,6 +78,8 @@ export interface ErasureStores {
 export interface Eraser {
   /** Its name in the report, and the field that is null where it fails. */
   part: string;
+  /** Its other fields where it fails. */
+  otherFields?: Readonly<Record<string, unknown>>;
   /** Throws what the stores do; what is erased stays erased. */
   erase(memberId: string, stores: ErasureStores): Promise<Erasure>;
 }

@@ -19,6 +19,8 @@ interface Erased {
   erasures: Erasure[];
   /** Of each, some may be erased. */
   failed: { part: string; message: string }[];
+  /** The fields of those in the report for programs. */
+  failedFields: Record<string, unknown>;
 }
 
 const answersEraser: Eraser = {
@@ -65,13 +67,14 @@ function erase(load: LoadSettings, memberId: string): Promise<Erased> {
       settings,
       openRedis: async () => (redisUrl === undefined ? undefined : connectRedis(redisUrl, opened)),
     };
-    const erased: Erased = { memberId, erasures: [], failed: [] };
+    const erased: Erased = { memberId, erasures: [], failed: [], failedFields: {} };
     const erasers = [answersEraser, ...features.flatMap((feature) => feature.erasers ?? [])];
     for (const eraser of erasers) {
       try {
         erased.erasures.push(await eraser.erase(memberId, stores));
       } catch (error) {
         erased.failed.push({ part: eraser.part, message: (error as Error).message });
+        Object.assign(erased.failedFields, eraser.otherFields, { [eraser.part]: null });
       }
     }
     return erased;
@@ -79,10 +82,10 @@ function erase(load: LoadSettings, memberId: string): Promise<Erased> {
 }
 
 /** The report for programs: a part that failed is null. */
-function fieldsOf({ memberId, erasures, failed }: Erased): object {
+function fieldsOf({ memberId, erasures, failed, failedFields }: Erased): object {
   return {
     member_id: memberId,
-    ...Object.fromEntries(failed.map(({ part }) => [part, null])),
+    ...failedFields,
     ...(Object.assign({}, ...erasures.map(({ fields }) => fields)) as object),
     failed,
   };

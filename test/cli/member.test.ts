@@ -228,8 +228,12 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
       const partly = await forgetJson(memberId);
       assert.partialDeepStrictEqual(partly, { code: 1, stored_answers: null, webhooks: 1, reservations: [] });
       assert.partialDeepStrictEqual(partly.failed, [{ part: 'stored_answers' }]);
+      await database.query('alter table reservations rename column state to away');
+      const lists = await forgetJson(memberId);
+      assert.partialDeepStrictEqual(lists, { reservations: null, not_erased: [], waiting_handoffs: [] });
     } finally {
       await database.query('alter table idempotency_claims rename column away to response_body');
+      await database.query('alter table reservations rename column away to state').catch(() => {});
       await database.end();
     }
   });

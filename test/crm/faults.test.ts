@@ -338,7 +338,7 @@ describe('time', () => {
     await harness.org.fault({ kind: 'hang' }, onData);
     const call = aCall(1500);
     await assert.rejects(replica.crm.records.find(quote, randomUUID(), call), hasCode('crm_timeout'));
-    assert.ok(call.crmMs >= 690);
+    assert.ok(call.crmMs >= 500);
   });
 
   it('starts no call without time for it', async () => {

@@ -11,7 +11,7 @@ import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 import { createRequests } from '../support/requests.ts';
 
-const postgres = await startPostgres();
+const postgres = await startPostgres({ empty: true });
 const redis = await startRedis();
 const skip = (!postgres || !redis) && 'there is no PostgreSQL or no Redis';
 

@@ -145,10 +145,11 @@ export class Batcher<Item, Result> {
     this.#linger = undefined;
     this.#isAcquiring = true;
     const paid = client.budget && (await this.#queue.waitForCall(client.budget));
-    if (this.#queue.size === 0) {
-      // All have expired, or go with a call of another replica.
+    if (this.#queue.size === 0 || (client.budget !== undefined && paid === undefined)) {
+      // All have expired, or go with a call of another replica; others may have come just now.
       this.#isAcquiring = false;
       paid?.giveBack();
+      this.#consider();
       return;
     }
     const call = { ...startCall(`batch ${name}`, undefined, acquireMs), batcher: name };

@@ -36,7 +36,7 @@ export const handoff = defineFeature({
   start,
   routes: (parts: Parts, cursors) => [handoffRoute(parts), ...acceptedHandoffRoutes(parts.handoffs, cursors)],
   commands: registerHandoffCommands,
-  erasers: [{ part: 'handoffs', erase }],
+  erasers: [{ part: 'handoffs', otherFields: { waiting_handoffs: [] }, erase }],
 });
 
 /** Also begins the delivery of those that were accepted, by processes before this one too. */

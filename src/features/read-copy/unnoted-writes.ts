@@ -1,13 +1,14 @@
 import { coalesce } from '../../platform/base/coalesce.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 
-/** For so long a process that starts learns of such writes; polls are an hour apart at most. */
-const keptMs = 2 * 3600 * 1000;
+/** For so long a process that starts learns of such writes: after a longer time without a poll the copy is filled again. */
+const keptMs = 15 * 86_400_000;
+const retryMs = 500;
 
 /**
  * Writes that a replica could not store in the copy, since it did not reach the database. After such a write every replica asks
  * the CRM until there is a poll that began later: that one has seen the write, even if the replica has ended meanwhile.
- * Without Redis other replicas do not learn of it.
+ * Without Redis other replicas do not learn of it; those whose connection to it is lost learn of it when they have another.
  */
 export class UnnotedWrites {
   readonly #cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
@@ -16,6 +17,7 @@ export class UnnotedWrites {
   readonly #announce: () => Promise<void>;
   /** When the last one was reported, by `performance.now()`. */
   #reportedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>, environment: string) {
     this.#cache = cache;
@@ -26,8 +28,11 @@ export class UnnotedWrites {
       () => this.#note(),
     );
     this.#announce = coalesce(async () => {
-      await cache.set(this.#key, 'yes', keptMs);
-      await cache.publish(this.#key, 'yes');
+      const done = await Promise.allSettled([
+        cache.set(this.#key, 'yes', keptMs),
+        cache.publish(this.#key, 'yes'),
+      ]);
+      for (const one of done) if (one.status === 'rejected') throw one.reason;
     });
   }
 
@@ -40,7 +45,7 @@ export class UnnotedWrites {
   /** To be awaited before the write is acknowledged. Never rejects. */
   async report(): Promise<void> {
     this.#note();
-    await this.#announce().catch(() => undefined);
+    await this.#tryToAnnounce();
     this.#note();
   }
 
@@ -50,7 +55,16 @@ export class UnnotedWrites {
   }
 
   stop(): void {
+    clearTimeout(this.#timer);
     this.#unsubscribe();
+  }
+
+  /** Until it succeeds. */
+  async #tryToAnnounce(): Promise<void> {
+    await this.#announce().catch(() => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => void this.#tryToAnnounce(), retryMs).unref();
+    });
   }
 
   #note(): void {

@@ -39,7 +39,7 @@ export const reservations = defineFeature({
   routes: (parts: Parts, cursors) => reservationRoutes(parts.reservations, parts.records, cursors),
   commands: registerReservationCommands,
   checks: [diningCheck],
-  erasers: [{ part: 'reservations', erase }],
+  erasers: [{ part: 'reservations', otherFields: { not_erased: [] }, erase }],
 });
 
 function start(core: ReservationsCore): Started<Parts> {

@@ -26,6 +26,8 @@ interface Waiting {
  */
 export class AuditEventArchive {
   readonly #options: AuditEventArchiveOptions;
+  /** Those in the statement under way, too. */
+  readonly #pending = new Map<string, Waiting>();
   readonly #waiting: WriteBehind<Waiting>;
   readonly #stored = new Set<string>();
 
@@ -51,7 +53,10 @@ export class AuditEventArchive {
   }
 
   #add(event: AuditEvent): Promise<void> {
-    const waiting = this.#waiting.get(event.id) ?? { event, stored: Promise.withResolvers<void>() };
+    const pending = this.#pending.get(event.id);
+    if (pending !== undefined) return pending.stored.promise;
+    const waiting = { event, stored: Promise.withResolvers<void>() };
+    this.#pending.set(event.id, waiting);
     this.#waiting.add(event.id, waiting);
     return waiting.stored.promise;
   }
@@ -71,6 +76,7 @@ export class AuditEventArchive {
       // What a consumer did was logged by the replica that did it.
       if (added.has(event.id) && event.actor.type !== 'consumer') logAuditEvent(this.#options.log, event);
       this.#remember(event.id);
+      this.#pending.delete(event.id);
       stored.resolve();
     }
   }
