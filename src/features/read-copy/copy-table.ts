@@ -230,6 +230,8 @@ export class CopyTable {
         on conflict (resource, native_id) do update set ${replaced(isStale)}, seen_at = excluded.seen_at
         where ${isNewer} or ${isClaimed}
           or (r.is_stale and excluded.external_id not in ('', r.external_id))
+          -- Deleted, and perhaps restored since, or read before that.
+          or (r.is_deleted and not excluded.is_deleted)
         returning resource, native_id, external_id, is_stale
       ), ${doubted}
       select`.execute(transaction);
