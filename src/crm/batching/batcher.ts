@@ -138,6 +138,11 @@ export class Batcher<Item, Result> {
     this.#linger ??= setTimeout(() => void this.#send(), lingerMs);
   }
 
+  /** Whether there is anything to send, and a call of the budget for it, where there is a budget. */
+  #maySend(paid: unknown): boolean {
+    return this.#queue.size > 0 && (this.#options.client.budget === undefined || paid !== undefined);
+  }
+
   /** One batch, from acquiring its permit to its answers. Never throws. */
   async #send(): Promise<void> {
     const { name, client, operation, metrics } = this.#options;
@@ -145,7 +150,7 @@ export class Batcher<Item, Result> {
     this.#linger = undefined;
     this.#isAcquiring = true;
     const paid = client.budget && (await this.#queue.waitForCall(client.budget));
-    if (this.#queue.size === 0 || (client.budget !== undefined && paid === undefined)) {
+    if (!this.#maySend(paid)) {
       // All have expired, or go with a call of another replica; others may have come just now.
       this.#isAcquiring = false;
       paid?.giveBack();

@@ -28,11 +28,10 @@ export class UnnotedWrites {
       () => this.#note(),
     );
     this.#announce = coalesce(async () => {
-      const done = await Promise.allSettled([
-        cache.set(this.#key, 'yes', keptMs),
-        cache.publish(this.#key, 'yes'),
-      ]);
-      for (const one of done) if (one.status === 'rejected') throw one.reason;
+      const done = [cache.set(this.#key, 'yes', keptMs), cache.publish(this.#key, 'yes')];
+      // Each is tried, even if the other fails.
+      await Promise.allSettled(done);
+      await Promise.all(done);
     });
   }
 
