@@ -121,10 +121,9 @@ async function loadConsumers(
 ): Promise<Consumers> {
   const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds } = settings;
   const { environment, graceWindowHours } = settings;
-  const events = { audit, auditEvents: audit };
   const consumers = createConsumers({
     ...{ secrets, log, metrics, refreshSeconds, cache, environment, graceWindowHours },
-    ...events,
+    ...{ audit, auditEvents: audit },
   });
   opened.defer(() => consumers.stop());
   const load = async () => {

@@ -13,7 +13,7 @@ import type { Chunk, Lease, ReaderState, ReaderTable } from './reader-table.ts';
 import { createDiff, type Diff, deletionOf, type WatchedResource } from './record-diff.ts';
 
 /*
- * The reader turns changes of records in the CRM, whoever made them, into events. There is one for all replicas: the row
+ * The reader turns changes of records in the CRM, by anybody, into events. There is one for all replicas: the row
  * of `change_reader` is in one of these states, by the database's clock.
  *
  *   waiting ── due, or wanted and allowed ──> reading ── all pages stored ──> waiting

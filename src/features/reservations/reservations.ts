@@ -131,7 +131,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
 /** For a plan of an older program, which did not note who made it. */
 const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined };
 
-/** Whoever may see only its own bookings sees only its own reservations. */
+/** A caller that may see only its own bookings sees only its own reservations. */
 function visibleTo(call: Call): Visible {
   return call.visible(booking.collection);
 }

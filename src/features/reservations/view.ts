@@ -65,7 +65,7 @@ export async function readParts(
   call: Call,
 ): Promise<PartStates> {
   const { order, table } = plan;
-  // Whoever may see the reservation may see its parts.
+  // A caller that may see the reservation may see its parts.
   const changes = { deadline: Math.min(call.deadline, now() + readMs), visible: everything };
   const [bookingPart, tablePart] = await withChanges(call, changes, (bounded) =>
     Promise.all([

@@ -82,7 +82,7 @@ const event = Type.Object(
 
 const page = pageSchema(event, 'EventPage', 'A page of events. The last one has a `next_cursor`, too.');
 
-/** The feed: what has happened, whoever did it, in an order in which a cursor misses nothing. */
+/** The feed: what has happened, by anybody, in an order in which a cursor misses nothing. */
 export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',

@@ -55,7 +55,7 @@ export function idParams(name: string, { name: resource, fields }: Resource) {
 }
 
 /**
- * Leases a record for a conditional write. Whoever sees only some records must not learn from a lease what others do with
+ * Leases a record for a conditional write. A caller that sees only some records must not learn from a lease what others do with
  * the rest, nor hold them up with one: the record is looked up first. Throws `not_found`, and what the lease does.
  */
 export async function leaseVisible(
