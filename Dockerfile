@@ -10,6 +10,14 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && rm -rf node_modules/node node_modules/node-bin-* node_modules/.bin/node \
   && npm cache clean --force
 
+# The npm package that the service gives out as /client.tgz. Of the optional parts it needs the compiler.
+FROM node:24.21.0-bookworm-slim AS client
+WORKDIR /app
+COPY package.json package-lock.json tsconfig.json ./
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+COPY client client
+RUN cd client && npm pack
+
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production \
   HOST=0.0.0.0 \
@@ -20,7 +28,8 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY src src
-COPY client/src client/src
+COPY --from=client /app/client/src client/src
+COPY --from=client /app/client/*.tgz client/
 COPY console console
 # The only place that is written to; the root file system can be read only.
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/handoff

@@ -5,9 +5,18 @@
  *
  * Prints JSON. Both directories live in one process and are asked in turn.
  */
+import { createAccessTokens } from '../src/features/oauth/access-tokens.ts';
+import { SigningKeys } from '../src/features/oauth/signing-keys.ts';
+import { withTokens } from '../src/identity/consumers/authentication.ts';
 import { activeCredential } from '../src/identity/consumers/consumer-store.ts';
 import { createConsumers } from '../src/identity/consumers/consumers.ts';
-import { makeConsumerId, makeCredentialPair } from '../src/identity/consumers/credentials.ts';
+import {
+  type CredentialPair,
+  consumerIdOf,
+  makeConsumerId,
+  makeCredentialPair,
+} from '../src/identity/consumers/credentials.ts';
+import type { ConsumerDirectory } from '../src/identity/consumers/directory.ts';
 import { createLog } from '../src/platform/observability/log.ts';
 import { createMetrics } from '../src/platform/observability/metrics.ts';
 import type { SecretsManager } from '../src/platform/secrets/secrets-manager.ts';
@@ -61,15 +70,41 @@ async function fill(count: number) {
     );
     return pair;
   });
-  return { count, authenticate, pairs };
+  const tokens = await issueTokens(directory, pairs);
+  return { count, authenticate: withTokens(authenticate, tokens.bearer), pairs, tokens: tokens.issued };
+}
+
+/** Tokens that the process remembers: as many as it does at most, each of another consumer. */
+const maxTokens = 10_000;
+const nothing = { apiKey: undefined, apiSecret: undefined };
+
+async function issueTokens(directory: ConsumerDirectory, pairs: readonly CredentialPair[]) {
+  const [publicUrl, clock] = [() => 'https://handoff.example.com', Date.now];
+  const [log, environment] = [createLog('silent'), 'dev'];
+  const keys = new SigningKeys({ secrets: emptySecrets(), environment, log, refreshSeconds: 3600, clock });
+  await keys.start();
+  const tokens = createAccessTokens({ keys, directory, publicUrl, clock });
+  const issued: string[] = [];
+  for (const { apiKey } of pairs.slice(0, maxTokens)) {
+    const token = await tokens.issue(consumerIdOf(apiKey) as string, apiKey, 'quotes:read');
+    // The first time its signature is verified; measured is what each request after that costs.
+    await tokens.authenticate(token);
+    issued.push(token);
+  }
+  const bearer = { authenticate: (token: string) => tokens.authenticate(token), metadataUrl: publicUrl };
+  return { bearer, issued };
 }
 
 type Directory = Awaited<ReturnType<typeof fill>>;
-type Presented = { apiKey: string | undefined; apiSecret: string | undefined };
+type Presented = { apiKey: string | undefined; apiSecret: string | undefined; token?: string | undefined };
 
 /** What is presented, and how it ends; all are answered from memory, without a promise. */
 const cases: Record<string, { result: string; present(directory: Directory, i: number): Presented }> = {
   accepted: { result: 'accepted', present: ({ pairs }, i) => presented(pairs, i) },
+  token: {
+    result: 'accepted',
+    present: ({ tokens }, i) => ({ ...nothing, token: tokens[(i * 7919) % tokens.length] }),
+  },
   'wrong secret': {
     result: 'wrong_secret',
     present: ({ pairs }, i) => ({
@@ -85,7 +120,7 @@ const cases: Record<string, { result: string; present(directory: Directory, i: n
 
 /** In an order that no cache of the processor foresees. */
 function presented(pairs: Directory['pairs'], i: number): Presented {
-  return pairs[(i * 7919) % pairs.length] ?? { apiKey: undefined, apiSecret: undefined };
+  return pairs[(i * 7919) % pairs.length] ?? nothing;
 }
 
 /** As a request brings them: texts just made from what came over the wire, not the ones that were given out. */
@@ -98,8 +133,8 @@ function microsecondsEach(directory: Directory, name: string): number {
   let took = 0;
   for (let done = 0; done < attempts; done += atATime) {
     const came = Array.from({ length: atATime }, (_, i) => {
-      const { apiKey, apiSecret } = present(directory, done + i);
-      return { apiKey: copyOf(apiKey), apiSecret: copyOf(apiSecret) };
+      const { apiKey, apiSecret, token } = present(directory, done + i);
+      return { apiKey: copyOf(apiKey), apiSecret: copyOf(apiSecret), token: copyOf(token) };
     });
     const start = performance.now();
     for (const credentials of came) {
@@ -129,6 +164,7 @@ const rows = Object.keys(cases).flatMap((name) =>
     credentials: name,
     consumers,
     'µs each': spreadOf(of(consumers, name)),
+    'over a pair': spreadOfPairs(of(consumers, name), of(consumers, 'accepted'), ratio),
     [`over ${few} consumers`]: spreadOfPairs(of(consumers, name), of(few, name), ratio),
     'µs more': spreadOfPairs(of(consumers, name), of(few, name), difference),
   })),

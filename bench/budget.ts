@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openBudget } from '../test/support/call-budget.ts';
 import { untilCopied } from './copy.ts';
 import type { Crm, Gateway, Harness } from './harness.ts';
+import { ledgerNote } from './ledger.ts';
 import { openLoad } from './open-load.ts';
 import { fillOrg, meteredCalls, setPace } from './org-control.ts';
 import type { Part } from './part.ts';
@@ -69,10 +70,7 @@ export const budget: Part = async ({ harness, rounds, seconds }) => {
       ),
     ),
   ];
-  const notes = [
-    `A budget of ${dailyCalls} calls a day, its burst used up before. ${perSecond.reads} reads and ${perSecond.writes} keyed writes a second for`,
-    `${duration} s come at random times, to all replicas alike. The CRM takes ${latencyMs} ms a call. One call serves 200 reads at most.`,
-  ];
+  const notes = await notesOf(duration, first, org);
   return {
     tables: [{ title: 'A budget of calls', notes, rows }],
     figures: {
@@ -87,6 +85,14 @@ export const budget: Part = async ({ harness, rounds, seconds }) => {
     },
   };
 };
+
+async function notesOf(duration: number, first: Gateway, org: Crm): Promise<string[]> {
+  return [
+    `A budget of ${dailyCalls} calls a day, its burst used up before. ${perSecond.reads} reads and ${perSecond.writes} keyed writes a second for`,
+    `${duration} s come at random times, to all replicas alike. The CRM takes ${latencyMs} ms a call. One call serves 200 reads at most.`,
+    await ledgerNote(first, org),
+  ];
+}
 
 function secretsDirOf({ processes }: Harness): string {
   return `${processes.folder}/budget-secrets`;

@@ -16,9 +16,11 @@ const measured = {
 };
 /** Keyed writes a process claims in one statement at most; as many statements of a kind are in flight as the second says. */
 const writesInStatement = 100;
-/** Requests in one call at most, and those that are worth one. */
+/** Requests of one resource in a call at most, and those that are worth one. */
 const largestBatch = 200;
 const batchSize = 50;
+/** Resources of which a call under a budget has 200 requests each: of two of them writes go with it, too. */
+const resourcesInCall = 3;
 const latency = 0.15;
 const linger = latency / 8;
 const day = 86_400;
@@ -41,20 +43,22 @@ export interface UnderBudget {
   writeWait: number;
 }
 
-/** What a budget whose burst is used up makes of one kind of reads and one of writes, on gathering replicas. */
+/** What a budget whose burst is used up makes of reads and writes of one resource, which share calls. */
 export function underBudget(reads: number, writes: number, dailyCalls: number, maxWait = 2): UnderBudget {
   const { rate } = limitsOf(dailyCalls, maxWait * 1000);
   const calls = rate * 1000;
   const each = 1 / calls;
-  const hasBoth = reads > 0 && writes > 0;
-  // Reads have every second call, unless writes would then wait for more than half of `maxWait`: then reads have none.
-  const forWrites = writes === 0 ? 0 : hasBoth && each <= maxWait / 2 ? 1 / 2 : 1;
-  const served = (wanted: number, share: number) => Math.min(wanted, share * calls * largestBatch);
+  const most = calls * largestBatch;
+  // Beside reads they have every second call, unless they would then wait for more than half of `maxWait`: then all of them.
+  const forWrites = reads > 0 && each <= maxWait / 2 ? 1 / 2 : 1;
+  // Of more writes some wait so long that reads have no call of their own any more.
+  const longestWait = writes <= forWrites * most ? each / forWrites : maxWait;
+  const servedWrites = Math.min(writes, most);
   return {
     calls,
-    reads: served(reads, 1 - forWrites),
-    writes: served(writes, forWrites),
-    writeWait: writes === 0 ? 0 : each / forWrites,
+    reads: Math.min(reads, most - servedWrites),
+    writes: servedWrites,
+    writeWait: writes === 0 ? 0 : longestWait,
   };
 }
 
@@ -93,8 +97,8 @@ function orgRow(users: number) {
     'calls a day': quota,
     budget,
     'calls a second': calls,
-    'writes a second at most': largestBatch * calls * (1 / calls <= 1 ? 1 / 2 : 1),
-    'reads a second beside them': 1 / calls <= 1 ? (largestBatch * calls) / 2 : 0,
+    'requests a second, one resource': calls * largestBatch,
+    'requests a second, three resources': calls * largestBatch * resourcesInCall,
     'longest wait of a write s': writeWait,
   };
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Gateway } from './harness.ts';
-import { fillOrg } from './org-control.ts';
+import { cutOff, fillOrg } from './org-control.ts';
 import type { Part } from './part.ts';
 import { gatewayRead } from './requests.ts';
 import { interleave, loadCells, type Measured, measure, rates } from './rounds.ts';
@@ -9,6 +9,7 @@ import { ratio, spreadOf, spreadOfPairs } from './spread.ts';
 const clients = 64;
 const fromCopy = { 'cache-control': 'max-age=600' };
 const fromCrm = { 'cache-control': 'no-cache' };
+const ifCrmFails = { 'cache-control': 'max-age=0, stale-if-error=3600' };
 
 /** Reads of quotes from the copy, over the same reads from the CRM. */
 export const copy: Part = async ({ harness, rounds, seconds }) => {
@@ -28,6 +29,8 @@ export const copy: Part = async ({ harness, rounds, seconds }) => {
     idleCopy: run(fromCopy, 1),
     idleCrm: run(fromCrm, 1),
   });
+  await cutOff(org);
+  const whileDown = await interleave(rounds, { down: run(ifCrmFails, clients) });
   const over = spreadOfPairs(rates(results.copy), rates(results.crm), ratio);
   const row = (reads: string, measured: Measured[], others = {}) => ({
     reads,
@@ -37,11 +40,13 @@ export const copy: Part = async ({ harness, rounds, seconds }) => {
   const rows = [
     row(`from the copy, ${clients} clients`, results.copy, { 'over the CRM': over }),
     row(`from the CRM, ${clients} clients`, results.crm),
+    row(`from the copy, stale-if-error and the CRM down, ${clients} clients`, whileDown.down),
     row('from the copy, one at a time', results.idleCopy),
     row('from the CRM, one at a time', results.idleCrm),
   ];
   const notes = [
     'Authenticated reads of single quotes; one process, PostgreSQL. The CRM answers at once, and counts no call for the copy.',
+    'With the CRM down every read asks for the CRM first; it is cut off for the last measurement.',
     'Clients, gateway, PostgreSQL and the simulated org share the cores.',
   ];
   return {

@@ -8,6 +8,10 @@
  * `GET /calls` tells how many calls of the CRM's API it has answered. No part of the tests: the simulated org is.
  */
 import { createServer, type Socket } from 'node:net';
+import { listOf, resourcesOf } from '../src/records/mapping.ts';
+import { describedFor } from '../test/support/described.ts';
+
+const resources = listOf(resourcesOf());
 
 interface Answer {
   status: number;
@@ -83,6 +87,9 @@ function answerTo(method: string, path: string, body: string): Answer {
 
 function read(path: string): Answer {
   if (path.includes('/query')) return { status: 200, body: rowsFor(path) };
+  const object = /\/sobjects\/(\w+)\/describe$/.exec(path)?.[1];
+  const described = resources.find(({ crmObject }) => crmObject === object);
+  if (described) return { status: 200, body: JSON.stringify(describedFor(described)) };
   if (path.endsWith('/userinfo'))
     return { status: 200, body: '{"user_id":"005000000000001AAA","name":"Bench"}' };
   return {

@@ -136,13 +136,16 @@ async function describePostgres(url: string): Promise<string> {
   }
 }
 
-function readCredentials(dataDir: string): Record<string, string> {
+/** Headers of a consumer that a gateway has made at its first start. */
+export function readCredentials(
+  dataDir: string,
+  name: 'console' | 'admin' = 'console',
+): Record<string, string> {
   const file = join(dataDir, 'credentials.json');
   if (!existsSync(file)) return {};
-  const { console: consumer } = JSON.parse(readFileSync(file, 'utf8')) as {
-    console: { apiKey: string; apiSecret: string };
-  };
-  return { 'x-api-key': consumer.apiKey, 'x-api-secret': consumer.apiSecret };
+  type Pairs = Record<typeof name, { apiKey: string; apiSecret: string }>;
+  const { apiKey, apiSecret } = (JSON.parse(readFileSync(file, 'utf8')) as Pairs)[name];
+  return { 'x-api-key': apiKey, 'x-api-secret': apiSecret };
 }
 
 async function directToken(orgUrl: string, privateKey: string): Promise<string> {

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { arrivals } from './arrivals.ts';
 import { budget } from './budget.ts';
+import { budgetMix } from './budget-mix.ts';
 import { bulk } from './bulk.ts';
 import { authentication, loading } from './consumers.ts';
 import { copy } from './copy.ts';
@@ -15,6 +16,7 @@ import { replicas } from './replicas.ts';
 import { type Table, toMarkdown, writeIntoPage } from './report.ts';
 import type { Spread } from './spread.ts';
 import { startUp } from './start-up.ts';
+import { testKeys } from './test-keys.ts';
 
 const parts: Record<string, Part> = {
   bulk,
@@ -27,6 +29,8 @@ const parts: Record<string, Part> = {
   'start-up': startUp,
   replicas,
   budget,
+  'budget-mix': budgetMix,
+  'test-keys': testKeys,
 };
 
 const usage = `Usage: npm run bench -- [options]

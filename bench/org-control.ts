@@ -12,12 +12,22 @@ export async function fillOrg(org: Crm, quotes: number): Promise<{ memberId: str
   return { memberId, quoteIds };
 }
 
+/** Puts records as they are into the simulated org. */
+export async function insertRecords(org: Crm, object: string, rows: readonly object[]): Promise<void> {
+  await control(org, 'POST', `records/${object}`, rows);
+}
+
 /** How slow and how narrow the org is; null: any number of calls at once. */
 export async function setPace(
   org: Crm,
   pace: { latencyMs: number; maxConcurrent: number | null },
 ): Promise<void> {
   await control(org, 'PATCH', 'settings', pace);
+}
+
+/** No call reaches the org any more. */
+export async function cutOff(org: Crm): Promise<void> {
+  await control(org, 'POST', 'faults', { match: {}, effect: { kind: 'down' } });
 }
 
 /** Calls so far that count against the daily limit. */

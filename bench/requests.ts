@@ -25,12 +25,12 @@ export function gatewayRead({ headers }: Gateway, quoteIds: string[]): (n: numbe
   return (n) => requests[n % requests.length] ?? '';
 }
 
-export function gatewayWrite({ headers }: Gateway, memberId: string): () => string {
+export function gatewayWrite({ headers }: Gateway, memberId: string, path = '/v1/quotes'): () => string {
   return () => {
     const record = { name: 'Hotel Miramar, double room with sea view, 3 nights', source: 'bench', details };
     const body = { trip_id: randomUUID(), member_id: memberId, ...record };
     const all = { ...headers, ...json, 'idempotency-key': randomUUID() };
-    return httpRequest('POST', '/v1/quotes', all, JSON.stringify(body));
+    return httpRequest('POST', path, all, JSON.stringify(body));
   };
 }
 

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { pages } from './pages.ts';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { NoPage } from './no-page.ts';
+import { allowedPages, findPage } from './pages.ts';
 import { SecretPage } from './secret-page.ts';
 import { type Credentials, createCaller, type Problem } from './shared/api.ts';
 import { Guard } from './shared/guard.ts';
@@ -9,12 +10,14 @@ import { useRoute } from './shared/router.ts';
 import {
   allows,
   type Facts,
+  isTest,
   type NewSecret,
   type OwnConsumer,
   type Session,
   SessionContext,
 } from './shared/session.ts';
 import { SignIn } from './sign-in.ts';
+import { TestBand } from './test-band.ts';
 
 interface SignedIn {
   credentials: Credentials;
@@ -26,18 +29,27 @@ export function App(): VNode {
   const [facts, setFacts] = useState<Facts | undefined>();
   const [signedIn, setSignedIn] = useState<SignedIn | undefined>();
   const [notice, setNotice] = useState<Problem | undefined>();
-  const [secret, showSecret] = useState<NewSecret | undefined>();
+  const [secrets, setSecrets] = useState<readonly NewSecret[]>([]);
   const refreshFacts = async () => {
     const found = await readFacts();
     setFacts(found);
     return found;
   };
   useEffect(() => void refreshFacts(), []);
-  const signOut = (why?: Problem) => {
+  const latest = useRef(signedIn);
+  latest.current = signedIn;
+  const signOut = (left: SignedIn, why?: Problem) => {
+    // Its last requests may be answered after somebody else has signed in, or types in the form.
+    if (latest.current !== left) return;
+    latest.current = undefined;
     setNotice(why);
     setSignedIn(undefined);
   };
-  const shown = secret && html`<${SecretPage} secret=${secret} onStored=${() => showSecret(undefined)} />`;
+  // Another one may come before the first is stored: each is shown once only.
+  const showSecret = (made: NewSecret) => setSecrets((waiting) => [...waiting, made]);
+  const [secret] = secrets;
+  const forget = () => setSecrets((waiting) => waiting.slice(1));
+  const shown = secret && html`<${SecretPage} key=${secret.secret} secret=${secret} onStored=${forget} />`;
   if (signedIn === undefined || facts === undefined) {
     // Somebody rotated the pair that they are here with: the new one is shown all the same.
     if (shown) return html`<main>${shown}</main>`;
@@ -62,7 +74,7 @@ interface ShellProps {
   signedIn: SignedIn;
   facts: Facts;
   refreshFacts: () => Promise<Facts>;
-  signOut: (why?: Problem) => void;
+  signOut: (left: SignedIn, why?: Problem) => void;
   /** The page of a secret that was not stored yet. */
   secret: VNode | undefined;
   showSecret: (secret: NewSecret) => void;
@@ -79,17 +91,24 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
       can: (resource, action) => allows(consumer, resource, action),
       ...createCaller(credentials, (refusal) => {
         const problem = signedOutBy(refusal);
-        signOut(problem);
+        signOut(signedIn, problem);
         return problem;
       }),
     }),
     [signedIn, facts],
   );
-  const allowed = pages.filter(({ isAllowed }) => isAllowed(session));
-  const [name, ...rest] = useRoute();
-  // What waits is rarely what somebody comes for.
-  const page = allowed.find(({ path }) => path === name) ?? allowed.find(({ path }) => path !== 'waiting');
-  useTitle(page?.title);
+  const allowed = allowedPages(session);
+  const route = useRoute();
+  const place = route.join('/');
+  const found = findPage(allowed, route);
+  const { page, rest } = typeof found === 'string' ? {} : found;
+  useTitle(page?.title ?? 'Page not found');
+  useFocus(place);
+  const leave = () => {
+    // The next one to sign in may not see this page.
+    history.replaceState(null, '', location.pathname);
+    signOut(signedIn);
+  };
   return html`<${SessionContext.Provider} value=${session}>
     <a class="skip" href="#main" onClick=${focusMain}>Skip to the page</a>
     <header>
@@ -101,10 +120,11 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
         )}
       </nav>
       <span class="who" title=${consumer.id}>${consumer.name}</span>
-      ${!secret && html`<button type="button" class="link" onClick=${() => signOut()}>Sign out</button>`}
+      ${!secret && html`<button type="button" class="link" onClick=${leave}>Sign out</button>`}
     </header>
+    ${isTest(consumer) && html`<${TestBand} />`}
     <main id="main" tabindex="-1">
-      ${secret ?? (page && html`<${Guard} key=${page.path}><${page.Page} route=${rest} /></${Guard}>`)}
+      ${secret ?? (page ? html`<${Guard} key=${page.path} place=${place}><${page.Page} route=${rest} /></${Guard}>` : html`<${NoPage} isForbidden=${found === 'forbidden'} />`)}
     </main>
   </${SessionContext.Provider}>`;
 }
@@ -115,22 +135,29 @@ function focusMain(event: Event): void {
   document.getElementById('main')?.focus();
 }
 
-/** Tells a screen reader that another page is shown, and puts the keyboard at its beginning. */
-function useTitle(title: string | undefined): void {
-  const isFirst = useRef(true);
-  useEffect(() => {
-    document.title = `${title ?? 'Console'} – Handoff Gateway`;
+function useTitle(title: string): void {
+  useLayoutEffect(() => {
+    document.title = `${title} – Handoff Gateway`;
     document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
-    if (!isFirst.current) document.getElementById('main')?.focus();
-    isFirst.current = false;
   }, [title]);
+}
+
+/** Tells a screen reader that another page is shown, and puts the keyboard at its beginning, where it has not done so itself. */
+function useFocus(place: string): void {
+  const isFirst = useRef(true);
+  // At once: later it would take the focus from where somebody types.
+  useLayoutEffect(() => {
+    const main = document.getElementById('main');
+    if (!isFirst.current && !main?.contains(document.activeElement)) main?.focus();
+    isFirst.current = false;
+  }, [place]);
 }
 
 function signedOutBy({ request_id }: Problem): Problem {
   return {
     title: 'You were signed out',
     detail:
-      'The credentials are no longer valid: expired, rotated, disabled or revoked. Sign in with others.',
+      'Your key no longer works: it has expired, or was rotated, disabled or revoked. Sign in with another one.',
     status: 401,
     code: 'invalid_credentials',
     request_id,

@@ -4,9 +4,10 @@ import { inShort, type Permission } from './consumers/consumer.ts';
 import { html } from './shared/html.ts';
 import { isObject } from './shared/json-text.ts';
 import { pagesAt, usePages } from './shared/load.ts';
-import { Choice, type Column, Field, Id, List } from './shared/parts.ts';
+import { Choice, type Column, Field, Id, List, NoMatch } from './shared/parts.ts';
 import { withQuery } from './shared/session.ts';
-import { Ago } from './shared/time.ts';
+import { Ago, dateAndTime } from './shared/time.ts';
+import { labelOf } from './shared/words.ts';
 
 interface AuditEvent {
   id: string;
@@ -45,14 +46,14 @@ const columns: Column<AuditEvent>[] = [
   {
     title: 'Changes',
     cell: ({ changes }) => html`<ul class="bare">
-      ${changes.map(({ field, from, to }) => html`<li>${field}: <span class="quiet"><${Value} of=${from} /> →</span> <${Value} of=${to} /></li>`)}
+      ${changes.map(({ field, from, to }) => html`<li><span class="quiet">${labelOf(field)}:</span> ${!isEmpty(from) && html`<s><${Value} of=${from} /></s> → `}<${Value} of=${to} /></li>`)}
     </ul>`,
   },
   {
     title: 'Address',
     cell: ({ address, user_agent }) => html`<span title=${user_agent ?? ''}>${address ?? '–'}</span>`,
   },
-  { title: 'Request id', cell: ({ request_id }) => html`<${Id}>${request_id}</${Id}>` },
+  { title: 'Request ID', cell: ({ request_id }) => html`<${Id}>${request_id}</${Id}>` },
 ];
 
 /** A field's value as people write it; a long one is folded. */
@@ -65,10 +66,19 @@ function Value({ of }: { of: unknown }): VNode {
 const mostShown = 240;
 
 function inWords(value: unknown): string {
-  if (value === null || (Array.isArray(value) && value.length === 0)) return '–';
+  if (isEmpty(value)) return '–';
   if (Array.isArray(value)) return value.map(inWords).join(isPermission(value[0]) ? '; ' : ', ');
   if (isPermission(value)) return inShort(value);
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'number') return value.toLocaleString('en');
+  if (typeof value !== 'string') return JSON.stringify(value);
+  return isMoment.test(value) ? dateAndTime(Date.parse(value)) : value;
+}
+
+const isMoment = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+
+function isEmpty(value: unknown): boolean {
+  return value === null || (Array.isArray(value) && value.length === 0);
 }
 
 function isPermission(value: unknown): value is Permission {
@@ -86,11 +96,16 @@ export function AuditEvents(): VNode {
     event.preventDefault();
     setTarget(typed.trim());
   };
+  const showAll = () => {
+    setAction('');
+    setTyped('');
+    setTarget('');
+  };
   return html`<form class="filters" onSubmit=${submit}>
       <${Choice} label="Action" value=${action} options=${actions} onChange=${setAction} />
       <${Field} label="Consumer" value=${typed} onInput=${setTyped} placeholder="con_…" />
       <button class="plain">Filter</button>
     </form>
     <${List} caption="Changes of consumers" pages=${pages} columns=${columns} keyOf=${({ id }: AuditEvent) => id}
-      empty=${action || target ? 'No change matches these filters.' : 'No consumer has been changed yet.'} />`;
+      empty=${action || target ? html`<${NoMatch} what="change" showAll=${showAll} />` : html`<p>No consumer was changed yet.</p>`} />`;
 }

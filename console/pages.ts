@@ -4,16 +4,20 @@ import { ConsumersPage } from './consumers/consumers-page.ts';
 import { EventsPage } from './events/events-page.ts';
 import { HandOffPage } from './hand-off/hand-off-page.ts';
 import { HealthPage } from './health/health-page.ts';
+import { MyAccessPage } from './my-access.ts';
 import { RecordsPage } from './records/records-page.ts';
 import { ReservationsPage } from './reservations.ts';
 import type { Session } from './shared/session.ts';
-import { WaitingPage } from './waiting.ts';
+import { isUuid } from './shared/uuid.ts';
+import { WaitingPage } from './waiting/waiting-page.ts';
 
 interface ConsolePage {
   /** First part of the address after `#/`. */
   path: string;
   title: string;
   isAllowed: (session: Session) => boolean;
+  /** Whether the page has a place with these further parts of the address; there are none where it is left out. */
+  hasPlace?: (rest: string[]) => boolean;
   Page: ComponentType<{ route: string[] }>;
 }
 
@@ -22,21 +26,60 @@ const canReadWaiting = ({ can }: Session) => can('quotes', 'read') || can('booki
 const canReadReservations = ({ can }: Session) => can('bookings', 'read');
 const canReadRecords = ({ can }: Session) =>
   can('quotes', 'read') || can('bookings', 'read') || can('members', 'read');
+const isIdOrNone = (id: string | undefined) => id === undefined || isUuid(id);
 const canReadConsumers = ({ can }: Session) => can('consumers', 'read');
 
 /** Every page, in the order of the navigation. */
-export const pages: ConsolePage[] = [
+const pages: ConsolePage[] = [
   { path: 'hand-off', title: 'Hand-off', isAllowed: canHandOff, Page: HandOffPage },
   { path: 'waiting', title: 'Waiting', isAllowed: canReadWaiting, Page: WaitingPage },
-  { path: 'records', title: 'Records', isAllowed: canReadRecords, Page: RecordsPage },
+  {
+    path: 'records',
+    title: 'Records',
+    isAllowed: canReadRecords,
+    hasPlace: ([collection = 'quotes', id, ...more]) =>
+      ['quotes', 'bookings', 'members'].includes(collection) && isIdOrNone(id) && more.length === 0,
+    Page: RecordsPage,
+  },
   {
     path: 'reservations',
     title: 'Reservations',
     isAllowed: canReadReservations,
+    hasPlace: ([id, ...more]) => isIdOrNone(id) && more.length === 0,
     Page: ReservationsPage,
   },
-  { path: 'events', title: 'Events', isAllowed: canReadRecords, Page: EventsPage },
+  {
+    path: 'events',
+    title: 'Events',
+    isAllowed: canReadRecords,
+    hasPlace: ([tab = 'endpoints', _id, ...more]) => tab === 'endpoints' && more.length === 0,
+    Page: EventsPage,
+  },
   { path: 'consumers', title: 'Consumers', isAllowed: canReadConsumers, Page: ConsumersPage },
-  { path: 'attempts', title: 'Attempts', isAllowed: canReadConsumers, Page: AttemptsPage },
+  {
+    path: 'attempts',
+    title: 'Sign-ins',
+    isAllowed: canReadConsumers,
+    hasPlace: ([tab = 'changes', ...more]) => tab === 'changes' && more.length === 0,
+    Page: AttemptsPage,
+  },
   { path: 'health', title: 'Health', isAllowed: () => true, Page: HealthPage },
+  { path: 'my-access', title: 'My access', isAllowed: () => true, Page: MyAccessPage },
 ];
+
+/** The page at an address, or why there is none. */
+export type Found = { page: ConsolePage; rest: string[] } | 'unknown' | 'forbidden';
+
+export function allowedPages(session: Session): ConsolePage[] {
+  return pages.filter(({ isAllowed }) => isAllowed(session));
+}
+
+/** `route`: parts of the address; without any the first page of those that are allowed is shown. */
+export function findPage(allowed: readonly ConsolePage[], [name, ...rest]: string[]): Found {
+  // What waits is rarely what somebody comes for.
+  const wanted = name ?? allowed.find(({ path }) => path !== 'waiting')?.path;
+  const page = allowed.find(({ path }) => path === wanted);
+  if (page === undefined) return pages.some(({ path }) => path === wanted) ? 'forbidden' : 'unknown';
+  const { hasPlace = (parts: string[]) => parts.length === 0 } = page;
+  return hasPlace(rest) ? { page, rest } : 'unknown';
+}

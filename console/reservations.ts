@@ -1,9 +1,15 @@
-import type { ListReservationsQuery, Reservation } from '@handoff-gateway/client';
+import type { ListReservationsQuery, Member, Reservation } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
+import { ReservationPage } from './records/reservation-page.ts';
+import { TableTime } from './records/table-time.ts';
 import { html } from './shared/html.ts';
-import { usePages } from './shared/load.ts';
-import { Badge, Choice, type Column, Field, Id, List } from './shared/parts.ts';
+import { useKept } from './shared/kept.ts';
+import { type KeptPages, usePages } from './shared/load.ts';
+import { MemberLink } from './shared/member-link.ts';
+import { useMembers } from './shared/members.ts';
+import { Badge, Choice, type Column, Field, List } from './shared/parts.ts';
+import { useParameters } from './shared/router.ts';
 import { onlyGiven } from './shared/session.ts';
 import { Ago } from './shared/time.ts';
 
@@ -18,43 +24,79 @@ const filters: [value: Status | '', text: string][] = [
   ['failed', 'Failed'],
 ];
 
-const columns: Column<Reservation>[] = [
-  { title: 'Name', cell: ({ name }) => name ?? html`<span class="quiet">erased</span>` },
-  { title: 'Status', cell: ({ status }) => html`<${Badge}>${status}</${Badge}>` },
-  { title: 'Table', cell: ({ dining }) => dining && html`<${Ago} at=${dining.start_at} />` },
-  { title: 'Guests', cell: ({ dining }) => dining?.party_size, isNumber: true },
-  { title: 'Member', cell: ({ member_id }) => html`<${Id}>${member_id}</${Id}>` },
-  { title: 'Trip', cell: ({ trip_id }) => html`<${Id}>${trip_id}</${Id}>` },
-  {
-    title: 'Booking',
-    cell: ({ booking }) =>
-      booking && html`<a href=${`#/records/bookings/${booking.id}`}>${booking.status ?? 'booking'}</a>`,
-  },
-  { title: 'Created', cell: ({ created_at }) => html`<${Ago} at=${created_at} />` },
-];
+const names = ['status', 'trip_id'] as const;
 
-/** Tables at the dining partner, each with its booking in the CRM. */
-export function ReservationsPage(): VNode {
-  const [asked, ask] = useState<{ status: Status | ''; trip_id: string }>({ status: '', trip_id: '' });
-  const [trip, setTrip] = useState('');
-  const pages = usePages<Reservation>(JSON.stringify(asked), ({ client }, cursor) =>
-    client.reservations.list({ ...onlyGiven(asked), cursor }).page(),
-  );
+/** Tables at the dining partner, each with its booking in the CRM. `route`: the id of one. */
+export function ReservationsPage({ route: [id] }: { route: string[] }): VNode {
+  return id === undefined ? html`<${Reservations} />` : html`<${ReservationPage} key=${id} id=${id} />`;
+}
+
+function Reservations(): VNode {
+  const [asked, ask] = useParameters(names);
+  const [trip, setTrip] = useState(asked.trip_id);
+  useLayoutEffect(() => setTrip(asked.trip_id), [asked]);
   const submit = (event: Event) => {
     event.preventDefault();
     ask({ ...asked, trip_id: trip.trim() });
   };
   return html`<h1>Reservations</h1>
-    <form class="filters" onSubmit=${submit}>
+    <form class="filters" role="search" onSubmit=${submit}>
       <${Choice} label="Status" value=${asked.status} options=${filters}
         onChange=${(status: Status | '') => ask({ ...asked, status })} />
-      <${Field} label="Trip" value=${trip} onInput=${setTrip} />
-      <button class="plain">Filter</button>
+      <${Field} label="Trip" value=${trip} onInput=${setTrip} placeholder="ID of the trip" />
+      <button class="primary">Search</button>
     </form>
     ${
       asked.status === 'needs_attention' &&
-      html`<p class="notice">Partner and CRM differ, and the service could not settle it. Compare both, then correct one of them by hand.</p>`
+      html`<p class="notice">The dining partner and the CRM differ, and the service could not resolve it. Compare both, then correct one of them by hand.</p>`
     }
-    <${List} caption="Reservations" pages=${pages} columns=${columns} keyOf=${({ id }: Reservation) => id}
-      empty=${Object.values(asked).some(Boolean) ? 'No reservation matches these filters.' : 'No table has been reserved yet.'} />`;
+    <${Results} key=${JSON.stringify(asked)} asked=${asked} />`;
+}
+
+function Results({ asked }: { asked: { status: string; trip_id: string } }): VNode {
+  const { found, keep } = useKept<KeptPages<Reservation>>();
+  const pages = usePages<Reservation>(
+    JSON.stringify(asked),
+    ({ client }, cursor) =>
+      client.reservations
+        .list({ ...onlyGiven({ ...asked, status: asked.status as Status | '' }), cursor })
+        .page(),
+    undefined,
+    found,
+  );
+  keep(pages.kept);
+  const members = useMembers((pages.data ?? []).map(({ member_id }) => member_id));
+  const isFiltered = Object.values(asked).some(Boolean);
+  return html`<${List} caption="Reservations" pages=${pages} columns=${columnsWith(members)} keyOf=${({ id }: Reservation) => id}
+    empty=${
+      isFiltered
+        ? html`<p>No reservation matches these filters.</p><p><a href="#/reservations">Show all reservations</a></p>`
+        : html`<p>No table has been reserved yet.</p><p>Programs reserve tables with <code>POST /v1/reservations</code>.</p>`
+    } />`;
+}
+
+function columnsWith(members: ReadonlyMap<string, Member>): Column<Reservation>[] {
+  return [
+    {
+      title: 'Name',
+      cell: ({ id, name }) => html`<a class="name" href=${`#/reservations/${id}`}>${name || 'Unnamed'}</a>`,
+    },
+    {
+      title: 'Table',
+      cell: ({ dining }) =>
+        dining && html`<${TableTime} at=${dining.start_at} timeZone=${dining.time_zone} />`,
+    },
+    { title: 'Guests', cell: ({ dining }) => dining?.party_size, isNumber: true },
+    {
+      title: 'Member',
+      cell: ({ member_id: id }) => html`<${MemberLink} id=${id} member=${members.get(id)} />`,
+    },
+    { title: 'Status', cell: ({ status }) => html`<${Badge}>${status}</${Badge}>` },
+    {
+      title: 'CRM booking',
+      cell: ({ booking }) =>
+        booking && html`<a href=${`#/records/bookings/${booking.id}`}>${booking.status ?? 'booking'}</a>`,
+    },
+    { title: 'Created', cell: ({ created_at }) => html`<${Ago} at=${created_at} />` },
+  ];
 }

@@ -14,7 +14,7 @@ export function SecretPage({ secret, onStored }: { secret: NewSecret; onStored: 
   const { title, apiKey, secret: text, note } = secret;
   return html`<section class="panel secret">
     <h1>${title}</h1>
-    <p>This is the only time that the secret is shown. Store it before you go on.</p>
+    <p>The secret is shown only once. Store it before you go on.</p>
     <dl>
       ${apiKey && html`<dt>API key</dt><dd><code>${apiKey}</code></dd>`}
       <dt>Secret</dt><dd><code>${text}</code></dd>

@@ -1,5 +1,5 @@
 import { HandoffProblem } from '@handoff-gateway/client';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Credentials, createCaller, Failure, type Problem, problemFrom } from './shared/api.ts';
 import { html } from './shared/html.ts';
 import { Field, ProblemAlert } from './shared/parts.ts';
@@ -19,7 +19,12 @@ export function SignIn({ facts, notice, onSignIn }: SignInProps) {
   const [problem, setProblem] = useState(notice);
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector('input')?.focus(), []);
+  useLayoutEffect(() => {
+    // Not that of the page that somebody has left.
+    document.title = 'Sign in – Handoff Gateway';
+    // At once: later it would take the focus from where somebody types.
+    form.current?.querySelector('input')?.focus();
+  }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -33,6 +38,7 @@ export function SignIn({ facts, notice, onSignIn }: SignInProps) {
     }
   };
   return html`<main class="sign-in">
+    <p class="brand">Handoff Gateway</p>
     <form ref=${form} onSubmit=${submit} class="panel">
       <h1>Sign in</h1>
       <${Field} label="API key" name="username" autocomplete="username" value=${apiKey} onInput=${setApiKey} required />
@@ -41,15 +47,14 @@ export function SignIn({ facts, notice, onSignIn }: SignInProps) {
       ${problem && html`<${ProblemAlert} problem=${problem} />`}
       <button class="primary" aria-busy=${isBusy}>Sign in</button>
       ${facts?.environment === 'dev' && html`<${WhereToFindThem} />`}
-      <p class="hint">They stay in the memory of this tab: reloading the page signs you out.</p>
+      <p class="hint">They stay in this tab only: reloading the page signs you out.</p>
     </form>
   </main>`;
 }
 
 function WhereToFindThem() {
   return html`<p class="hint">
-    The first start wrote two pairs to <code>.data/credentials.json</code>: <code>console</code> for advisors, and
-    ${' '}<code>admin</code> for those who run the service.
+    <code>.data/credentials.json</code> has two key pairs: <code>console</code> for advisors, <code>admin</code> for administrators.
   </p>`;
 }
 
@@ -66,10 +71,9 @@ async function findConsumer(credentials: Credentials): Promise<OwnConsumer> {
 }
 
 function notValid(requestId: string | null): Problem {
-  const detail =
-    'No consumer has this key and secret. They may have been mistyped, rotated or disabled, or have expired.';
+  const detail = 'Check for typing errors. The key may also have expired, or have been rotated or disabled.';
   return {
-    title: 'These credentials are not valid',
+    title: 'Key or secret is not valid',
     detail,
     status: 401,
     code: 'invalid_credentials',

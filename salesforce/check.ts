@@ -1,24 +1,7 @@
-/**
- * Checks the Salesforce package without an org: `node salesforce/check.ts [--write-manifest] [directory]`.
- * Prints what is wrong and exits with 1, or says that nothing is. The directory is this one unless given.
+/*
+ * Checks the Salesforce package without an org: node salesforce/check.ts [--write-manifest] [directory]. This file has neither types
+ * nor imports, and its folder is one of CommonJS, so that an older Node can read it too, which then starts the right one.
  */
-import { parseArgs } from 'node:util';
-import { checkPackage } from './check/check-package.ts';
-import { writeManifest } from './check/manifest.ts';
-
-const { values, positionals } = parseArgs({
-  options: { 'write-manifest': { type: 'boolean', default: false } },
-  allowPositionals: true,
-});
-await main(positionals[0] ?? import.meta.dirname).catch((error: unknown) => {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-});
-
-async function main(directory: string): Promise<void> {
-  if (values['write-manifest']) await writeManifest(directory);
-  const findings = await checkPackage(directory);
-  for (const { check, file, message } of findings) console.error(`${file}: ${message} [${check}]`);
-  if (findings.length > 0) process.exitCode = 1;
-  else console.log('The Salesforce package is in order.');
-}
+void import('../scripts/run-with-node-24.js').then(({ runWithNode24 }) =>
+  runWithNode24('salesforce/check/main.ts', () => undefined),
+);

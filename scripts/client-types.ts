@@ -77,7 +77,7 @@ function events({ properties }: Schema): string {
   timestamp?: string;
 }
 
-/** Something that happened, whoever did it. Other types may be added: ignore those that you do not know. */
+/** Something that happened, by any caller. Other types may be added: ignore those that you do not know. */
 export type GatewayEvent =
 ${lines.join('')}  | EventOf<'ping', string, JsonObject>;
 `;
@@ -143,7 +143,7 @@ function objectText(
   const fields = Object.entries(properties).map(([name, schema]) => {
     const text = typeText(schema, inner);
     const isRequired = required.includes(name);
-    const field = /^\w+$/.test(name) ? name : literal(name);
+    const field = /^[A-Za-z_]\w*$/.test(name) ? name : literal(name);
     return `${comment(schema, inner)}${inner}${field}${isRequired ? '' : '?'}: ${text}${isRequired ? '' : ' | undefined'};\n`;
   });
   if (fields.length > 0) return `{\n${fields.join('')}${indent}}`;

@@ -4,13 +4,17 @@ import type { TSchema } from 'typebox';
 import { problemCodes } from '../src/api/openapi/problem-responses.ts';
 import { documentedRoutes } from '../src/app/routes.ts';
 import { settingsTable } from '../src/app/settings.ts';
+import { errorTable } from '../src/crm/rest/error-codes.ts';
+import { problemCodeOf } from '../src/crm/rest/problems.ts';
 import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
+import { mappingSchema } from '../src/records/mapping.ts';
 import { chartFiles } from './chart-files.ts';
+import { eventPage } from './event-page.ts';
 
 /*
- * Writes the reference pages whose content stands in tables of the code, docs/settings.md and docs/errors.md, and two files
- * of the Helm chart. Run it after a change to one of those tables: node scripts/generate-docs.ts
+ * Writes the pages whose content stands in the code, docs/settings.md, docs/errors.md and docs/event-examples.md, the JSON Schema
+ * of mapping files, and two files of the Helm chart. Run it after a change to one of those tables: node scripts/generate-docs.ts
  */
 
 const root = join(import.meta.dirname, '..');
@@ -18,7 +22,17 @@ const note = '<!-- Written by scripts/generate-docs.ts; change the tables in src
 
 /** The files by path inside the project. */
 export function generatedPages(): Record<string, string> {
-  return { 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage(), ...chartFiles() };
+  return {
+    ...{ 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage() },
+    'docs/event-examples.md': eventPage(note),
+    ...{ 'docs/mapping.schema.json': mappingSchemaFile(), ...chartFiles() },
+  };
+}
+
+/** Editors complete a mapping file by it. */
+function mappingSchemaFile(): string {
+  const schema = { $schema: 'https://json-schema.org/draft/2020-12/schema', ...mappingSchema };
+  return `${JSON.stringify(schema, null, 2)}\n`;
 }
 
 function settingsPage(): string {
@@ -57,7 +71,7 @@ function valuesOf(schema: TSchema): string {
   if (type === 'integer') return `whole number${rangeOf(schema)}`;
   if (type === 'number') return `number${rangeOf(schema)}`;
   if (type === 'boolean') return '`true` or `false`';
-  if (type === 'array') return 'list of texts; in the variable with commas between them';
+  if (type === 'array') return 'list of texts; in the variable separated by commas';
   return description ?? 'text';
 }
 
@@ -78,23 +92,23 @@ Each setting has a key for the configuration file and an environment variable th
 \`handoff.config.json\` in the working directory, or the one that \`--config FILE\` names; it need not exist. A key with a
 dot is a field of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. An empty variable counts as not set.
 
-A setting that is unknown, wrong or missing keeps the service from starting. The message names all of them at once.
-A variable that begins like those of the sections (\`CRM_\`, \`HANDOFF_\`, \`RATE_LIMIT_\` and so on) and is none of them
-is refused with the nearest name; the variables that Kubernetes and Docker set for other services are not. Any other variable
-whose name is nearly that of a setting, \`LOGLEVEL\` for example, is named in a warning of the log.
+The service does not start while the file has an unknown key, or a setting is wrong or missing. The message names all of
+them at once. An unknown variable with the prefix of a section (\`CRM_\`, \`HANDOFF_\`, \`RATE_LIMIT_\` and so on) is
+wrong too, except those that Kubernetes and Docker set for other services. Any other variable whose name is similar to
+that of a setting, \`LOGLEVEL\` for example, is reported in a warning in the log.
 `;
 
 const settingsRules = `## One file for several environments
 
 \`environments.dev\`, \`environments.staging\` and \`environments.prod\` may hold any of the settings. The section that
-\`environment\` names is laid over the rest of the file, and environment variables over both:
+\`environment\` names overrides the rest of the file, and environment variables override both:
 
 \`\`\`json
 {
   "logLevel": "info",
   "environments": {
-    "staging": { "crm": { "loginUrl": "https://test.salesforce.com", "clientId": "…", "username": "…" } },
-    "prod": { "crm": { "loginUrl": "https://login.salesforce.com", "clientId": "…", "username": "…" } }
+    "staging": { "crm": { "loginUrl": "https://mydomainname--staging.sandbox.my.salesforce.com", "clientId": "…", "username": "…" } },
+    "prod": { "crm": { "loginUrl": "https://mydomainname.my.salesforce.com", "clientId": "…", "username": "…" } }
   }
 }
 \`\`\`
@@ -103,13 +117,12 @@ const settingsRules = `## One file for several environments
 
 - Of \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`, all are needed as soon as one of them, \`crm.audience\` or
   \`crm.privateKeySecret\` is set. With none of them set, the simulated org is used.
-- \`workers\` over 1 needs \`databaseUrl\` and \`redisUrl\`.
+- A number of \`workers\` over 1 needs \`databaseUrl\` and \`redisUrl\`.
 - \`dining.baseUrl\` and \`dining.username\` are needed as soon as one of them or \`dining.passwordSecret\` is set. With
   none of them set, a simulated partner is used, and in production there are no reservations.
 - \`tls.certFile\` and \`tls.keyFile\` belong together, and so do \`tls.clientCaFile\` and \`tls.clientAuth\`, which need the
   first two.
-- \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and those three, takes no simulated org, makes
-  no first consumers, and accepts an \`http://\` address of the CRM or the partner on this machine only.`;
+- \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and the three \`crm.*\` settings above, refuses simulators, creates no first consumers, and accepts an \`http://\` address of the CRM or the partner on this machine only.`;
 
 function errorsPage(): string {
   const used = new Set(documentedRoutes().flatMap(problemCodes));
@@ -127,12 +140,30 @@ function errorsPage(): string {
     ...(reserved.length === 0
       ? []
       : [`## Reserved codes\n\n${explained}\n\n${reserved.map(code).join(', ')}.`]),
+    crmErrorsIntroduction.trim(),
+    table(['of Salesforce', 'only where', 'of this API', 'what to do in the org, or here'], crmErrorRows()),
   ]);
 }
 
+function crmErrorRows(): string[][] {
+  return errorTable.map(({ codes, only, kind, advice }) => [
+    codes.map((name) => (name === '*' ? 'any' : code(name))).join(', '),
+    only?.where ?? '',
+    kind === 'session' ? 'none' : code(problemCodeOf(kind)),
+    advice,
+  ]);
+}
+
+const crmErrorsIntroduction = `
+## What the CRM refuses
+
+For operators and administrators of the org: which code of this API stands for an error of Salesforce; the first row that fits applies. The texts of Salesforce are in the language of the integration user, so only its codes and field names are compared. The log line \`the CRM refused a
+record\` has Salesforce's codes, the fields and the duplicate rule, by \`request_id\`. \`errors\` names the field of the API, if there is one. Any other code is \`crm_error\`.
+`;
+
 const errorsIntroduction = `
 Every error is a problem document (RFC 9457) with the content type \`application/problem+json\`. Programs decide by \`code\`;
-a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to this one answer: both are for people.
+a code never changes its meaning. \`title\` belongs to the code, \`detail\` to this one answer: both are for people.
 
 \`\`\`json
 {
@@ -150,12 +181,12 @@ a code keeps its meaning for ever. \`title\` belongs to the code, \`detail\` to 
 | --- | --- | --- |
 | \`type\`, \`title\`, \`status\`, \`detail\`, \`code\` | always | see above; \`type\` is the path of a page that explains \`code\` |
 | \`request_id\` | always | the \`X-Request-Id\` of the request: the operator finds the request in the log by it |
-| \`errors\` | something in the request is at fault | up to 20 places, each with \`message\` and one of \`pointer\` (JSON Pointer into the body), \`parameter\` (path or query), \`header\` |
+| \`errors\` | something in the request is at fault | up to 20 faults, each with \`message\` and one of \`pointer\` (JSON Pointer into the body), \`parameter\` (path or query), \`header\` |
 | \`required\` | 403 | the permission that is missing |
 | \`retry_after\` | a repeat may help later | seconds, the same as the header \`Retry-After\` |
 | \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
 
-What is no HTTP request is answered with \`invalid_request\` and the status that HTTP has for it: 408 when the request
+A request that is not valid HTTP is answered with \`invalid_request\` and the fitting HTTP status: 408 when the request
 did not arrive in [its time](rate-limits.md#time-and-size-of-a-request), 431 when request line and headers are over 16 KiB, 400
 otherwise.
 `;

@@ -28,6 +28,7 @@ interface PostmanRequest {
   query?: { key: string; value: string; disabled?: true }[];
   variables?: { key: string; value: string }[];
   body?: unknown;
+  form?: Record<string, string>;
   description?: string;
 }
 
@@ -46,7 +47,7 @@ export function postmanCollection(document: object): object {
     info: {
       name: info.title,
       description:
-        'Set apiKey and apiSecret, then run the folder Journey. Each send makes a new Idempotency-Key.',
+        'Set apiKey and apiSecret, those of a test consumer at first, then run the folder Journey. Each send makes a new Idempotency-Key.',
       schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json',
     },
     variable: [
@@ -62,23 +63,35 @@ export function postmanCollection(document: object): object {
 }
 
 function operationItem(method: string, path: string, operation: Operation): object {
-  const { summary, description, parameters = [], requestBody, security } = operation;
+  const { summary, description, parameters = [] } = operation;
   const names = parameters.map(({ $ref, name }) => $ref?.split('/').at(-1) ?? name);
-  const json = requestBody?.content['application/json'];
   return item(summary, {
     method,
     path: path.replaceAll(/\{(\w+)\}/g, ':$1'),
     headers: {
-      ...(security?.length === 0 ? {} : credentials),
+      ...credentialsOf(operation),
       ...(names.includes('Idempotency-Key') && { 'Idempotency-Key': '{{$guid}}' }),
     },
     query: parameters.filter((parameter) => parameter.in === 'query').map(queryParameter),
     variables: parameters.filter((parameter) => parameter.in === 'path').map(keyAndValue),
-    ...(json && { body: json.example }),
+    ...bodyOf(operation),
     ...(description !== undefined && { description }),
   });
 }
 
+function bodyOf({ requestBody }: Operation): Pick<PostmanRequest, 'body' | 'form'> {
+  const { 'application/json': json, [formType]: form } = requestBody?.content ?? {};
+  if (form === undefined) return json === undefined ? {} : { body: json.example };
+  // A form holds the credentials itself.
+  return { form: { ...(form.example as object), client_id: '{{apiKey}}', client_secret: '{{apiSecret}}' } };
+}
+
+function credentialsOf({ security, requestBody }: Operation): Record<string, string> {
+  const isForm = requestBody?.content[formType] !== undefined;
+  return security?.length === 0 || isForm ? {} : credentials;
+}
+
+const formType = 'application/x-www-form-urlencoded';
 const credentials = { 'x-api-key': '{{apiKey}}', 'x-api-secret': '{{apiSecret}}' };
 
 function keyAndValue({ name, example }: Parameter) {
@@ -91,7 +104,7 @@ function queryParameter(parameter: Parameter) {
 }
 
 function item(name: string, request: PostmanRequest, test: readonly string[] = []): object {
-  const { method, headers = credentials, body, description } = request;
+  const { method, headers = credentials, body, form, description } = request;
   const header = { ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }) };
   return {
     name,
@@ -102,6 +115,12 @@ function item(name: string, request: PostmanRequest, test: readonly string[] = [
       url: address(request),
       ...(body !== undefined && {
         body: { mode: 'raw', raw: JSON.stringify(body, null, 2), options: { raw: { language: 'json' } } },
+      }),
+      ...(form && {
+        body: {
+          mode: 'urlencoded',
+          urlencoded: Object.entries(form).map(([key, value]) => ({ key, value })),
+        },
       }),
       ...(description !== undefined && { description }),
     },

@@ -98,7 +98,14 @@ function baseline(tree: string, isCheck: boolean): string {
 function sbom(tree: string): string {
   const text = run(
     'npm',
-    ['sbom', '--omit=dev', '--package-lock-only', '--sbom-type=application', '--sbom-format=cyclonedx'],
+    [
+      'sbom',
+      '--omit=dev',
+      '--omit=optional',
+      '--package-lock-only',
+      '--sbom-type=application',
+      '--sbom-format=cyclonedx',
+    ],
     tree,
   );
   const {

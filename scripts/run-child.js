@@ -12,18 +12,18 @@ const sameSignalMs = 200;
  *
  * @param {string} file
  * @param {string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, stdout?: 'inherit' | number, timeoutMs?: number | undefined, onSpawn?: (pid: number) => void }} [options]
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, stdout?: 'inherit' | number, stderr?: 'inherit' | number, timeoutMs?: number | undefined, onSpawn?: (pid: number) => void }} [options]
  * @returns {Promise<number>}
  */
 export function runChild(file, args, options = {}) {
-  const { cwd, env, stdout = 'inherit', timeoutMs, onSpawn } = options;
+  const { cwd, env, stdout = 'inherit', stderr = 'inherit', timeoutMs, onSpawn } = options;
   return new Promise((resolve, reject) => {
     // First, so that no signal ends us between the two and leaves the child alone.
     const stopForwarding = forwardSignals((signal) => child.kill(signal));
     const child = spawn(file, args, {
       cwd,
       env,
-      stdio: ['inherit', stdout, 'inherit', 'pipe'],
+      stdio: ['inherit', stdout, stderr, 'pipe'],
       detached: true,
     });
     const timer =

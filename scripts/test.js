@@ -1,3 +1,6 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { installIfMissing, npmCommand } from './install-if-missing.js';
 import { findNode } from './node-version.js';
 import { runChild } from './run-child.js';
@@ -14,8 +17,8 @@ const allChecks = [
 
 /** Within a minute, what most mistakes are found by. */
 const isQuick = process.argv.includes('--quick');
-const checks = isQuick ? ['check:lint', 'check:types'] : allChecks;
-const tests = isQuick ? 'check:unit-tests' : 'check:tests';
+const checks = isQuick ? ['check:unit-tests', 'check:lint', 'check:types'] : allChecks;
+const tests = 'check:tests';
 
 /** Far above what the tests take; a run that hangs is to end with a message rather than with the machine's patience. */
 const testTimeoutMs = 60 * 60_000;
@@ -38,26 +41,50 @@ try {
 
 /** Runs every check, so that one run shows all that is wrong, then the tests, whose totals come last. */
 async function runAll() {
+  /** @type {string[]} */
   const failed = [];
-  for (const check of checks) if (!(await passes(check))) failed.push(check);
+  const waiting = [...checks];
+  const runInTurn = async () => {
+    for (let check = waiting.shift(); check !== undefined; check = waiting.shift())
+      if (!(await passesInSilence(check))) failed.push(check);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, runInTurn));
   for (const check of failed) console.error(`Failed: ${check}. Run it alone with: npm run ${check}`);
+  if (isQuick) return failed.length === 0 ? 0 : 1;
   // At a desk the cheap faults come first; CI shows everything at once.
   if (failed.length > 0 && process.env['CI'] !== 'true') {
     console.error(`The tests were not run. Run them alone with: npm run ${tests}`);
     return 1;
   }
-  const testsPass = await passes(tests, testTimeoutMs);
+  console.log(`\n== ${tests}`);
+  const testsPass = await passes(tests, { timeoutMs: testTimeoutMs });
   return failed.length === 0 && testsPass ? 0 : 1;
 }
 
 /**
+ * What it says comes when it is over, since others run at the same time.
+ *
  * @param {string} script
- * @param {number} [timeoutMs]
  */
-async function passes(script, timeoutMs) {
+async function passesInSilence(script) {
+  const folder = mkdtempSync(join(tmpdir(), 'handoff-check-'));
+  const output = openSync(join(folder, 'output'), 'w');
+  try {
+    return await passes(script, { stdout: output, stderr: output });
+  } finally {
+    closeSync(output);
+    console.log(`\n== ${script}\n${readFileSync(join(folder, 'output'), 'utf8')}`.trimEnd());
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/**
+ * @param {string} script
+ * @param {Parameters<typeof runChild>[2]} options
+ */
+async function passes(script, options) {
   // The signal itself has reached the check before; this one is not to start.
   if (isInterrupted) throw new Error('Interrupted.');
-  console.log(`\n== ${script}`);
   const [file, ...args] = npmCommand();
-  return (await runChild(file, [...args, 'run', '--silent', script], { timeoutMs })) === 0;
+  return (await runChild(file, [...args, 'run', '--silent', script], options)) === 0;
 }

@@ -1,6 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
-import { runChild } from './run-child.js';
+import { dirname, join, resolve } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 const tests = join(root, 'test');
@@ -10,11 +9,14 @@ const starts = /'node:child_process'|\/app\.ts'|\/store\/pglite\.ts'|\/simulator
 /** The architecture holds such names in texts, and starts nothing. */
 const others = ['test/architecture/architecture.test.ts'];
 
+/** Paths of all test files, from the root. */
+export function findTests(): string[] {
+  return globSync('test/**/*.test.ts', { cwd: root }).sort();
+}
+
 /** Paths of the test files that start nothing, neither by themselves nor by what they import from `test`. */
 export function findUnitTests(): string[] {
-  const files = globSync('**/*.test.ts', { cwd: tests }).map((file) => join(tests, file));
-  const found = files.filter((file) => !reaches(file, new Set())).map((file) => relative(root, file));
-  return [...others, ...found].sort();
+  return findTests().filter((file) => others.includes(file) || !reaches(join(root, file), new Set()));
 }
 
 function reaches(file: string, seen: Set<string>): boolean {
@@ -25,14 +27,4 @@ function reaches(file: string, seen: Set<string>): boolean {
   return Array.from(code.matchAll(/ from '(\.[^']+)'/g), ([, path = '']) => resolve(dirname(file), path))
     .filter((path) => path.startsWith(`${tests}/`))
     .some((path) => reaches(path, seen));
-}
-
-if (import.meta.main) {
-  const NODE_COMPILE_CACHE = join(root, 'node_modules/.cache/compile-tests');
-  const options = ['--test-concurrency=3', '--test-timeout=60000', '--test-reporter=dot'];
-  const args = ['--test', ...options, ...findUnitTests()];
-  process.exitCode = await runChild(process.execPath, args, {
-    cwd: root,
-    env: { NODE_COMPILE_CACHE, ...process.env },
-  });
 }

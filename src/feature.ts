@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { TSchema } from 'typebox';
+import type { DocumentedWebhook } from './api/openapi/webhooks.ts';
 import type { CursorCodec } from './api/pipeline/cursor.ts';
 import type { Route } from './api/route.ts';
 import type { Crm } from './crm/crm.ts';
@@ -17,6 +18,7 @@ import type { SecretsManager } from './platform/secrets/secrets-manager.ts';
 import type { Settings, SettingsPart } from './platform/settings/table.ts';
 import type { Simulated, Simulator } from './platform/simulators/simulator.ts';
 import type { Database } from './platform/store/database.ts';
+import type { Resources } from './records/mapping.ts';
 import type { Records } from './records/records.ts';
 
 /** What a feature builds on. `S` and `M`: its own settings and metrics. */
@@ -34,9 +36,13 @@ export interface Core<S = unknown, M = object> {
   audit: Audit;
   consumers: Consumers;
   crm: Crm;
+  /** Quotes, bookings and members as the org has them. */
+  resources: Resources;
   /** The records of the CRM, as the features before this one leave them. */
   records: Records;
   cursors: CursorCodec;
+  /** Address of the service for its clients, without a slash at the end; known once requests are answered. */
+  publicUrl: () => string;
   /** What features offer each other. */
   offers: Offers;
   /** The simulated systems that were started, by name. */
@@ -84,7 +90,7 @@ export interface Eraser {
   erase(memberId: string, stores: ErasureStores): Promise<Erasure>;
 }
 
-/** What a person at the terminal is told of a running service. */
+/** What the terminal shows of a running service. */
 export interface Running<S = unknown> {
   settings: Settings & S;
   url: string;
@@ -106,8 +112,10 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
   simulator?: Simulator;
   /** Throws what keeps the service from starting. */
   start?(core: Core<S, M>): Started<R> | Promise<Started<R>>;
-  /** Its routes; called without parts to be documented only. */
-  routes?(parts: R, cursors: CursorCodec): Route[];
+  /** Its routes; called without parts to be documented only. `all`: those of the whole service, once it has them. */
+  routes?(parts: R, cursors: CursorCodec, all: () => readonly Route[]): Route[];
+  /** What it sends to consumers, by name, for the documentation. `all`: every route of the service. */
+  webhooks?(all: readonly Route[]): Readonly<Record<string, DocumentedWebhook>>;
   /** Lines of the terminal when the service has started: what, its address or state, and a note. */
   banner?(running: Running<S>): readonly (readonly [what: string, address: string, note: string])[];
   /** Adds its commands to the program. */
@@ -146,7 +154,11 @@ export interface DoctorContext {
   secrets?: SecretsManager;
   /** This process holds the lock of the data folder. */
   isLocked?: boolean;
+  /** Redis, where it is used and answers. */
+  cache?: SharedCache;
   crm?: CrmCheck;
+  /** What there is in the org, as the mapping file says; known with `crm`. */
+  resources?: Resources;
   assertion?: string;
   token?: CrmToken;
 }

@@ -19,6 +19,7 @@ import type {
   Handoff,
   HandoffAcceptance,
   HandoffConfirmation,
+  HandoffRejection,
   Health,
   ListBookingsQuery,
   ListEventsQuery,
@@ -54,6 +55,16 @@ export interface HandOffOptions extends WriteOptions {
   waitSeconds?: number | undefined;
 }
 
+/** The record exists in the CRM. */
+export interface CreatedHandoff extends HandoffConfirmation {
+  status: 'created';
+}
+
+/** The hand-off is stored: for later, or until another consumer approves it. */
+export interface StoredHandoff extends HandoffAcceptance {
+  status: 'accepted' | 'awaiting_approval';
+}
+
 /** Quotes or bookings. */
 export interface RecordsApi<Item, NewItem, ItemChange, ListQuery> {
   create(body: NewItem, options?: WriteOptions): Promise<Item>;
@@ -78,13 +89,12 @@ export class HandoffClient {
     this.bookings = this.#records('/v1/bookings');
   }
 
-  /** Hands a chosen search result off to the CRM, as a quote or a booking. */
-  handOff(
-    body: Handoff,
-    options?: HandOffOptions & { respondAsync?: false | undefined },
-  ): Promise<HandoffConfirmation>;
-  handOff(body: Handoff, options: HandOffOptions): Promise<HandoffConfirmation | HandoffAcceptance>;
-  handOff(body: Handoff, options: HandOffOptions = {}): Promise<HandoffConfirmation | HandoffAcceptance> {
+  /**
+   * Hands a chosen search result off to the CRM, as a quote or a booking. `status` of the answer tells whether the record
+   * exists. A hand-off can be stored without `respondAsync` too: where it needs approval, and where the service is set up to
+   * store hand-offs while the CRM is unavailable.
+   */
+  handOff(body: Handoff, options: HandOffOptions = {}): Promise<CreatedHandoff | StoredHandoff> {
     const { respondAsync, waitSeconds, ...write } = options;
     const wait = waitSeconds === undefined ? '' : `, wait=${waitSeconds}`;
     const headers: Record<string, string> = respondAsync ? { prefer: `respond-async${wait}` } : {};
@@ -121,6 +131,11 @@ export class HandoffClient {
     /** Tries one that failed again. */
     retry: (externalId: string, options?: WriteOptions): Promise<HandoffAcceptance> =>
       this.#write('POST', `/v1/handoffs/${part(externalId)}/retry`, undefined, options),
+    /** Approves one that another consumer made and that waits for it. */
+    approve: (externalId: string, options?: WriteOptions): Promise<AcceptedHandoff> =>
+      this.#write('POST', `/v1/handoffs/${part(externalId)}/approve`, undefined, options),
+    reject: (externalId: string, body: HandoffRejection, options?: WriteOptions): Promise<AcceptedHandoff> =>
+      this.#write('POST', `/v1/handoffs/${part(externalId)}/reject`, body, options),
     cancel: (externalId: string, options?: WriteOptions): Promise<void> =>
       this.#write('DELETE', `/v1/handoffs/${part(externalId)}`, undefined, options),
   };
@@ -193,12 +208,9 @@ export class HandoffClient {
     };
   }
 
-  #get<Answer>(
-    path: string,
-    { signal, maxAgeSeconds }: RecordReadOptions = {},
-    query?: Query,
-  ): Promise<Answer> {
-    return this.#transport.send({ method: 'GET', path, query, signal, headers: ageHeaders(maxAgeSeconds) });
+  #get<Answer>(path: string, options: RecordReadOptions = {}, query?: Query): Promise<Answer> {
+    const { signal } = options;
+    return this.#transport.send({ method: 'GET', path, query, signal, headers: ageHeaders(options) });
   }
 
   #write<Answer>(

@@ -1,4 +1,17 @@
-export { type HandOffOptions, HandoffClient, type RecordsApi } from './client.ts';
+export {
+  type CreatedHandoff,
+  type HandOffOptions,
+  HandoffClient,
+  type RecordsApi,
+  type StoredHandoff,
+} from './client.ts';
+export type {
+  KeyCredentials,
+  PairCredentials,
+  PrivateCryptoKey,
+  PrivateKeyJwk,
+  TokenCredentials,
+} from './credentials.ts';
 export { JsonNumber, type JsonObject, type JsonValue } from './json.ts';
 export type { List, Page } from './list.ts';
 export { HandoffConnectionError, HandoffProblem } from './problem.ts';

@@ -18,15 +18,15 @@ export function listOf<Item>(
   transport: Transport,
   path: string,
   query: Query | undefined,
-  { signal, maxAgeSeconds }: RecordReadOptions = {},
+  options: RecordReadOptions = {},
 ): List<Item> {
   const page = (cursor: string | null = null) =>
     transport.send<Page<Item>>({
       method: 'GET',
       path,
       query: cursor === null ? query : { ...query, cursor },
-      signal,
-      headers: ageHeaders(maxAgeSeconds),
+      signal: options.signal,
+      headers: ageHeaders(options),
     });
   return {
     page: () => page(),

@@ -59,9 +59,14 @@ function reasonOf(error: unknown): string {
 }
 
 function readDocument({ headers }: Response, text: string): Partial<Problem> {
-  if (!headers.get('content-type')?.startsWith('application/problem+json')) return {};
+  const type = headers.get('content-type') ?? '';
+  if (!/^application\/(?:problem\+)?json/.test(type)) return {};
   try {
-    return JSON.parse(text) as Partial<Problem>;
+    const found = JSON.parse(text) as Partial<Problem> & { error?: string; error_description?: string };
+    if (type.startsWith('application/problem+json')) return found;
+    // OAuth has errors of another form.
+    const { error: code, error_description: detail } = found;
+    return { ...(code !== undefined && { code }), ...(detail !== undefined && { detail }) };
   } catch {
     return {};
   }

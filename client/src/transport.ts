@@ -1,13 +1,16 @@
+import { isLoopback } from './address.ts';
+import { type Authorizer, type Credentials, createAuthorizer } from './credentials.ts';
 import { parseJson, writeJson } from './json.ts';
 import { HandoffConnectionError, HandoffProblem } from './problem.ts';
 import { makeUuid } from './uuid.ts';
 import { version } from './version.ts';
 
-export interface ClientOptions {
+/** With one of three kinds of credentials. */
+export type ClientOptions = Credentials & CommonOptions;
+
+export interface CommonOptions {
   /** Address of the service: `https://handoff.example.com`. `http:` only for this machine: see `allowInsecureHttp`. */
   baseUrl: string;
-  apiKey: string;
-  apiSecret: string;
   /** The person who acts, for every write that names no other. */
   actor?: string | undefined;
   /** Instead of the global fetch. */
@@ -29,6 +32,8 @@ export interface ReadOptions {
 export interface RecordReadOptions extends ReadOptions {
   /** Takes an answer that is at most so many seconds old, where the service keeps a copy of the CRM. 0: the CRM is asked. */
   maxAgeSeconds?: number | undefined;
+  /** Where the CRM fails, an answer of the copy is taken that is at most so many seconds old (RFC 5861). */
+  staleIfErrorSeconds?: number | undefined;
 }
 
 export interface WriteOptions extends ReadOptions {
@@ -57,21 +62,18 @@ export interface Request {
   resultStatus?: number;
 }
 
+type Init = Omit<RequestInit, 'headers'> & { headers: Record<string, string> };
+
 /** Sends requests, repeats what may be repeated, and reads answers. */
 export class Transport {
   readonly #options: ClientOptions;
   readonly #base: string;
+  readonly #authorizer: Authorizer;
 
   constructor(options: ClientOptions) {
-    for (const name of ['baseUrl', 'apiKey', 'apiSecret'] as const) {
-      if (!options[name]) throw new TypeError(`${name} is missing`);
-    }
-    // fetch refuses others too, but with an error that has them in its text. It leaves out white space at both ends.
-    for (const name of ['apiKey', 'apiSecret'] as const) {
-      if (!/^[!-~]+$/.test(options[name].trim()))
-        throw new TypeError(`${name} has characters that no credential has`);
-    }
+    if (!options.baseUrl) throw new TypeError('baseUrl is missing');
     this.#options = options;
+    this.#authorizer = createAuthorizer(options, (path, init) => this.#ask(path, init));
     const base = new URL(options.baseUrl);
     if (base.protocol === 'http:' && !isLoopback(base) && options.allowInsecureHttp !== true)
       throw new TypeError(
@@ -98,31 +100,53 @@ export class Transport {
   /** One try: an answer's body, or the failure, which may be worth another try. Throws the reason of the caller's signal. */
   async #try(
     url: string,
-    init: RequestInit,
+    init: Init,
     signal: AbortSignal | undefined,
     key: string | undefined,
     resultStatus: number | undefined,
   ): Promise<{ body: unknown } | HandoffProblem | HandoffConnectionError> {
     signal?.throwIfAborted();
     const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? 30_000);
-    const { fetch = globalThis.fetch } = this.#options;
     try {
-      const response = await fetch(url, {
-        ...init,
-        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-      });
+      const ended = signal ? AbortSignal.any([signal, timeout]) : timeout;
+      const response = await this.#fetch(url, init, ended);
       const text = await response.text();
       if (response.ok || (response.status === resultStatus && isJson(response)))
         return { body: bodyOf(text) };
       return new HandoffProblem(response, text, key);
     } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof HandoffProblem) return error;
       return new HandoffConnectionError(error, key);
     }
   }
 
-  #init({ method, body, write, headers }: Request, key: string | undefined): RequestInit {
-    const { apiKey, apiSecret } = this.#options;
+  /** With what proves who this is; once more with something new where that is refused. */
+  async #fetch(url: string, init: Init, signal: AbortSignal): Promise<Response> {
+    const { fetch = globalThis.fetch } = this.#options;
+    const send = async () => {
+      const own = await unlessEnded(this.#authorizer.headers(), signal);
+      return fetch(url, { ...init, headers: { ...own, ...init.headers }, signal });
+    };
+    const response = await send();
+    if (response.status !== 401 || !this.#authorizer.renew()) return response;
+    await response.body?.cancel();
+    return send();
+  }
+
+  /** A request of the client's own, which no call ends: several may wait for it. */
+  #ask(path: string, init: RequestInit = {}): Promise<Response> {
+    const { fetch = globalThis.fetch, timeoutMs = 30_000 } = this.#options;
+    const headers = { accept: 'application/json', ...userAgent() };
+    return fetch(this.#base + path, {
+      ...init,
+      headers,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+  }
+
+  #init({ method, body, write, headers }: Request, key: string | undefined): Init {
     const actor = write && (write.actor ?? this.#options.actor);
     return {
       method,
@@ -130,8 +154,6 @@ export class Transport {
       redirect: 'manual',
       headers: {
         accept: 'application/json, application/problem+json',
-        'x-api-key': apiKey,
-        'x-api-secret': apiSecret,
         ...userAgent(),
         ...(key !== undefined && { 'idempotency-key': key }),
         ...(actor !== undefined && { 'x-actor': encodeActor(actor) }),
@@ -143,8 +165,14 @@ export class Transport {
   }
 }
 
-function isLoopback({ hostname }: URL): boolean {
-  return /^(?:(?:.+\.)?localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
+/** What the work gives, unless the signal comes first. */
+async function unlessEnded<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let end = () => {};
+  const ended = new Promise<never>((_, reject) => {
+    end = () => reject(signal.reason as Error);
+  });
+  signal.addEventListener('abort', end, { once: true });
+  return Promise.race([work, ended]).finally(() => signal.removeEventListener('abort', end));
 }
 
 const retriedStatuses = new Set([429, 502, 503, 504]);
@@ -208,6 +236,13 @@ function userAgent(): Record<string, string> {
 }
 
 /** The header that says how old an answer may be; none where that is left to the service. */
-export function ageHeaders(maxAgeSeconds: number | undefined): Record<string, string> {
-  return maxAgeSeconds === undefined ? {} : { 'cache-control': `max-age=${maxAgeSeconds}` };
+export function ageHeaders({
+  maxAgeSeconds,
+  staleIfErrorSeconds,
+}: RecordReadOptions): Record<string, string> {
+  const directives = [
+    ...(maxAgeSeconds === undefined ? [] : [`max-age=${maxAgeSeconds}`]),
+    ...(staleIfErrorSeconds === undefined ? [] : [`stale-if-error=${staleIfErrorSeconds}`]),
+  ];
+  return directives.length === 0 ? {} : { 'cache-control': directives.join(', ') };
 }

@@ -7,8 +7,8 @@ export interface AcceptedHandoff {
   external_id: string;
   /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: the CRM refuses it, as `problem` says. `cancelled`: it is not delivered. Known values: `accepted`, `created`, `failed`, `cancelled`. Others may be added; treat an unknown one as such. */
-  status: 'accepted' | 'created' | 'failed' | 'cancelled' | (string & {});
+  /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. Known values: `awaiting_approval`, `accepted`, `created`, `failed`, `cancelled`, `rejected`. Others may be added; treat an unknown one as such. */
+  status: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | (string & {});
   /** The CRM's own identifier of the record; null until it is created. */
   id: string | null;
   /** A problem document, as the hand-off would have been answered. */
@@ -26,42 +26,87 @@ export interface AcceptedHandoff {
     /** The X-Request-Id of the hand-off. */
     request_id: string;
   } | null;
-  /** How often it was tried to deliver it. */
+  /** How many delivery attempts there were. */
   attempts: number;
   /** When it was stored. */
   accepted_at: string;
-  /** When it was created, failed or cancelled. */
+  /** When it was done. */
   completed_at: string | null;
+  /** When the offer ends. */
+  valid_until: string | null;
+  /** Whether another consumer has approved it; null where none has to. */
+  approval: {
+    /** `expired`: nobody decided in time. Known values: `pending`, `approved`, `rejected`, `expired`. Others may be added; treat an unknown one as such. */
+    status: 'pending' | 'approved' | 'rejected' | 'expired' | (string & {});
+    /** Who decided; null where nobody did. */
+    decided_by: {
+      /** Id of the consumer. */
+      consumer_id: string;
+      /** Its name. */
+      consumer_name: string | null;
+      /** The person, as X-Actor named them. */
+      actor: string | null;
+    } | null;
+    /** When. */
+    decided_at: string | null;
+    /** Of a rejection. */
+    reason: string | null;
+  } | null;
+  /** What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the permission of the credentials names fields: null unless it names all of these, and `created_by` only if it names that. */
+  request: {
+    /** The trip it belongs to. */
+    trip_id: string;
+    /** External ID of the member. */
+    member_id: string;
+    created_by: {
+      /** Id of the consumer. */
+      consumer_id: string;
+      /** Its name. */
+      consumer_name: string | null;
+      /** The person, as X-Actor named them. */
+      actor: string | null;
+    };
+    result: {
+      /** What was chosen, for people. */
+      name: string;
+      /** The supplier that it came from. */
+      source: string;
+      /** The search result itself, whatever it holds. */
+      details?: JsonObject | undefined;
+    };
+  } | null;
 }
 
 export interface Activity {
   interval_seconds: number;
   series: Series[];
+  /** When the budget of CRM calls will be used up at the present rate: from then on requests wait for calls. Null: it lasts for the next 24 hours, or there is none. */
+  budget_exhausted_at: string | null;
 }
 
-/** A change of a consumer. */
+/** A change of a consumer, or a decision on a hand-off. */
 export interface AuditEvent {
   /** Id of the event. */
   id: string;
   timestamp: string;
-  /** What was done. Where `enabled` changes with other fields, that is the action. Known values: `consumer.created`, `consumer.updated`, `consumer.rotated`, `consumer.disabled`, `consumer.enabled`, `consumer.revoked`. Others may be added; treat an unknown one as such. */
-  action: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | (string & {});
+  /** What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`. Known values: `consumer.created`, `consumer.updated`, `consumer.rotated`, `consumer.disabled`, `consumer.enabled`, `consumer.revoked`, `handoff.approved`, `handoff.rejected`. Others may be added; treat an unknown one as such. */
+  action: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | 'handoff.approved' | 'handoff.rejected' | (string & {});
   /** Who did it. */
   actor: {
     /** `service`: the first start, which makes two consumers. Known values: `consumer`, `command_line`, `service`. Others may be added; treat an unknown one as such. */
     type: 'consumer' | 'command_line' | 'service' | (string & {});
-    /** Id of the consumer; the name of the user of the operating system; `service`. */
+    /** Id of the consumer, name of the operating system user, or `service`. */
     id: string;
     /** Its name. */
     name: string;
     /** The person whom X-Actor named. */
     person: string | null;
   };
-  /** The consumer. */
+  /** The consumer, or the hand-off by its External ID. */
   target: {
     /** Id of the consumer. */
     id: string;
-    /** Its name then. */
+    /** Its name then; of a hand-off its type. */
     name: string;
   };
   /** Address of the request; null without one. */
@@ -79,6 +124,8 @@ export interface AuditEvent {
     /** Its value since. */
     to: null | boolean | number | string | (string | JsonObject)[] | JsonObject;
   })[];
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  mode: 'live' | 'test' | (string & {});
 }
 
 /** A page of changes of consumers. */
@@ -105,12 +152,14 @@ export interface AuthenticationAttempt {
   address: string | null;
   /** The User-Agent header, at most 255 characters; null where none was sent. */
   user_agent: string | null;
-  /** The API key that was presented, of what is no API key the beginning; null where none was. */
+  /** The API key that was sent, or the beginning of what was sent in its place; null if none was. */
   api_key: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
   /** How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
   count: number;
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  mode: 'live' | 'test' | (string & {});
 }
 
 /** A page of authentication attempts. */
@@ -122,7 +171,20 @@ export interface AuthenticationAttemptPage {
   has_more: boolean;
 }
 
-/** A booking. */
+export interface AuthorizationServer {
+  issuer: string;
+  authorization_endpoint: string;
+  token_endpoint: string;
+  jwks_uri: string;
+  scopes_supported: string[];
+  response_types_supported: string[];
+  grant_types_supported: string[];
+  token_endpoint_auth_methods_supported: string[];
+  token_endpoint_auth_signing_alg_values_supported: string[];
+  service_documentation: string;
+}
+
+/** A booking. Where the permission of the credentials names fields, it has those and `id` alone: the others are left out, also where they are required here. */
 export interface Booking {
   /** External ID of the record, made by the service. */
   id: string;
@@ -181,6 +243,8 @@ export interface Consumer {
   id: string;
   /** Name of the consumer. */
   name: string;
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
   /** What the consumer may do. */
@@ -190,6 +254,10 @@ export interface Consumer {
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
     /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
     records: 'all' | 'own' | (string & {});
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    approval?: boolean | undefined;
+    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    fields?: string[] | undefined;
   })[];
   createdAt: string;
   updatedAt: string;
@@ -207,6 +275,21 @@ export interface Consumer {
   rateLimitPerMinute: number | null;
   /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
   allowedAddresses: string[];
+  /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
+  publicKeys: ({
+    /** Kind of key. Known values: `RSA`, `EC`, `OKP`. Others may be added; treat an unknown one as such. */
+    kty: 'RSA' | 'EC' | 'OKP' | (string & {});
+    crv?: string | undefined;
+    x?: string | undefined;
+    y?: string | undefined;
+    n?: string | undefined;
+    e?: string | undefined;
+    kid?: string | undefined;
+    alg?: string | undefined;
+    use?: string | undefined;
+  })[];
+  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  crmShare: number | null;
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
@@ -231,12 +314,31 @@ export interface ConsumerPage {
   has_more: boolean;
 }
 
+export interface ConsumerUsage {
+  /** The day in UTC. */
+  day: string;
+  /** Requests with valid credentials, by class of the answer; 304 counts as `2xx`. */
+  requests: {
+    '2xx': number;
+    '4xx': number;
+    '5xx': number;
+  };
+  /** Metered calls of the CRM: of one that several requests shared, the part of yours. */
+  crm_calls: number;
+}
+
+export interface ConsumerUsageReport {
+  data: ConsumerUsage[];
+}
+
 /** A consumer with its first pair. */
 export interface CreatedConsumer {
   /** Id of the consumer. */
   id: string;
   /** Name of the consumer. */
   name: string;
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  mode: 'live' | 'test' | (string & {});
   apiKey: string;
   /** What the consumer may do. */
   permissions: ({
@@ -245,6 +347,10 @@ export interface CreatedConsumer {
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
     /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
     records: 'all' | 'own' | (string & {});
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    approval?: boolean | undefined;
+    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    fields?: string[] | undefined;
   })[];
   createdAt: string;
   updatedAt: string;
@@ -262,6 +368,21 @@ export interface CreatedConsumer {
   rateLimitPerMinute: number | null;
   /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
   allowedAddresses: string[];
+  /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
+  publicKeys: ({
+    /** Kind of key. Known values: `RSA`, `EC`, `OKP`. Others may be added; treat an unknown one as such. */
+    kty: 'RSA' | 'EC' | 'OKP' | (string & {});
+    crv?: string | undefined;
+    x?: string | undefined;
+    y?: string | undefined;
+    n?: string | undefined;
+    e?: string | undefined;
+    kid?: string | undefined;
+    alg?: string | undefined;
+    use?: string | undefined;
+  })[];
+  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  crmShare: number | null;
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
@@ -275,7 +396,7 @@ export interface CreatedConsumer {
     /** When its credentials were used last, on any replica, to the minute; null: never. */
     lastUsedAt: string | null;
   })[];
-  /** The API secret. It is shown this one time and not stored. */
+  /** The API secret. Only this answer shows it. */
   apiSecret: string;
 }
 
@@ -299,18 +420,42 @@ export interface CreatedWebhookEndpoint {
   last_success_at: string | null;
   /** When an attempt last failed. */
   last_failure_at: string | null;
-  /** Signs the deliveries, as Standard Webhooks has it. It is shown this one time. */
+  /** Deliveries are signed with it, as Standard Webhooks says. Only this answer shows it. */
   secret: string;
+}
+
+export interface CrmUsage {
+  /** Id of the consumer; `service` for the gateway's own calls; null unless `by=consumer`. */
+  consumer_id: string | null;
+  /** Its name; null where it was revoked. */
+  consumer_name: string | null;
+  /** What the calls did; null unless `by=operation`. */
+  operation: string | null;
+  /** The day in UTC; null unless `by=day`. */
+  day: string | null;
+  /** Metered calls: of one that several requests shared, the part of these. */
+  calls: number;
+  /** Requests that the calls carried; one that took two calls counts twice. */
+  requests: number;
+}
+
+export interface CrmUsageReport {
+  /** The most calls first; days in their order. */
+  data: CrmUsage[];
+  /** All metered calls between the two moments. */
+  total: number;
 }
 
 /** Something that happened to a resource. */
 export interface Event {
-  /** The same wherever the event is seen: whoever has seen it leaves a repeat out. */
+  /** The same wherever the event is seen: a reader that has seen it skips a repeat. */
   id: string;
-  /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`. Others may be added; treat an unknown one as such. */
-  type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | (string & {});
+  /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.awaiting_approval`, `handoff.rejected`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`. Others may be added; treat an unknown one as such. */
+  type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | (string & {});
   /** When it happened; for records of the CRM a whole second. It gives no order: the feed does. */
   occurred_at: string;
+  /** There for the events of test consumers. Known values: `test`. Others may be added; treat an unknown one as such. */
+  mode?: 'test' | (string & {}) | undefined;
   /** What it happened to. */
   resource: {
     /** Type of the resource. */
@@ -318,13 +463,13 @@ export interface Event {
     /** Its id. */
     id: string;
   };
-  /** The resource as it was then, as GET shows it; only its `id` once it is deleted. */
+  /** The resource as it was then, as GET shows it to the caller; only its `id` once it is deleted. */
   data: JsonObject;
-  /** True where the data is left out, for being too long or erased: read the resource. */
+  /** True if the data is left out: it is too long, was erased, or the permission names fields and this is not a record. Read the resource. */
   data_omitted?: boolean | undefined;
 }
 
-/** A page of events. The last one has a `next_cursor`, too. */
+/** A page of events. Oldest first, the last one has a `next_cursor`, too. */
 export interface EventPage {
   data: Event[];
   /** Cursor of the next page; null on the last. */
@@ -361,13 +506,15 @@ export interface Handoff {
     /** The search result itself, whatever it holds. */
     details: JsonObject;
   };
+  /** When the offer ends: from then on nothing is made. */
+  valid_until?: string | undefined;
 }
 
 export interface HandoffAcceptance {
   /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** It is stored, and delivered to the CRM. Known values: `accepted`. Others may be added; treat an unknown one as such. */
-  status: 'accepted' | (string & {});
+  /** It is stored, and delivered to the CRM: at once or once another consumer has approved it. Known values: `accepted`, `awaiting_approval`. Others may be added; treat an unknown one as such. */
+  status: 'accepted' | 'awaiting_approval' | (string & {});
   /** External ID of the record, made by the service. */
   external_id: string;
 }
@@ -392,6 +539,11 @@ export interface HandoffPage {
   has_more: boolean;
 }
 
+export interface HandoffRejection {
+  /** Why it is not to be made, for the consumer that made the hand-off. */
+  reason: string;
+}
+
 export interface Health {
   /** Whether the service can work. Known values: `ok`, `unavailable`. Others may be added; treat an unknown one as such. */
   status: 'ok' | 'unavailable' | (string & {});
@@ -401,13 +553,20 @@ export interface Health {
     user: {
       /** The CRM's identifier of the integration user. */
       Id: string;
-      /** Name of the integration user. */
+      /** Display name of the integration user, not its user name. */
       Name: string;
     } | null;
     /** What its operator has to fix so that the CRM gives the service access; else absent. */
     reason?: string | undefined;
-    /** Fields that the org does not have, and what to do; the service works without. Else absent. */
-    lacks?: string | undefined;
+    /** Objects and fields of the org that are missing or do not fit; requests that do not need them work. Else absent. */
+    lacks?: ({
+      /** The CRM's name of the object. */
+      object: string;
+      /** The CRM's name of the field; null: the object itself. */
+      field: string | null;
+      /** What is wrong with it. */
+      problem: string;
+    })[] | undefined;
     /** Use of the daily quota of CRM calls, once the CRM has reported it. */
     quota?: {
       /** Calls of the org in 24 hours. */
@@ -443,7 +602,41 @@ export interface Health {
   };
 }
 
-/** A member. */
+/** What happened to a record. */
+export interface History {
+  /** Oldest first. */
+  data: HistoryEntry[];
+}
+
+/** Something that happened. */
+export interface HistoryEntry {
+  /** When. What the CRM tells has the time of the CRM, which is a whole second. */
+  at: string;
+  /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anybody. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
+  kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
+  /** Who did it; null where that is not known, or hidden. */
+  by: {
+    /** Id of the consumer. */
+    consumer_id: string;
+    /** Its name. */
+    consumer_name: string | null;
+    /** The person, as X-Actor named them. */
+    actor: string | null;
+  } | null;
+  /** Of an update or a step; null where they are not known, and for all else. */
+  changes: ({
+    /** Name of the field. */
+    field: string;
+    /** Its value before; left out where that is not known, and for `details`. */
+    from?: string | number | boolean | JsonObject | null | undefined;
+    /** Its value since; left out for `details`. */
+    to?: string | number | boolean | JsonObject | null | undefined;
+  })[] | null;
+  /** The operation of a request; the id of the webhook endpoint of a delivery; else null. */
+  endpoint: string | null;
+}
+
+/** A member. Where the permission of the credentials names fields, it has those and `id` alone: the others are left out, also where they are required here. */
 export interface Member {
   /** External ID of the member. */
   id: string;
@@ -451,7 +644,7 @@ export interface Member {
   first_name: string | null;
   /** Family name. */
   last_name: string | null;
-  /** Address for mail. */
+  /** E-mail address. */
   email: string | null;
   /** Telephone number. */
   phone: string | null;
@@ -552,7 +745,14 @@ export interface NewWebhookEndpoint {
   description?: string | null | undefined;
 }
 
-/** A problem document (RFC 9457). Programs go by `code`; the texts are for people. */
+export interface OAuthError {
+  /** Code of RFC 6749. */
+  error: string;
+  /** What is wrong, for people. */
+  error_description: string;
+}
+
+/** A problem document (RFC 9457). `code` is for programs; the texts are for people. */
 export interface Problem {
   /** Path of the page that explains the problem; follows from `code`. */
   type: string;
@@ -563,7 +763,7 @@ export interface Problem {
   /** What is wrong this time. */
   detail: string;
   /** The stable name of the problem, for programs. Others may be added; treat an unknown one by its status. */
-  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'cursor_expired' | 'invalid_credentials' | 'permission_denied' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
+  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'cursor_expired' | 'invalid_credentials' | 'permission_denied' | 'approval_required' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'offer_expired' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
   /** Id of the request, as it stands in the log. */
   request_id: string;
   /** Where the request is at fault. */
@@ -574,6 +774,8 @@ export interface Problem {
     resource: string;
     /** `read`, `write` or `delete`. */
     action: string;
+    /** Only where the permission is there and lacks a field: which one. */
+    field?: string | undefined;
   } | undefined;
   /** The partner's own word for its refusal, for example `SLOT_UNAVAILABLE`. */
   cause?: string | undefined;
@@ -583,7 +785,16 @@ export interface Problem {
   external_id?: string | undefined;
 }
 
-/** A quote. */
+export interface ProtectedResource {
+  resource: string;
+  authorization_servers: string[];
+  scopes_supported: string[];
+  bearer_methods_supported: string[];
+  resource_name: string;
+  resource_documentation: string;
+}
+
+/** A quote. Where the permission of the credentials names fields, it has those and `id` alone: the others are left out, also where they are required here. */
 export interface Quote {
   /** External ID of the record, made by the service. */
   id: string;
@@ -636,7 +847,7 @@ export interface QuotePage {
   has_more: boolean;
 }
 
-/** A table, and the booking of it in the CRM. */
+/** A table, and the booking of it in the CRM. Where the permission on bookings names fields, the others are left out, also where they are required here. */
 export interface Reservation {
   /** Id of the reservation, and External ID of its booking in the CRM. */
   id: string;
@@ -665,6 +876,8 @@ export interface Reservation {
     status: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'unknown' | (string & {}) | null;
     /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
     start_at: string;
+    /** IANA name of the time zone of the restaurant; null where it is not known. */
+    time_zone: string | null;
     /** How many guests. */
     party_size: number;
   };
@@ -699,7 +912,7 @@ export interface Rotation {
   /** Id of the consumer. */
   id: string;
   apiKey: string;
-  /** The API secret. It is shown this one time and not stored. */
+  /** The API secret. Only this answer shows it. */
   apiSecret: string;
   rotatedAt: string;
   /** The pair that was active before. */
@@ -726,6 +939,46 @@ export interface TableAvailability {
   alternatives: string[];
 }
 
+export interface Token {
+  /** For the header Authorization, after `Bearer `. A JWT (RFC 9068). */
+  access_token: string;
+  /** Known values: `Bearer`. Others may be added; treat an unknown one as such. */
+  token_type: 'Bearer' | (string & {});
+  /** Seconds. */
+  expires_in: number;
+  /** What the token is for; it may be less than was asked for. */
+  scope: string;
+}
+
+export interface TokenKeys {
+  keys: ({
+    kty: string;
+    crv: string;
+    x: string;
+    y: string;
+    kid: string;
+    alg: string;
+    use: string;
+  })[];
+}
+
+export interface TokenRequest {
+  /** `client_credentials`. */
+  grant_type?: string | undefined;
+  /** Permissions such as `quotes:read`, separated by spaces; all that the consumer has where it is left out. */
+  scope?: string | undefined;
+  /** The API key, with `client_secret`. The id of the consumer, or nothing, with `client_assertion`. */
+  client_id?: string | undefined;
+  /** The API secret. */
+  client_secret?: string | undefined;
+  /** `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`, with `client_assertion`. */
+  client_assertion_type?: string | undefined;
+  /** A JWT (RFC 7523) that a private key of the consumer has signed. `iss` and `sub` are the id of the consumer, `aud` is the issuer alone, `exp` at most 300 seconds ahead, `jti` new each time. */
+  client_assertion?: string | undefined;
+  /** Address of the service, or of a part of it (RFC 8707). */
+  resource?: string | undefined;
+}
+
 /** An event on its way to an endpoint. */
 export interface WebhookDelivery {
   /** Id of the delivery. */
@@ -734,7 +987,7 @@ export interface WebhookDelivery {
   event_id: string;
   /** Type of the event. */
   event_type: string;
-  /** `pending` is sent, or sent again, by itself; the others are not. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
+  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not sent again by themselves. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
   status: 'pending' | 'delivered' | 'failed' | (string & {});
   /** The last 50, oldest first. */
   attempts: ({
@@ -744,11 +997,13 @@ export interface WebhookDelivery {
     status: number | null;
     /** How long it took. */
     duration_ms: number;
-    /** Class of the failure: `http_` and the status, `dns`, `blocked_address`, `tls`, `timeout`, `connection`, `no_secret`, or `not_permitted` where the consumer may not read the event any more. Null: delivered. */
+    /** Class of the failure: `http_` and the status, `dns`, `blocked_address`, `tls`, `timeout`, `connection`, `no_secret`, or `not_permitted` if the consumer may no longer read the event. Null: delivered. */
     error: string | null;
   })[];
   /** When it is sent next; null where it is not. */
   next_attempt_at: string | null;
+  /** The body, as text; only if the request has `event_id`. Null if the event is no longer kept, or the consumer may no longer read it. */
+  body?: string | null | undefined;
 }
 
 /** A page of deliveries. */
@@ -789,7 +1044,7 @@ export interface WebhookEndpointChange {
   event_types?: string[] | undefined;
   /** For people. */
   description?: string | null | undefined;
-  /** False stops all that waits; true brings it back for events from then on. */
+  /** False: nothing more is sent, and waiting deliveries fail. True: events from then on are sent. */
   enabled?: boolean | undefined;
 }
 
@@ -819,14 +1074,14 @@ export interface WebhookRecoveryRequest {
 
 /** The new secret. */
 export interface WebhookSecretRotation {
-  /** Signs the deliveries, as Standard Webhooks has it. It is shown this one time. */
+  /** Deliveries are signed with it, as Standard Webhooks says. Only this answer shows it. */
   secret: string;
-  /** Until then the secrets before it sign too. */
+  /** Until then deliveries are also signed with the old secrets. */
   previous_expires_at: string;
 }
 
 export interface WebhookSecretRotationRequest {
-  /** How long the secrets until now sign too, fractions allowed; 0 ends them at once. */
+  /** How long deliveries are also signed with the old secrets, fractions allowed; 0 ends them at once. */
   grace_window_hours?: number | undefined;
 }
 
@@ -844,7 +1099,7 @@ interface EventOf<Type extends string, ResourceType extends string, Data>
   timestamp?: string;
 }
 
-/** Something that happened, whoever did it. Other types may be added: ignore those that you do not know. */
+/** Something that happened, by any caller. Other types may be added: ignore those that you do not know. */
 export type GatewayEvent =
   | EventOf<'quote.created' | 'quote.updated', 'quote', Quote>
   | EventOf<'quote.deleted', 'quote', { id: string }>
@@ -852,19 +1107,37 @@ export type GatewayEvent =
   | EventOf<'booking.deleted', 'booking', { id: string }>
   | EventOf<'member.created' | 'member.updated', 'member', Member>
   | EventOf<'member.deleted', 'member', { id: string }>
-  | EventOf<'handoff.created' | 'handoff.failed', 'handoff', Omit<AcceptedHandoff, 'id'>>
+  | EventOf<'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed', 'handoff', Omit<AcceptedHandoff, 'id'>>
   | EventOf<'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention', 'reservation', Reservation>
   | EventOf<'webhook_endpoint.disabled', 'webhook_endpoint', WebhookEndpoint>
   | EventOf<'ping', string, JsonObject>;
 
-/** List hand-offs that were answered 202: what can be asked for. */
+/** Read who used the CRM quota: what can be asked for. */
+export interface GetCrmUsageQuery {
+  /** Calls of this hour and later; the last 90 days if left out. */
+  from?: string | undefined;
+  /** Calls of this hour and earlier; until now if left out. */
+  to?: string | undefined;
+  /** How the calls are grouped. */
+  by?: 'consumer' | 'operation' | 'day' | undefined;
+}
+
+/** Read your own usage: what can be asked for. */
+export interface GetOwnUsageQuery {
+  /** This day (UTC) and later; the last 90 if left out. */
+  from?: string | undefined;
+  /** This day and earlier; until today if left out. */
+  to?: string | undefined;
+}
+
+/** List queued hand-offs: what can be asked for. */
 export interface ListHandoffsQuery {
   /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
-  /** `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: the CRM refuses it, as `problem` says. `cancelled`: it is not delivered. */
-  status?: 'accepted' | 'created' | 'failed' | 'cancelled' | undefined;
+  /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. */
+  status?: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | undefined;
   /** What the result becomes. */
   type?: 'quote' | 'booking' | undefined;
   /** The trip it belongs to. */
@@ -877,9 +1150,11 @@ export interface ListMembersQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
-  /** Address for mail. */
+  /** Only records that have this text in `first_name` and `last_name`, `email`, or `phone`; case and white space at its ends do not count. */
+  q?: string | undefined;
+  /** E-mail address. */
   email?: string | undefined;
-  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not told of: the feed of events does that. */
+  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
   updated_since?: string | undefined;
 }
 
@@ -889,6 +1164,8 @@ export interface ListQuotesQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
+  /** Only records that have this text in `name` or `source`; case and white space at its ends do not count. */
+  q?: string | undefined;
   /** The trip it belongs to. */
   trip_id?: string | undefined;
   /** External ID of the member. */
@@ -897,7 +1174,7 @@ export interface ListQuotesQuery {
   status?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
-  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not told of: the feed of events does that. */
+  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
   updated_since?: string | undefined;
 }
 
@@ -907,6 +1184,8 @@ export interface ListBookingsQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
+  /** Only records that have this text in `name` or `source`; case and white space at its ends do not count. */
+  q?: string | undefined;
   /** The trip it belongs to. */
   trip_id?: string | undefined;
   /** External ID of the member. */
@@ -915,7 +1194,7 @@ export interface ListBookingsQuery {
   status?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
-  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not told of: the feed of events does that. */
+  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
   updated_since?: string | undefined;
 }
 
@@ -925,7 +1204,7 @@ export interface ListReservationsQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
-  /** Where it stands. */
+  /** State of the reservation. */
   status?: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
@@ -954,9 +1233,11 @@ export interface ListEventsQuery {
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
   /** Only events of this type; may be repeated. */
-  type?: ('quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled')[] | undefined;
+  type?: ('quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled')[] | undefined;
   /** Only events of the resource with this id. */
   resource_id?: string | undefined;
+  /** `newest_first`: from the newest event back, to look at what has happened; its last page has no cursor. To follow the feed, read it oldest first. */
+  order?: 'oldest_first' | 'newest_first' | undefined;
   /** Only events with this `occurred_at` or a later one. */
   since?: string | undefined;
 }
@@ -975,7 +1256,7 @@ export interface ListWebhookDeliveriesQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
-  /** `pending` is sent, or sent again, by itself; the others are not. */
+  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not sent again by themselves. */
   status?: 'pending' | 'delivered' | 'failed' | undefined;
   /** Id of the event, and `webhook-id` of its deliveries. */
   event_id?: string | undefined;
@@ -989,22 +1270,38 @@ export interface ListConsumersQuery {
   cursor?: string | undefined;
 }
 
+/** List your own authentication attempts: what can be asked for. */
+export interface ListOwnAuthenticationAttemptsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** How the attempt ended. */
+  result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | undefined;
+  /** Address of the caller. It also finds the sums for its network (for IPv6 the first 64 bits) beyond the limit. */
+  address?: string | undefined;
+  /** The API key that was presented. */
+  api_key?: string | undefined;
+  /** Earlier attempts are left out. */
+  since?: string | undefined;
+}
+
 /** List authentication attempts: what can be asked for. */
 export interface ListAuthenticationAttemptsQuery {
   /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
-  /** Id of the consumer. */
-  consumer_id?: string | undefined;
   /** How the attempt ended. */
   result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | undefined;
-  /** Address of the caller. It also finds the sums of what its network (of IPv6 the first 64 bits) sent beyond the limit. */
+  /** Address of the caller. It also finds the sums for its network (for IPv6 the first 64 bits) beyond the limit. */
   address?: string | undefined;
   /** The API key that was presented. */
   api_key?: string | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
+  /** Id of the consumer. */
+  consumer_id?: string | undefined;
 }
 
 /** List changes of consumers: what can be asked for. */
@@ -1013,9 +1310,9 @@ export interface ListAuditEventsQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
-  /** What was done. Where `enabled` changes with other fields, that is the action. */
-  action?: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | undefined;
-  /** Id of the consumer; the name of the user of the operating system; `service`. */
+  /** What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`. */
+  action?: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | 'handoff.approved' | 'handoff.rejected' | undefined;
+  /** Id of the consumer, name of the operating system user, or `service`. */
   actor_id?: string | undefined;
   /** Id of the consumer. */
   target_id?: string | undefined;

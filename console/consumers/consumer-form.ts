@@ -1,58 +1,74 @@
 import type { VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import type { RequestOptions } from '../shared/api.ts';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { Problem } from '../shared/api.ts';
+import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
 import { html } from '../shared/html.ts';
-import { Field } from '../shared/parts.ts';
-import { useSession } from '../shared/session.ts';
-import { actions, type Consumer, ownable, type Permission, resources } from './consumer.ts';
+import { Field, ProblemAlert } from '../shared/parts.ts';
+import { isTest, type NewSecret, useSession } from '../shared/session.ts';
+import {
+  actions,
+  type Change,
+  type Consumer,
+  ownable,
+  type Permission,
+  resources,
+  withFields,
+} from './consumer.ts';
 
 interface FormProps {
   /** The consumer that is changed; undefined for a new one. */
   edited: Consumer | undefined;
-  change: (path: string, options: RequestOptions) => Promise<string | undefined>;
+  change: Change;
   onClose: () => void;
 }
 
 /** Makes a consumer, or changes one. */
 export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
-  const { showSecret } = useSession();
+  const { showSecret, consumer } = useSession();
   const [draft, setDraft] = useState(() => draftOf(edited));
   const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | undefined>();
   const form = useRef<HTMLFormElement>(null);
   // The row where somebody asked for it may be far below.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (edited) form.current?.querySelector('input')?.focus();
   }, []);
+  // What has to be corrected may be far above the button.
+  useLayoutEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus(), [problem]);
   const set = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed });
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
+    if (draft.allowed.length === 0) return setProblem(noPermission);
     const request = requestOf(draft, edited);
     if (Object.keys(request).length === 0) return onClose();
+    setProblem(undefined);
     setBusy(true);
     const path = edited ? `/v1/admin/consumers/${edited.id}` : '/v1/admin/consumers';
     const method = edited ? 'PATCH' : 'POST';
-    const text = await change(path, { method, body: JSON.stringify(request) });
+    const text = await change(path, { method, body: JSON.stringify(request) }, setProblem);
     setBusy(false);
     if (text === undefined) return;
-    if (edited === undefined) {
-      const { apiKey, apiSecret, name } = JSON.parse(text) as Consumer & {
-        apiKey: string;
-        apiSecret: string;
-      };
-      showSecret({ title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They are valid now.' });
-    }
+    if (edited === undefined) showSecret(secretIn(text));
     setDraft(draftOf(undefined));
     onClose();
   };
   return html`<form ref=${form} class="panel consumer-form" onSubmit=${submit}>
     <h2>${edited ? `Change ${edited.name}` : 'New consumer'}</h2>
-    <${Field} label="Name" value=${draft.name} onInput=${(name: string) => set({ name })} required maxLength=${100} />
-    <${PermissionBoxes} draft=${draft} set=${set} />
-    <details open=${edited !== undefined}>
+    <${Field} label="Name" value=${draft.name} onInput=${(name: string) => set({ name })} required maxLength=${100}
+      ...${hintOf(faultAt(problem, 'name'))} />
+    ${
+      edited === undefined &&
+      !isTest(consumer) &&
+      html`<p><${Box} name="Test keys" text="Test keys: nothing reaches the CRM" isOn=${draft.isTest}
+        onSwitch=${() => set({ isTest: !draft.isTest })} /></p>`
+    }
+    <${PermissionBoxes} draft=${draft} set=${set} fault=${faultAt(problem, 'permissions')} />
+    <details open=${edited !== undefined || limitFields.some((field) => faultAt(problem, field))}>
       <summary>Limits</summary>
-      <${Limits} draft=${draft} set=${set} />
+      <${Limits} draft=${draft} set=${set} problem=${problem} />
     </details>
+    ${problem && !isShownAt(problem, ['name', 'permissions', ...limitFields]) && html`<${ProblemAlert} problem=${problem} />`}
     <div class="buttons">
       <button class="primary" aria-busy=${isBusy}>${edited ? 'Save changes' : 'Create consumer'}</button>
       ${edited && html`<button type="button" class="plain" onClick=${onClose}>Cancel</button>`}
@@ -60,15 +76,39 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
   </form>`;
 }
 
+/** Of a new consumer. */
+function secretIn(answer: string): NewSecret {
+  const { apiKey, apiSecret, name } = JSON.parse(answer) as Consumer & { apiKey: string; apiSecret: string };
+  return { title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They work from now on.' };
+}
+
+/** Boxes of the limits, by their field in the request. */
+const limitFields = ['validUntil', 'rateLimitPerMinute', 'crmShare', 'allowedAddresses'];
+
+const noPermission: Problem = {
+  title: 'No permission is chosen',
+  detail: '',
+  status: 0,
+  code: 'console',
+  request_id: null,
+  errors: [{ pointer: '#/permissions', message: 'choose at least one permission' }],
+};
+
 interface Draft {
   name: string;
+  isTest: boolean;
   /** `quotes read` and the like. */
   allowed: string[];
   /** Resources of which it may see its own records only. */
   own: string[];
+  /** Resources whose hand-offs another consumer has to approve. */
+  withApproval: string[];
+  /** By resource, the names of the only fields that it sees; empty: all. */
+  fields: Record<string, string>;
   /** In the reader's time zone, as the form has it. */
   validUntil: string;
   rateLimit: string;
+  crmShare: string;
   addresses: string;
 }
 
@@ -77,12 +117,18 @@ interface PartProps {
   set: (changed: Partial<Draft>) => void;
 }
 
-function PermissionBoxes({ draft, set }: PartProps): VNode {
-  const { allowed, own } = draft;
+interface PermissionProps extends PartProps {
+  fault: string | undefined;
+}
+
+function PermissionBoxes({ draft, set, fault }: PermissionProps): VNode {
+  const { allowed, own, withApproval, fields } = draft;
   const switched = (list: string[], name: string) =>
     list.includes(name) ? list.filter((one) => one !== name) : [...list, name];
-  return html`<fieldset>
-    <legend>May</legend>
+  const id = useId();
+  return html`<fieldset aria-invalid=${fault && 'true'} aria-describedby=${fault && id} tabindex=${fault && '-1'}>
+    <legend>Permissions</legend>
+    ${fault && html`<p class="fault" id=${id} role="alert">${fault}</p>`}
     <table class="permissions">
       <tbody>
         ${resources.map(
@@ -98,6 +144,21 @@ function PermissionBoxes({ draft, set }: PartProps): VNode {
                 ownable.includes(resource) &&
                 html`<${Box} name=${`only its own ${resource}`} text="own only" isOn=${own.includes(resource)}
                   onSwitch=${() => set({ own: switched(own, resource) })} />`
+              }
+            </td>
+            <td>
+              ${
+                ownable.includes(resource) &&
+                html`<${Box} name=${`${resource} only with approval`} text="with approval" isOn=${withApproval.includes(resource)}
+                  onSwitch=${() => set({ withApproval: switched(withApproval, resource) })} />`
+              }
+            </td>
+            <td>
+              ${
+                withFields.includes(resource) &&
+                html`<input aria-label=${`only these fields of ${resource}`} placeholder="all fields" spellcheck=${false}
+                  value=${fields[resource] ?? ''} title="Field names separated by commas, such as name, status. Empty: all fields."
+                  onInput=${(event: Event) => set({ fields: { ...fields, [resource]: (event.currentTarget as HTMLInputElement).value } })} />`
               }
             </td>
           </tr>`,
@@ -121,18 +182,25 @@ function Box({ name, text, isOn, onSwitch }: BoxProps): VNode {
     <label for=${id} aria-hidden="true">${text}</label>`;
 }
 
-function Limits({ draft, set }: PartProps): VNode {
+interface LimitProps extends PartProps {
+  problem: Problem | undefined;
+}
+
+function Limits({ draft, set, problem }: LimitProps): VNode {
   const id = useId();
+  const addressFault = faultAt(problem, 'allowedAddresses', addressesOf(draft));
   return html`<div class="columns">
-    <${Field} label="Valid until" type="datetime-local" value=${draft.validUntil} hint="Empty: for ever."
+    <${Field} label="Valid until" type="datetime-local" value=${draft.validUntil} ...${hintOf(faultAt(problem, 'validUntil'), 'Empty: no end date.')}
       onInput=${(validUntil: string) => set({ validUntil })} />
-    <${Field} label="Requests a minute" type="number" min="1" value=${draft.rateLimit} hint="Empty: as for all."
+    <${Field} label="Requests a minute" type="number" min="1" value=${draft.rateLimit} ...${hintOf(faultAt(problem, 'rateLimitPerMinute'), "Empty: the service's limit.")}
       onInput=${(rateLimit: string) => set({ rateLimit })} />
+    <${Field} label="Share of CRM calls (%)" type="number" min="1" max="100" value=${draft.crmShare} ...${hintOf(faultAt(problem, 'crmShare'), 'Empty: no reserved share.')}
+      onInput=${(crmShare: string) => set({ crmShare })} />
     <div class="field">
       <label for=${id}>Allowed addresses</label>
-      <textarea id=${id} rows="3" spellcheck=${false} value=${draft.addresses} aria-describedby=${`${id}-hint`}
+      <textarea id=${id} rows="3" spellcheck=${false} value=${draft.addresses} aria-describedby=${`${id}-hint`} aria-invalid=${addressFault && 'true'}
         onInput=${(event: Event) => set({ addresses: (event.currentTarget as HTMLTextAreaElement).value })}></textarea>
-      <p class="hint" id=${`${id}-hint`}>One address or block on each line. Empty: from anywhere.</p>
+      <p class="hint" id=${`${id}-hint`}>${addressFault ?? 'One IP address or CIDR block a line. Empty: any address.'}</p>
     </div>
   </div>`;
 }
@@ -140,19 +208,27 @@ function Limits({ draft, set }: PartProps): VNode {
 function draftOf(consumer: Consumer | undefined): Draft {
   const {
     name = '',
+    mode = 'live',
     permissions = [],
     validUntil,
     rateLimitPerMinute,
+    crmShare,
     allowedAddresses = [],
   } = consumer ?? {};
   return {
     name,
+    isTest: mode === 'test',
     allowed: permissions.flatMap(({ resource, actions: list }) =>
       list.map((action) => `${resource} ${action}`),
     ),
     own: permissions.flatMap(({ resource, records }) => (records === 'own' ? [resource] : [])),
+    withApproval: permissions.flatMap(({ resource, approval }) => (approval ? [resource] : [])),
+    fields: Object.fromEntries(
+      permissions.map(({ resource, fields }) => [resource, fields ? fields.join(', ') || 'id' : '']),
+    ),
     validUntil: validUntil ? localTime(validUntil) : '',
     rateLimit: rateLimitPerMinute ? String(rateLimitPerMinute) : '',
+    crmShare: crmShare ? String(crmShare) : '',
     addresses: allowedAddresses.join('\n'),
   };
 }
@@ -175,17 +251,31 @@ function requestOf(draft: Draft, edited: Consumer | undefined): Record<string, u
 function fieldsOf(draft: Draft) {
   return {
     name: draft.name.trim(),
+    mode: draft.isTest ? 'test' : 'live',
     permissions: permissionsOf(draft),
     validUntil: draft.validUntil === '' ? null : new Date(draft.validUntil).toISOString(),
     rateLimitPerMinute: draft.rateLimit === '' ? null : Number(draft.rateLimit),
-    allowedAddresses: draft.addresses.split(/[\s,]+/).filter(Boolean),
+    crmShare: draft.crmShare === '' ? null : Number(draft.crmShare),
+    allowedAddresses: addressesOf(draft),
   };
 }
 
-function permissionsOf({ allowed, own }: Draft): Permission[] {
+function addressesOf({ addresses }: Draft): string[] {
+  return addresses.split(/[\s,]+/).filter(Boolean);
+}
+
+function permissionsOf({ allowed, own, withApproval, fields }: Draft): Permission[] {
   return resources.flatMap((resource) => {
     const granted = actions.filter((action) => allowed.includes(`${resource} ${action}`));
     if (granted.length === 0) return [];
-    return [{ resource, actions: granted, ...(own.includes(resource) && { records: 'own' as const }) }];
+    const named = (fields[resource] ?? '').split(/[\s,]+/).filter(Boolean);
+    return [
+      {
+        ...{ resource, actions: granted },
+        ...(own.includes(resource) && { records: 'own' as const }),
+        ...(withApproval.includes(resource) && { approval: true }),
+        ...(named.length > 0 && { fields: named }),
+      },
+    ];
   });
 }

@@ -1,7 +1,20 @@
+import type { Problem, RequestOptions } from '../shared/api.ts';
+
+/**
+ * Sends a change; undefined where it failed, which `show` is told, else the page. A secret in the answer waits for nothing, the
+ * list follows.
+ */
+export type Change = (
+  path: string,
+  options: RequestOptions,
+  show?: (problem: Problem) => void,
+) => Promise<string | undefined>;
+
 /** A consumer as the admin API shows it. */
 export interface Consumer {
   id: string;
   name: string;
+  mode?: 'live' | 'test';
   apiKey: string | null;
   permissions: Permission[];
   createdAt: string;
@@ -11,6 +24,7 @@ export interface Consumer {
   enabled?: boolean;
   validUntil?: string | null;
   rateLimitPerMinute?: number | null;
+  crmShare?: number | null;
   allowedAddresses?: string[];
   lastUsedAt?: string | null;
   credentials: {
@@ -26,12 +40,17 @@ export interface Permission {
   resource: string;
   actions: string[];
   records?: 'all' | 'own';
+  approval?: boolean;
+  fields?: string[];
 }
 
 export const resources = ['members', 'quotes', 'bookings', 'webhooks', 'consumers'];
 export const actions = ['read', 'write', 'delete'];
-/** Those whose records can be those of the consumer alone. */
+/** Those whose records can be those of the consumer alone, and whose hand-offs can need approval. */
 export const ownable = ['quotes', 'bookings'];
+
+/** Those whose fields a permission can name. */
+export const withFields = ['members', 'quotes', 'bookings'];
 
 /** Why its credentials are refused at the moment; undefined where they are not. */
 export function refusedBecause({ enabled, validUntil }: Consumer): string | undefined {
@@ -40,7 +59,12 @@ export function refusedBecause({ enabled, validUntil }: Consumer): string | unde
   return undefined;
 }
 
-/** `quotes: read, write (own)`. */
-export function inShort({ resource, actions: allowed, records }: Permission): string {
-  return `${resource}: ${allowed.join(', ')}${records === 'own' ? ' (own)' : ''}`;
+/** `quotes: read, write (own, with approval, only name and status)`. */
+export function inShort({ resource, actions: allowed, records, approval, fields }: Permission): string {
+  const bounds = [
+    ...(records === 'own' ? ['own'] : []),
+    ...(approval ? ['with approval'] : []),
+    ...(fields ? [`only ${fields.join(' and ') || 'id'}`] : []),
+  ];
+  return `${resource}: ${allowed.join(', ')}${bounds.length > 0 ? ` (${bounds.join(', ')})` : ''}`;
 }

@@ -1,12 +1,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type Problem, problemFrom, type RequestOptions } from '../shared/api.ts';
+import { type Problem, problemFrom } from '../shared/api.ts';
 import { html } from '../shared/html.ts';
 import { pagesAt, usePages } from '../shared/load.ts';
 import { Badge, type Column, Id, List, ProblemAlert } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.ts';
-import { type Consumer, inShort, refusedBecause } from './consumer.ts';
+import { type Change, type Consumer, inShort, refusedBecause } from './consumer.ts';
 import { ConsumerActions } from './consumer-actions.ts';
 import { ConsumerForm } from './consumer-form.ts';
 
@@ -17,15 +17,14 @@ export function ConsumersPage(): VNode {
   const [problem, setProblem] = useState<Problem | undefined>();
   const [edited, setEdited] = useState<Consumer | undefined>();
   const canWrite = session.can('consumers', 'write');
-  /** Sends a change; undefined where it failed. A secret in the answer waits for nothing, the list follows. */
-  const change = async (path: string, options: RequestOptions): Promise<string | undefined> => {
+  const change: Change = async (path, options, show = setProblem) => {
     setProblem(undefined);
     try {
       const { text } = await session.send(path, options);
       void pages.reload();
       return text;
     } catch (error) {
-      setProblem(problemFrom(error));
+      show(problemFrom(error));
       return undefined;
     }
   };
@@ -38,10 +37,8 @@ export function ConsumersPage(): VNode {
     }
     <${List} caption="Consumers" pages=${pages} keyOf=${({ id }: Consumer) => id}
       columns=${[...columns, ...(canWrite ? [actionsColumn(change, setEdited)] : [])]}
-      empty="There are no consumers." />`;
+      empty=${html`<p>No consumers yet.</p>`} />`;
 }
-
-type Change = (path: string, options: RequestOptions) => Promise<string | undefined>;
 
 function actionsColumn(change: Change, onEdit: (consumer: Consumer) => void): Column<Consumer> {
   return {
@@ -57,30 +54,33 @@ const columns: Column<Consumer>[] = [
   },
   { title: 'State', cell: (consumer) => html`<${State} consumer=${consumer} />` },
   {
-    title: 'May',
+    title: 'Permissions',
     cell: ({ permissions }) =>
       html`<ul class="bare permission-list">${permissions.map((one) => html`<li>${inShort(one)}</li>`)}</ul>`,
   },
-  { title: 'Keys', cell: ({ credentials }) => html`<${Keys} credentials=${credentials} />` },
+  { title: 'Keys', cell: (consumer) => html`<${Keys} consumer=${consumer} />` },
   { title: 'Last used', cell: ({ lastUsedAt }) => html`<${Ago} at=${lastUsedAt} />` },
   { title: 'Created', cell: ({ createdAt }) => html`<${Ago} at=${createdAt} />` },
 ];
 
 function State({ consumer }: { consumer: Consumer }): VNode {
-  const { validUntil, rateLimitPerMinute, allowedAddresses = [] } = consumer;
-  return html`<${Badge}>${refusedBecause(consumer) ?? 'enabled'}</${Badge}>
+  const { validUntil, rateLimitPerMinute, crmShare, allowedAddresses = [] } = consumer;
+  return html`<${Badge}>${refusedBecause(consumer) ?? 'enabled'}</${Badge}>${consumer.mode === 'test' && html` <${Badge}>test</${Badge}>`}
     <ul class="bare quiet">
-      ${validUntil && html`<li>valid until <${Ago} at=${validUntil} /></li>`}
+      ${validUntil && html`<li>until <${Ago} at=${validUntil} /></li>`}
       ${rateLimitPerMinute && html`<li>${rateLimitPerMinute.toLocaleString('en')} requests a minute</li>`}
-      ${allowedAddresses.length > 0 && html`<li title=${allowedAddresses.join(', ')}>from ${allowedAddresses.length} addresses only</li>`}
+      ${crmShare && html`<li>${crmShare} % of the CRM calls reserved</li>`}
+      ${allowedAddresses.length > 0 && html`<li title=${allowedAddresses.join(', ')}>only from ${allowedAddresses.length === 1 ? '1 address' : `${allowedAddresses.length} addresses`}</li>`}
     </ul>`;
 }
 
-function Keys({ credentials }: Pick<Consumer, 'credentials'>): VNode {
+/** Keys are as good as their consumer, whose state stands beside them. */
+function Keys({ consumer }: { consumer: Consumer }): VNode {
+  const refused = refusedBecause(consumer) && 'not valid';
   return html`<ul class="bare">
-    ${credentials.map(
+    ${consumer.credentials.map(
       ({ apiKey, state, expiresAt }) => html`<li>
-        <${Id}>${apiKey}</${Id}> <${Badge}>${state}</${Badge}>${expiresAt && html` until <${Ago} at=${expiresAt} />`}
+        <${Id}>${apiKey}</${Id}> <${Badge}>${refused ?? state}</${Badge}>${!refused && expiresAt && html` <span class="quiet">until <${Ago} at=${expiresAt} /></span>`}
       </li>`,
     )}
   </ul>`;

@@ -3,9 +3,21 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
 import { type ReadPage, useLoad, usePages } from '../shared/load.ts';
-import { Badge, Choice, type Column, Field, Id, List, ProblemAlert, single } from '../shared/parts.ts';
+import {
+  Badge,
+  Choice,
+  type Column,
+  Field,
+  Id,
+  Json,
+  List,
+  NoMatch,
+  ProblemAlert,
+  single,
+} from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
-import { Ago, inWords } from '../shared/time.ts';
+import { Ago } from '../shared/time.ts';
+import { errorInWords } from './ping-result.ts';
 import { type Act, useActions } from './use-actions.ts';
 
 type Status = NonNullable<ListWebhookDeliveriesQuery['status']>;
@@ -27,39 +39,69 @@ export function Deliveries({ id }: { id: string }): VNode {
   const pages = usePages(`${id} ${status}`, readPage, 5000);
   const { act, problem, notice } = useActions(pages.reload);
   const canSend = can('webhooks', 'write');
+  const sent: Column<WebhookDelivery> = {
+    title: 'Sent',
+    cell: (delivery) => html`<${Sent} endpointId=${id} delivery=${delivery} />`,
+  };
   const resend: Column<WebhookDelivery> = {
     title: 'Actions',
     cell: (delivery) => html`<button type="button" class="plain"
       onClick=${single(() => void act((endpoints) => endpoints.resend(id, delivery.id)))}>Resend</button>`,
   };
-  return html`<h2>${endpoint.data?.url ?? 'Deliveries'}</h2>
+  return html`<p class="crumbs"><a href="#/events/endpoints">Back to the endpoints</a></p>
+    <h2>${endpoint.data?.url ?? 'Deliveries'}</h2>
     ${problem && html`<${ProblemAlert} problem=${problem} isAnswer />`}
     ${notice && html`<p class="notice" role="status">${notice}</p>`}
     <div class="filters">
       <${Choice} label="Status" value=${status} options=${filters} onChange=${setStatus} />
       ${canSend && html`<${Recover} id=${id} act=${act} />`}
     </div>
-    <${List} caption="Deliveries" pages=${pages} columns=${canSend ? [...columns, resend] : columns}
+    <${List} caption="Deliveries" pages=${pages} columns=${[...columns, sent, ...(canSend ? [resend] : [])]}
       keyOf=${(delivery: WebhookDelivery) => delivery.id}
-      empty=${status ? 'None has this status.' : 'Nothing was sent to this endpoint yet.'} />
-    <p><a href="#/events/endpoints">Back to the endpoints</a></p>`;
+      empty=${status ? html`<${NoMatch} what="delivery" showAll=${() => setStatus('')} />` : html`<p>Nothing sent yet.</p><p>Send a test from the list of endpoints.</p>`} />`;
 }
 
 const columns: Column<WebhookDelivery>[] = [
-  { title: 'Event', cell: ({ event_type }) => html`<code>${event_type}</code>` },
-  { title: 'Event id', cell: ({ event_id }) => html`<${Id}>${event_id}</${Id}>` },
+  {
+    title: 'Event',
+    cell: ({ event_type, event_id }) => html`<code>${event_type}</code><br /><${Id}>${event_id}</${Id}>`,
+  },
   { title: 'Status', cell: ({ status }) => html`<${Badge}>${status}</${Badge}>` },
   {
     title: 'Tries',
-    cell: ({ attempts }) => html`<ul class="bare">
+    cell: ({ attempts }) => html`<ul class="bare tries">
       ${attempts.map(
         ({ at, status, duration_ms: ms, error }) =>
-          html`<li title=${inWords(Date.parse(at))}><${Ago} at=${at} />: ${error ?? status} <span class="quiet">${ms} ms</span></li>`,
+          html`<li><${Ago} at=${at} /> <strong>${error === null ? status : errorInWords(error)}</strong> <span class="quiet">in ${ms} ms</span></li>`,
       )}
     </ul>`,
   },
   { title: 'Next try', cell: ({ next_attempt_at }) => html`<${Ago} at=${next_attempt_at} />` },
 ];
+
+interface SentProps {
+  endpointId: string;
+  delivery: WebhookDelivery;
+}
+
+/** The body of a delivery, read when somebody unfolds it. */
+function Sent({ endpointId, delivery: { event_id, event_type } }: SentProps): VNode {
+  const { client } = useSession();
+  const [body, setBody] = useState<string | null | undefined>();
+  const read = async (event: Event) => {
+    if (!(event.currentTarget as HTMLDetailsElement).open || body !== undefined) return;
+    // Where it fails, opening it again tries again.
+    const page = await client.webhookEndpoints
+      .deliveries(endpointId, { event_id })
+      .page()
+      .catch(() => undefined);
+    if (page) setBody(page.data[0]?.body ?? null);
+  };
+  return html`<details onToggle=${read}><summary>Show</summary>
+    ${body === null && html`<p class="quiet">The event is no longer kept.</p>`}
+    ${body && html`<${Json} text=${body} label=${`Body of ${event_type}`} />`}
+  </details>`;
+}
 
 /** Sends again what was not delivered since a moment. */
 function Recover({ id, act }: { id: string; act: Act }): VNode {
@@ -67,7 +109,10 @@ function Recover({ id, act }: { id: string; act: Act }): VNode {
   const submit = (event: Event) => {
     event.preventDefault();
     const body = { since: new Date(since).toISOString() };
-    void act((endpoints) => endpoints.recover(id, body), 'What was not delivered since then is sent again.');
+    void act(
+      (endpoints) => endpoints.recover(id, body),
+      'Undelivered events since then are being sent again.',
+    );
   };
   return html`<form class="with-button" onSubmit=${submit}>
     <${Field} label="Not delivered since" type="datetime-local" value=${since} onInput=${setSince} required />

@@ -1,11 +1,15 @@
 import type { WebhookEndpoint } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Problem } from '../shared/api.ts';
+import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
 import { html } from '../shared/html.ts';
 import { type ReadPage, usePages } from '../shared/load.ts';
-import { Badge, type Column, Field, List, ProblemAlert, single } from '../shared/parts.ts';
+import { type Column, Field, List, ProblemAlert, single } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
-import { Ago } from '../shared/time.ts';
+import { inWords } from '../shared/time.ts';
+import { EndpointState } from './endpoint-state.ts';
+import { PingResult } from './ping-result.ts';
 import { type Act, useActions } from './use-actions.ts';
 
 const readPage: ReadPage<WebhookEndpoint> = ({ client }, cursor) =>
@@ -24,7 +28,7 @@ export function Endpoints(): VNode {
     ${notice && html`<p class="notice" role="status">${notice}</p>`}
     ${can('webhooks', 'write') && html`<${EndpointForm} act=${act} />`}
     <${List} caption="Webhook endpoints" pages=${pages} columns=${[...columns, actions]} keyOf=${({ id }: WebhookEndpoint) => id}
-      empty=${html`<p>No webhook endpoint yet.</p><p>Make one, and events are sent to it as they happen.</p>`} />`;
+      empty=${html`<p>No webhook endpoints yet.</p><p>Create one, and events are sent to it as they happen.</p>`} />`;
 }
 
 const columns: Column<WebhookEndpoint>[] = [
@@ -34,32 +38,31 @@ const columns: Column<WebhookEndpoint>[] = [
       html`<a href=${`#/events/endpoints/${id}`}>${url}</a>${description && html`<br /><span class="quiet">${description}</span>`}`,
   },
   { title: 'Events', cell: ({ event_types }) => event_types.join(', ') || 'all' },
-  {
-    title: 'State',
-    cell: ({ enabled, disabled_reason: reason }) =>
-      html`<${Badge}>${enabled ? 'enabled' : 'disabled'}</${Badge}> ${!enabled && reason}`,
-  },
-  { title: 'Last success', cell: ({ last_success_at }) => html`<${Ago} at=${last_success_at} />` },
-  { title: 'Last failure', cell: ({ last_failure_at }) => html`<${Ago} at=${last_failure_at} />` },
+  { title: 'State', cell: (endpoint) => html`<${EndpointState} endpoint=${endpoint} />` },
 ];
 
 function Actions({ endpoint, act }: { endpoint: WebhookEndpoint; act: Act }): VNode {
   const { can, showSecret } = useSession();
   const [isSure, setSure] = useState(false);
+  const [ping, setPing] = useState<string | undefined>();
   const { id, enabled, url } = endpoint;
+  const test = async () => {
+    setPing(undefined);
+    setPing((await act((endpoints) => endpoints.test(id)))?.event_id);
+  };
   const rotate = async () => {
     const rotation = await act((endpoints) => endpoints.rotateSecret(id));
     if (rotation === undefined) return;
     const { secret, previous_expires_at: end } = rotation;
-    const note = `Until ${new Date(end).toLocaleString()} both secrets sign.`;
+    const note = `Until ${inWords(Date.parse(end))} messages are signed with the old secret too.`;
     showSecret({ title: `New secret of ${url}`, secret, note });
   };
   const button = (name: string, onClick: () => void) =>
     html`<button type="button" class="plain" onClick=${single(onClick)}>${name}</button>`;
-  return html`<div class="buttons">
+  return html`${ping !== undefined && html`<${PingResult} key=${ping} endpointId=${id} eventId=${ping} />`}<div class="buttons">
     ${
       can('webhooks', 'write') &&
-      html`${button('Send a test', () => void act((endpoints) => endpoints.test(id), 'A ping is on its way.'))}
+      html`${button('Send a test', () => void test())}
         ${button('Rotate secret', () => void rotate())}
         ${button(enabled ? 'Disable' : 'Enable', () => void act((endpoints) => endpoints.update(id, { enabled: !enabled })))}`
     }
@@ -75,30 +78,35 @@ function Actions({ endpoint, act }: { endpoint: WebhookEndpoint; act: Act }): VN
 function EndpointForm({ act }: { act: Act }): VNode {
   const { showSecret } = useSession();
   const [draft, setDraft] = useState(empty);
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const types = draft.types.split(/[\s,]+/).filter(Boolean);
   const set = (name: keyof typeof empty) => (value: string) => setDraft({ ...draft, [name]: value });
   const submit = async (event: Event) => {
     event.preventDefault();
-    const types = draft.types.split(/[\s,]+/).filter(Boolean);
+    setProblem(undefined);
     const { url, description } = draft;
     const body = {
       url: url.trim(),
       ...(types.length > 0 && { event_types: types }),
       ...(description && { description }),
     };
-    const made = await act((endpoints) => endpoints.create(body));
+    const made = await act((endpoints) => endpoints.create(body), '', setProblem);
     if (made === undefined) return;
     setDraft(empty);
     showSecret({
       title: `Secret of ${body.url}`,
       secret: made.secret,
-      note: 'With it the receiver checks the signatures.',
+      note: 'Your program needs it to check the signatures of events.',
     });
   };
   return html`<form class="filters" onSubmit=${submit}>
-    <${Field} label="Address" type="url" value=${draft.url} onInput=${set('url')} required placeholder="https://…" />
-    <${Field} label="Event types" value=${draft.types} onInput=${set('types')} placeholder="all, or quote.*, booking.updated" />
+    <${Field} label="Address" type="url" value=${draft.url} onInput=${set('url')} required placeholder="https://…"
+      ...${hintOf(faultAt(problem, 'url'))} />
+    <${Field} label="Event types" value=${draft.types} onInput=${set('types')} placeholder="all, or quote.*, booking.updated"
+      ...${hintOf(faultAt(problem, 'event_types', types))} />
     <${Field} label="Description" value=${draft.description} onInput=${set('description')} maxLength=${255} />
     <button class="primary">Create endpoint</button>
+    ${problem && !isShownAt(problem, ['url', 'event_types']) && html`<${ProblemAlert} problem=${problem} />`}
   </form>`;
 }
 

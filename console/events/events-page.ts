@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { NoPage } from '../no-page.ts';
 import { html } from '../shared/html.ts';
 import { useSession } from '../shared/session.ts';
 import { Deliveries } from './deliveries.ts';
@@ -8,13 +9,14 @@ import { Feed } from './feed.ts';
 /** What has happened to records, and where it is sent. `route`: `endpoints`, and an endpoint's id. */
 export function EventsPage({ route }: { route: string[] }): VNode {
   const { can } = useSession();
-  const [tab, id] = can('webhooks', 'read') ? route : [];
+  const [tab, id] = route;
   const isFeed = tab !== 'endpoints';
+  if (!isFeed && !can('webhooks', 'read')) return html`<${NoPage} isForbidden />`;
   return html`<h1>Events</h1>
     ${
       can('webhooks', 'read') &&
       html`<div class="tabs" role="group" aria-label="Kinds of events">
-        <a href="#/events" aria-current=${isFeed ? 'page' : undefined}>Feed</a>
+        <a href="#/events" aria-current=${isFeed ? 'page' : undefined}>All events</a>
         <a href="#/events/endpoints" aria-current=${isFeed ? undefined : 'page'}>Webhook endpoints</a>
       </div>`
     }

@@ -1,20 +1,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Problem } from '../shared/api.ts';
 import { html } from '../shared/html.ts';
 import { fieldOf, partsOf } from '../shared/json-text.ts';
-import { useLoad } from '../shared/load.ts';
-import {
-  Choice,
-  type Column,
-  Field,
-  FoldedJson,
-  Freshness,
-  Id,
-  ProblemAlert,
-  Table,
-} from '../shared/parts.ts';
-import { type Session, withQuery } from '../shared/session.ts';
+import { type ReadPage, usePages } from '../shared/load.ts';
+import { Choice, type Column, Field, FoldedJson, Id, List, NoMatch } from '../shared/parts.ts';
+import { withQuery } from '../shared/session.ts';
 import { Ago } from '../shared/time.ts';
 
 interface FeedEvent {
@@ -26,29 +16,14 @@ interface FeedEvent {
   data: string;
 }
 
-interface Read {
-  /** Newest first. */
-  events: FeedEvent[];
-  /** There are more than are shown. */
-  isCut: boolean;
-}
-
-/** The feed begins with the oldest; so many pages of 200 are read to come to the newest. */
-const mostPages = 5;
-
-const since: [value: string, text: string][] = [
-  ['5', 'The last 5 minutes'],
-  ['60', 'The last hour'],
-  ['1440', 'The last day'],
-  ['10080', 'The last week'],
-];
-
 const kinds = ['quote', 'booking', 'member'].flatMap((what) =>
   ['created', 'updated', 'deleted'].map((change) => `${what}.${change}`),
 );
 const types: [value: string, text: string][] = [
   '',
   ...kinds,
+  'handoff.awaiting_approval',
+  'handoff.rejected',
   'handoff.created',
   'handoff.failed',
   'reservation.confirmed',
@@ -59,75 +34,77 @@ const types: [value: string, text: string][] = [
 
 const columns: Column<FeedEvent>[] = [
   { title: 'When', cell: ({ occurred_at }) => html`<${Ago} at=${occurred_at} />` },
-  { title: 'Type', cell: ({ type }) => html`<code>${type}</code>` },
-  {
-    title: 'Resource',
-    cell: ({ type, resource }) => html`<${Resource} type=${type} resource=${resource} />`,
-  },
+  { title: 'Event', cell: ({ type }) => html`<code>${type}</code>` },
+  { title: 'Record', cell: (event) => html`<${Subject} event=${event} />` },
   {
     title: 'Data',
     cell: ({ data }) => html`<${FoldedJson} summary="Show" text=${data} label="Data" />`,
   },
 ];
 
-function Resource({ type, resource }: Pick<FeedEvent, 'type' | 'resource'>): VNode {
-  const isShown = ['quote', 'booking', 'member'].includes(resource.type) && !type.endsWith('.deleted');
-  const id = html`<${Id}>${resource.id}</${Id}>`;
-  return html`${resource.type} ${isShown ? html`<a href=${`#/records/${resource.type}s/${resource.id}`}>${id}</a>` : id}`;
+/** What it happened to, by name where it has one, with a link where there is a page of it. */
+function Subject({ event: { type, resource, data } }: { event: FeedEvent }): VNode {
+  const values = JSON.parse(data) as Record<string, unknown>;
+  const name = nameIn(values) ?? html`<${Id}>${resource.id}</${Id}>`;
+  const place = placeOf(type, resource, values['type']);
+  return html`${place === undefined ? name : html`<a href=${place}>${name}</a>`}${' '}
+    <span class="quiet">${resource.type.replaceAll('_', ' ')}</span>`;
 }
 
+/** Where the console shows it now. `made`: what a hand-off becomes. */
+function placeOf(type: string, resource: FeedEvent['resource'], made: unknown): string | undefined {
+  if (type === 'handoff.created') return `#/records/${String(made)}s/${resource.id}`;
+  if (resource.type === 'handoff') return '#/waiting';
+  const isShown = ['quote', 'booking', 'member'].includes(resource.type) && !type.endsWith('.deleted');
+  return isShown ? `#/records/${resource.type}s/${resource.id}` : undefined;
+}
+
+function nameIn({ name, first_name, last_name }: Record<string, unknown>): string | undefined {
+  const parts = [name, first_name, last_name].filter((part) => typeof part === 'string' && part !== '');
+  return parts.length > 0 ? parts.join(' ') : undefined;
+}
+
+/** What has happened, the newest first. */
 export function Feed(): VNode {
-  const [asked, ask] = useState({ type: '', resource_id: '', minutes: '60' });
+  const [asked, ask] = useState({ type: '', resource_id: '' });
   const [id, setId] = useState('');
-  const loaded = useLoad(JSON.stringify(asked), (session) => readFeed(session, asked), 10_000);
-  const { data, problem } = loaded;
+  const path = withQuery('/v1/events', { order: 'newest_first', ...asked });
+  const pages = usePages<FeedEvent>(path, readPage(path), 5000);
   const submit = (event: Event) => {
     event.preventDefault();
     ask({ ...asked, resource_id: id.trim() });
   };
+  if (pages.problem?.status === 404)
+    return html`<div class="empty"><p>Events are switched off.</p><p>An administrator can switch them on with the setting changes.pollSeconds.</p></div>`;
+  const isFiltered = Object.values(asked).some(Boolean);
+  const showAll = () => {
+    setId('');
+    ask({ type: '', resource_id: '' });
+  };
   return html`<form class="filters" onSubmit=${submit}>
-      <${Choice} label="Since" value=${asked.minutes} options=${since} onChange=${(minutes: string) => ask({ ...asked, minutes })} />
-      <${Choice} label="Type" value=${asked.type} options=${types} onChange=${(type: string) => ask({ ...asked, type })} />
-      <${Field} label="Resource id" value=${id} onInput=${setId} />
+      <${Choice} label="Event" value=${asked.type} options=${types} onChange=${(type: string) => ask({ ...asked, type })} />
+      <${Field} label="Record ID" value=${id} onInput=${setId} />
       <button class="plain">Filter</button>
     </form>
-    <${Freshness} of=${loaded} />
-    ${problem && html`<${FeedProblem} problem=${problem} />`}
-    ${data && html`<${Found} read=${data} />`}`;
+    <${List} caption="Events" pages=${pages} columns=${columns} keyOf=${({ id: key }: FeedEvent) => key}
+      empty=${isFiltered ? html`<${NoMatch} what="event" showAll=${showAll} />` : html`<p>No events yet.</p><p>They appear here as records are created, changed and deleted.</p>`} />`;
 }
 
-function FeedProblem({ problem }: { problem: Problem }): VNode {
-  if (problem.status !== 404) return html`<${ProblemAlert} problem=${problem} />`;
-  return html`<div class="empty"><p>This service makes no events.</p><p>The setting changes.pollSeconds is 0.</p></div>`;
-}
+/** A page may have no event that passes the filter, and others behind it. */
+const mostPages = 10;
 
-function Found({ read: { events, isCut } }: { read: Read }): VNode {
-  if (events.length === 0)
-    return html`<div class="empty">Nothing has happened in this time that you may see.</div>`;
-  return html`${isCut && html`<p class="notice">There are more: newer ones are not shown. Choose a shorter time.</p>`}
-    <${Table} caption="Events" columns=${columns} rows=${events} keyOf=${({ id }: FeedEvent) => id} />`;
-}
-
-interface Asked {
-  type: string;
-  resource_id: string;
-  minutes: string;
-}
-
-async function readFeed({ send }: Session, { type, resource_id, minutes }: Asked): Promise<Read> {
-  const events: FeedEvent[] = [];
-  const moment = new Date(Date.now() - Number(minutes) * 60_000).toISOString();
-  let cursor: string | undefined;
-  for (let page = 0; page < mostPages; page++) {
-    const { text } = await send(
-      withQuery('/v1/events', { limit: '200', since: moment, type, resource_id, cursor }),
-    );
-    events.push(...partsOf(fieldOf(text, 'data') ?? '[]').map(readEvent));
-    const { has_more, next_cursor } = JSON.parse(text) as { has_more: boolean; next_cursor: string };
-    if (!has_more) return { events: events.toReversed(), isCut: false };
-    cursor = next_cursor;
-  }
-  return { events: events.toReversed(), isCut: true };
+/** As text: every digit of the data counts. */
+function readPage(path: string): ReadPage<FeedEvent> {
+  return async ({ send }, cursor) => {
+    let next: string | null = cursor ?? null;
+    for (let page = 1; ; page++) {
+      const { text } = await send(withQuery(path, { cursor: next ?? undefined }));
+      const { has_more, next_cursor } = JSON.parse(text) as { has_more: boolean; next_cursor: string | null };
+      const data = partsOf(fieldOf(text, 'data') ?? '[]').map(readEvent);
+      if (data.length > 0 || !has_more || page === mostPages) return { data, has_more, next_cursor };
+      next = next_cursor;
+    }
+  };
 }
 
 function readEvent(text: string): FeedEvent {

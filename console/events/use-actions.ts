@@ -5,15 +5,22 @@ import { useSession } from '../shared/session.ts';
 
 type Endpoints = HandoffClient['webhookEndpoints'];
 
-/** Makes a change; gives its answer, or undefined where it failed. `done`: what to say afterwards. */
-export type Act = <T>(change: (endpoints: Endpoints) => Promise<T>, done?: string) => Promise<T | undefined>;
+/**
+ * Makes a change; gives its answer, or undefined where it failed, which `show` is told, else the page. `done`: what to say
+ * afterwards.
+ */
+export type Act = <T>(
+  change: (endpoints: Endpoints) => Promise<T>,
+  done?: string,
+  show?: (problem: Problem) => void,
+) => Promise<T | undefined>;
 
 /** Actions of a page: the list is read again after each, which no secret waits for; what went wrong is kept to be shown. */
 export function useActions(reload: () => Promise<void>) {
   const session = useSession();
   const [problem, setProblem] = useState<Problem | undefined>();
   const [notice, setNotice] = useState('');
-  const act: Act = async (change, done = '') => {
+  const act: Act = async (change, done = '', show = setProblem) => {
     setProblem(undefined);
     setNotice('');
     try {
@@ -22,7 +29,7 @@ export function useActions(reload: () => Promise<void>) {
       void reload();
       return answer;
     } catch (error) {
-      setProblem(problemFrom(error));
+      show(problemFrom(error));
       return undefined;
     }
   };

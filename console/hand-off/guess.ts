@@ -12,6 +12,8 @@ interface Found {
   value: unknown;
   parent: Json;
   depth: number;
+  /** It stands in a list: it is that of a line, not of the whole. */
+  isOfLine: boolean;
 }
 
 const deepest = 7;
@@ -19,16 +21,16 @@ const deepest = 7;
 /** Every field, those nearer to the top first. */
 function fieldsIn(value: unknown): Found[] {
   const found: Found[] = [];
-  const visit = (part: unknown, depth: number): void => {
+  const visit = (part: unknown, depth: number, isOfLine: boolean): void => {
     if (depth > deepest || found.length > 20_000) return;
-    if (Array.isArray(part)) for (const item of part.slice(0, 50)) visit(item, depth);
+    if (Array.isArray(part)) for (const item of part.slice(0, 50)) visit(item, depth, true);
     if (!isObject(part)) return;
     for (const [name, inner] of Object.entries(part)) {
-      found.push({ name, value: inner, parent: part, depth });
-      visit(inner, depth + 1);
+      found.push({ name, value: inner, parent: part, depth, isOfLine });
+      visit(inner, depth + 1, isOfLine);
     }
   };
-  visit(value, 0);
+  visit(value, 0, false);
   return found.sort((a, b) => a.depth - b.depth);
 }
 
@@ -42,10 +44,18 @@ function firstOf(fields: Found[], names: RegExp[], isRight: (value: unknown) => 
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
-const isDate = (value: unknown) =>
-  isText(value) && /^\d{4}-\d\d-\d\d/.test(value) && !Number.isNaN(Date.parse(value));
+const isDate = (value: unknown) => isText(value) && /^\d{4}-\d\d-\d\d/.test(value);
+/** One that the calendar has: browsers take 30 February for 2 March. */
+const isRealDate = (value: unknown) => isText(value) && isRealDay(value) && !Number.isNaN(Date.parse(value));
 /** A price of nothing is a deposit, or not known. */
 const isAmount = (value: unknown) => isText(value) && /^\d[\d.,' ]*$/.test(value) && /[1-9]/.test(value);
+
+/** Whether the calendar has the day that the text begins with, such as 2027-02-28. */
+export function isRealDay(text: string): boolean {
+  const day = text.slice(0, 10);
+  const at = Date.parse(`${day}T12:00:00Z`);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+}
 
 /** As long as the API takes it, without half a character at its end. */
 export function atMost255(text: string): string {
@@ -93,7 +103,7 @@ export function glance(details: unknown): AtAGlance {
       /^(expires?(_?at|_?on)?|expiration(_?time|_?date)?|expiry(_?time|_?date)?)$/i,
       /(valid_?until|hold_?until|time_?limit|last_?ticketing|expir)/i,
     ],
-    isDate,
+    isRealDate,
   );
   const when = firstOf(
     fields,
@@ -112,15 +122,34 @@ export function glance(details: unknown): AtAGlance {
   };
 }
 
+/** Names that can only be those of the offer's end; others may be that of a card, a link or a price guarantee. */
+const ends =
+  /^(offer_?|quote_?)?(expires?(_?at|_?on)?|expiration(_?time|_?date)?|expiry(_?time|_?date)?|valid_?until|hold_?until)$/i;
+
+/** When the offer ends, in RFC 3339, where the result says so plainly: near its top, as a moment with its time zone. */
+export function offerEnd(value: unknown): string | undefined {
+  const found = fieldsIn(value).find(
+    ({ name, value: end, depth }) => depth <= 1 && ends.test(name) && isMoment(end),
+  );
+  return found && new Date(String(found.value)).toISOString();
+}
+
+/** RFC 3339 with a time zone. */
+export function isMoment(value: unknown): value is string {
+  const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
+  return isRealDate(value) && form.test(String(value));
+}
+
 const currentPrices = [
   /^(total_?amount|grand_?total|total_?price|price_?total|total_?fare)$/i,
   /^(total|price|amount|gross|net|value|retail_?price|selling_?price|fare|rate)$/i,
 ];
 const previousPrices = [/^(previous|old|former|earlier|original)_?(price|total|amount|total_?amount)$/i];
 
-/** An amount with the currency beside it, above it or anywhere. */
+/** An amount with the currency beside it, above it or anywhere. That of a line, such as a tax or a night, is no price of all. */
 function priceIn(fields: Found[], names: RegExp[]): string | undefined {
-  const found = firstOf(fields, names, (value) => isAmount(value) || amountIn(value) !== undefined);
+  const ofAll = fields.filter(({ isOfLine }) => !isOfLine);
+  const found = firstOf(ofAll, names, (value) => isAmount(value) || amountIn(value) !== undefined);
   if (found === undefined) return undefined;
   const amount = amountIn(found.value) ?? String(found.value);
   const near = [found.value, found.parent].flatMap((part) => (isObject(part) ? [currencyIn(part)] : []));

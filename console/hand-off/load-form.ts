@@ -1,10 +1,7 @@
 import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
-import { type Result, readResults } from './results.ts';
-
-/** More than the service takes for all of them together. */
-const mostBytes = 20 * 1024 * 1024;
+import { longest, type Result, readResults } from './results.ts';
 
 /** Takes search results from a file or as pasted text. */
 export function LoadForm({ onLoad }: { onLoad: (results: Result[]) => void }): VNode {
@@ -21,7 +18,7 @@ export function LoadForm({ onLoad }: { onLoad: (results: Result[]) => void }): V
   const takeFile = async (event: Event) => {
     const [file] = (event.currentTarget as HTMLInputElement).files ?? [];
     if (file === undefined) return;
-    if (file.size > mostBytes) setFault('The file is over 20 MiB.');
+    if (file.size > longest) setFault('The file is over 20 MiB.');
     else use(await file.text());
   };
   const submit = (event: Event) => {
@@ -29,7 +26,7 @@ export function LoadForm({ onLoad }: { onLoad: (results: Result[]) => void }): V
     use(text);
   };
   return html`<form class="panel" onSubmit=${submit}>
-    <p class="hint">One search result or an array of them, as JSON: <code>${'{"name", "source", "details"}'}</code> or as a supplier sent it.</p>
+    <p class="hint">JSON: one search result or a list of them, each as <code>${'{"name", "source", "details"}'}</code> or as the supplier sent it.</p>
     <div class="field">
       <label for=${fileId}>File</label>
       <input id=${fileId} type="file" accept=".json,application/json" onChange=${takeFile} />

@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { html } from '../shared/html.ts';
+import { useLoad } from '../shared/load.ts';
 import { ProblemAlert } from '../shared/parts.ts';
-import { useSession } from '../shared/session.ts';
+import { isTest, read, useSession } from '../shared/session.ts';
 import type { Confirmation, Pick, Picks } from './picks.ts';
 
 interface PanelProps {
@@ -29,9 +30,9 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
   }
   if (confirmation?.status === 'failed' && confirmation.problem)
     return html`<div class="pick">${title}<${ProblemAlert} problem=${confirmation.problem}>
-      <p>It can be tried again under <a href="#/waiting">Waiting</a>.</p>
+      <p>You can try it again under <a href="#/waiting">Waiting</a>.</p>
     </${ProblemAlert}></div>`;
-  return html`<div class=${`pick ${state}`} role=${isLatest ? 'status' : undefined}>
+  return html`<div class=${`pick ${lookOf(pick)}`} role=${isLatest ? 'status' : undefined}>
     ${title}
     ${
       confirmation
@@ -41,16 +42,21 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
   </div>`;
 }
 
+function lookOf({ state, confirmation }: Pick): string {
+  return confirmation && isOpen(confirmation.status) ? 'open' : state;
+}
+
 function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
   const { status, external_id: externalId, id } = confirmation;
   const { can } = useSession();
   useFate(pick, confirmation, picks);
   const word = pick.type === 'quote' ? 'Quote' : 'Booking';
   return html`<p>
-      <strong>${word} ${status}</strong> ${status === 'accepted' && 'and waiting for the CRM. '}
+      <strong>${word} ${status.replaceAll('_', ' ')}</strong>${status === 'rejected' && `: ${confirmation.approval?.reason ?? ''}`}
+      ${explanations[status]}${' '}
       ${
-        status === 'accepted'
-          ? can(`${pick.type}s`, 'read') && html`<a href="#/waiting">See what waits</a>`
+        isOpen(status)
+          ? can(`${pick.type}s`, 'read') && html`<a href="#/waiting">Show it under Waiting</a>`
           : status === 'created' &&
             html`<${RecordLink} type=${pick.type} id=${id} externalId=${externalId} />`
       }
@@ -58,28 +64,38 @@ function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
     <p class="hint">External ID <code>${externalId}</code></p>`;
 }
 
+/** What happens next, where that is not over. */
+const explanations: Partial<Record<Confirmation['status'], string>> = {
+  accepted: '. The CRM is not answering: the record will be created as soon as it does.',
+  awaiting_approval: '. The record will be created once somebody approves it.',
+};
+
 interface ConfirmedProps {
   pick: Pick;
   confirmation: Confirmation;
   picks: Picks;
 }
 
-/** Follows a hand-off that was accepted until it is created, or will never be. */
+/** Follows a hand-off that waits until it is created, or will never be. */
 function useFate(pick: Pick, { status, external_id: id }: Confirmation, picks: Picks): void {
-  const { send, can } = useSession();
+  const { can } = useSession();
+  const isFollowed = isOpen(status) && can(`${pick.type}s`, 'read');
+  const { data: fate } = useLoad(
+    `fate ${id}`,
+    async (session) => (isFollowed ? read<Confirmation>(session, `/v1/handoffs/${id}`) : undefined),
+    isFollowed ? followMs : undefined,
+  );
   useEffect(() => {
-    if (status !== 'accepted' || !can(`${pick.type}s`, 'read')) return undefined;
-    const timer = setInterval(async () => {
-      // Where that fails, the next try may not.
-      const answer = await send(`/v1/handoffs/${id}`).catch(() => undefined);
-      const fate = answer && (JSON.parse(answer.text) as Confirmation);
-      if (fate && fate.status !== 'accepted') picks.settle(pick, fate);
-    }, followMs);
-    return () => clearInterval(timer);
-  }, [status, id]);
+    if (fate && fate.status !== status) picks.settle(pick, fate);
+  }, [fate]);
 }
 
 const followMs = 2000;
+
+/** Whether it can still become a record. */
+function isOpen(status: Confirmation['status']): boolean {
+  return status === 'accepted' || status === 'awaiting_approval';
+}
 
 interface LinkProps {
   type: Pick['type'];
@@ -87,15 +103,17 @@ interface LinkProps {
   externalId: string;
 }
 
-/** Leads to the record in the CRM; in this console where the CRM's address is not known. */
-function RecordLink({ type, id, externalId }: LinkProps): VNode {
-  const { facts, refreshFacts } = useSession();
+/** Leads to the record in the CRM; in this console where it is not there, or the CRM's address is not known. */
+function RecordLink({ type, id, externalId }: LinkProps): VNode | null {
+  const { facts, refreshFacts, consumer, can } = useSession();
   const { record_url: pattern } = facts;
   useEffect(() => {
     if (pattern === null) void refreshFacts();
   }, [pattern === null]);
-  if (pattern === null || id === null)
-    return html`<a href=${`#/records/${type}s/${externalId}`}>Show the ${type}</a>`;
+  if (pattern === null || id === null || isTest(consumer))
+    return can(`${type}s`, 'read')
+      ? html`<a href=${`#/records/${type}s/${externalId}`}>Show the ${type}</a>`
+      : null;
   const address = pattern.replace('{id}', encodeURIComponent(id));
   return html`<a href=${address} target="_blank" rel="noopener noreferrer">Open the ${type} in the CRM</a>`;
 }

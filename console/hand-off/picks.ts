@@ -6,11 +6,19 @@ export type RecordType = 'quote' | 'booking';
 
 /** What the service answered. */
 export interface Confirmation {
-  status: 'created' | 'accepted' | 'failed' | 'cancelled';
+  status: 'created' | 'accepted' | 'awaiting_approval' | 'failed' | 'cancelled' | 'rejected';
   /** The CRM's id; null until the record exists. */
   id: string | null;
   external_id: string;
   problem?: Problem | null;
+  approval?: { reason: string | null } | null;
+}
+
+/** Whether there is a record, or there will be one. */
+export function isMade({ state, confirmation }: Pick): boolean {
+  return (
+    state === 'done' && ['created', 'accepted', 'awaiting_approval'].includes(confirmation?.status ?? '')
+  );
 }
 
 /** A result that somebody chose to hand off: one Idempotency-Key from the click to the final answer. */
@@ -103,6 +111,14 @@ export class Picks {
     this.#publish();
   }
 
+  /** Only these results are shown from now on: what is not finished of others stands by itself. */
+  leave(shown: readonly Result[]): void {
+    const ids = new Set(shown.map(({ id }) => id));
+    this.#picks = this.#picks.map((pick) =>
+      pick.state === 'done' || ids.has(pick.resultId ?? '') ? pick : { ...pick, resultId: undefined },
+    );
+  }
+
   /** What became of a hand-off that was accepted. */
   settle(pick: Pick, confirmation: Confirmation): void {
     this.#change(pick, { confirmation });
@@ -113,7 +129,7 @@ export class Picks {
     try {
       if (this.#send === undefined) throw new Error('nobody is signed in');
       const { body, key: idempotencyKey } = pick;
-      const { text } = await this.#send('/api/v1/handoff', { method: 'POST', body, idempotencyKey });
+      const { text } = await this.#send('/api/v1/handoff', { method: 'POST', body, idempotencyKey, prefer });
       const confirmation = { ...withoutId, ...(JSON.parse(text) as Confirmation) };
       this.#change(pick, { state: 'done', confirmation });
     } catch (error) {
@@ -132,12 +148,15 @@ export class Picks {
   }
 }
 
+/** While the CRM cannot answer, the hand-off is stored, and made later. */
+const prefer = 'respond-async, wait=5';
+
 /** The answer to one that was accepted names none. */
 const withoutId: { id: string | null } = { id: null };
 
 const interrupted: Problem = {
   title: 'Not finished',
-  detail: 'The page was left before an answer came. To try again is safe: it makes no second record.',
+  detail: 'The page was closed before an answer came. Try again: this never creates a second record.',
   status: 0,
   code: 'interrupted',
   request_id: null,
@@ -149,12 +168,13 @@ function isFinal(problem: Problem | undefined): boolean {
 }
 
 function bodyOf(
-  { name, source, details }: Result,
+  { name, source, details, validUntil }: Result,
   type: RecordType,
   tripId: string,
   memberId: string,
 ): string {
-  const head = JSON.stringify({ type, trip_id: tripId, member_id: memberId, result: { name, source } });
+  const offer = { type, trip_id: tripId, member_id: memberId, valid_until: validUntil };
+  const head = JSON.stringify({ ...offer, result: { name, source } });
   return `${head.slice(0, -2)},"details":${details}}}`;
 }
 

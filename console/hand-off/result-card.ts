@@ -1,13 +1,13 @@
 import type { VNode } from 'preact';
-import { useId, useMemo } from 'preact/hooks';
+import { useId, useMemo, useRef } from 'preact/hooks';
 import { html } from '../shared/html.ts';
 import { parseDigits } from '../shared/json-text.ts';
 import { Field, FoldedJson, single } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
 import { inWords, relative, useNow } from '../shared/time.ts';
-import { glance } from './guess.ts';
+import { glance, isRealDay } from './guess.ts';
 import { PickPanel } from './pick-panel.ts';
-import type { Pick, Picks, RecordType } from './picks.ts';
+import { isMade, type Pick, type Picks, type RecordType } from './picks.ts';
 import type { Result } from './results.ts';
 import type { Trip } from './trip-form.ts';
 
@@ -26,26 +26,68 @@ export function ResultCard({ result, trip, picks, latest, onChange }: CardProps)
   const heading = useId();
   const own = picks.all.filter(({ resultId }) => resultId === result.id);
   const types = (['quote', 'booking'] as const).filter((type) => can(`${type}s`, 'write'));
+  const now = useNow(10_000);
+  const hasEnded = result.validUntil !== undefined && Date.parse(result.validUntil) <= now;
+  const made = own.filter(isMade);
+  const handOff = (type: RecordType) => {
+    const chosen = trip.choose();
+    if (chosen) void picks.handOff(result, type, chosen.tripId, chosen.memberId);
+  };
+  const isEarly = trip.isReading && trip.memberId === '';
   return html`<article aria-labelledby=${heading}>
-    <${Facts} result=${result} heading=${heading} />
+    <${Facts} result=${result} heading=${heading} now=${now} />
     ${result.isGuessed && html`<${Guesses} result=${result} onChange=${onChange} />`}
     <${FoldedJson} summary="Details" text=${result.details} label="Details" />
-    <div class="buttons">
-      ${types.map(
-        (type) => html`<${HandOffButton} key=${type} type=${type}
-          isEarly=${trip.isReading && trip.memberId === ''} isSending=${own.some((pick) => pick.type === type && pick.state === 'sending')}
-          onClick=${() => {
-            const chosen = trip.choose();
-            if (chosen) void picks.handOff(result, type, chosen.tripId, chosen.memberId);
-          }} />`,
-      )}
-    </div>
+    ${
+      !hasEnded &&
+      html`<${Buttons} types=${types} own=${own} made=${made} name=${result.name} isEarly=${isEarly} onHandOff=${handOff} />`
+    }
     ${own.map((pick) => html`<${PickPanel} key=${pick.key} pick=${pick} picks=${picks} isLatest=${pick === latest} />`)}
   </article>`;
 }
 
+interface ButtonsProps {
+  types: RecordType[];
+  /** The picks of this result, and those that made something. */
+  own: Pick[];
+  made: Pick[];
+  name: string;
+  isEarly: boolean;
+  onHandOff: (type: RecordType) => void;
+}
+
+/** One for each type; once something was made of the result, one that asks first. */
+function Buttons({ types, own, made, name, isEarly, onHandOff }: ButtonsProps): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  const isSending = (type: RecordType) => own.some((pick) => pick.type === type && pick.state === 'sending');
+  const [last] = made;
+  const close = () => dialog.current?.close();
+  const buttons = types.map(
+    (
+      type,
+    ) => html`<${HandOffButton} key=${type} text=${`Hand off as ${type}`} isPrimary=${type === types[0]} isEarly=${isEarly}
+      isSending=${isSending(type)} onClick=${() => {
+        close();
+        onHandOff(type);
+      }} />`,
+  );
+  if (last === undefined) return html`<div class="buttons">${buttons}</div>`;
+  // The button that was pressed keeps its place and the focus.
+  return html`<div class="buttons">
+      <${HandOffButton} key=${last.type} text="Hand off again…" isEarly=${isEarly} isSending=${types.some(isSending)}
+        onClick=${() => dialog.current?.showModal()} />
+    </div>
+    <dialog ref=${dialog} aria-labelledby=${heading}>
+      <h3 id=${heading}>Hand off again?</h3>
+      <p>${name} was already handed off as a ${last.type}. This makes another record.</p>
+      <div class="buttons">${buttons}<button type="button" class="plain" onClick=${close}>Cancel</button></div>
+    </dialog>`;
+}
+
 interface ButtonProps {
-  type: RecordType;
+  text: string;
+  isPrimary?: boolean;
   /** Nobody can have chosen a member yet: a click would be in vain. */
   isEarly: boolean;
   isSending: boolean;
@@ -53,42 +95,58 @@ interface ButtonProps {
 }
 
 /** It stays focusable while it works, and a double click or a key that is held down counts once. */
-function HandOffButton({ type, isEarly, isSending, onClick }: ButtonProps): VNode {
+function HandOffButton({ text, isPrimary = false, isEarly, isSending, onClick }: ButtonProps): VNode {
   const ignoreRepeats = (event: KeyboardEvent) => {
     if (event.repeat) event.preventDefault();
   };
-  return html`<button type="button" class=${type === 'quote' ? 'primary' : 'plain'} aria-busy=${isSending} disabled=${isEarly}
-    onClick=${single(onClick)} onKeyDown=${ignoreRepeats}>Hand off as ${type}</button>`;
+  return html`<button type="button" class=${isPrimary ? 'primary' : 'plain'} aria-busy=${isSending} disabled=${isEarly}
+    onClick=${single(onClick)} onKeyDown=${ignoreRepeats}>${text}</button>`;
 }
 
-function Facts({ result, heading }: { result: Result; heading: string }): VNode {
+interface FactsProps {
+  result: Result;
+  heading: string;
+  now: number;
+}
+
+function Facts({ result, heading, now }: FactsProps): VNode {
   const facts = useMemo(() => glance(parseDigits(result.details)), [result.details]);
-  const { kind, price, previousPrice, when, expiresAt } = facts;
+  const { kind, price, previousPrice, when } = facts;
+  const expiresAt = result.validUntil === undefined ? facts.expiresAt : Date.parse(result.validUntil);
   return html`<div class="result-head">
-      <div>
-        <h3 id=${heading}>${result.name}</h3>
-        <p class="quiet">${kind && html`<span class="kind">${kind}</span> `}<span class="supplier">${result.source}</span>${when && ` · ${dayOf(when)}`}</p>
-      </div>
+      <h3 id=${heading}>${result.name}</h3>
+      <p class="quiet">${kind && html`<span class="kind">${kind}</span> `}<span class="supplier">${result.source}</span>${when && ` · ${dayOf(when)}`}</p>
       ${price && html`<p class="price">${price}</p>`}
     </div>
     ${previousPrice && html`<p class="notice">The price has changed: it was ${previousPrice}.</p>`}
-    ${expiresAt !== undefined && html`<${Expiry} at=${expiresAt} />`}`;
+    ${expiresAt !== undefined && html`<${Expiry} at=${expiresAt} now=${now} isSure=${result.validUntil !== undefined} />`}`;
+}
+
+interface ExpiryProps {
+  at: number;
+  now: number;
+  /** The result says so plainly; else it is a guess, and somebody may know better. */
+  isSure: boolean;
 }
 
 /** Said before the click: what an expired offer becomes can't be bought. */
-function Expiry({ at }: { at: number }): VNode {
-  const now = useNow(10_000);
+function Expiry({ at, now, isSure }: ExpiryProps): VNode {
   const soon = 15 * 60_000;
-  if (at <= now)
-    return html`<p class="notice bad" title=${inWords(at)}>This offer expired ${relative(at, now)}. Search again before you hand it off.</p>`;
+  if (at <= now) {
+    const text = isSure
+      ? `This offer expired ${relative(at, now)}. Search again for a new one.`
+      : `This offer may have expired ${relative(at, now)}. Check it before you hand it off.`;
+    return html`<p class="notice bad" title=${inWords(at)}>${text}</p>`;
+  }
   return html`<p class=${at - now < soon ? 'notice' : 'quiet'} title=${inWords(at)}>The offer ends ${relative(at, now)}.</p>`;
 }
 
 /** The day and the time of day as the supplier wrote them: they are those of the place. */
 function dayOf(moment: string): string {
+  if (!isRealDay(moment)) return moment;
   const day = new Date(`${moment.slice(0, 10)}T12:00:00Z`);
   const time = /T(\d\d:\d\d)/.exec(moment)?.[1];
-  const text = day.toLocaleDateString(undefined, {
+  const text = day.toLocaleDateString('en-GB', {
     weekday: 'short',
     day: 'numeric',
     month: 'short',
@@ -100,7 +158,7 @@ function dayOf(moment: string): string {
 
 function Guesses({ result, onChange }: GuessesProps): VNode {
   return html`<fieldset class="guesses">
-    <legend>Name and supplier are guessed. Correct them here.</legend>
+    <legend>Name and supplier were guessed. Correct them here.</legend>
     <${Field} label="Name" value=${result.name} maxLength=${255} onInput=${(name: string) => onChange({ name })} />
     <${Field} label="Supplier" value=${result.source} maxLength=${255} onInput=${(source: string) => onChange({ source })} />
   </fieldset>`;

@@ -1,5 +1,5 @@
-import { fieldOf, isObject, parseDigits, partsOf } from '../shared/json-text.ts';
-import { atMost255, guessName, guessSupplier } from './guess.ts';
+import { depthOf, fieldOf, isObject, parseDigits, partsOf } from '../shared/json-text.ts';
+import { atMost255, guessName, guessSupplier, isMoment, offerEnd } from './guess.ts';
 
 /** A search result that can be handed off. */
 export interface Result {
@@ -8,6 +8,8 @@ export interface Result {
   source: string;
   /** JSON text, every digit as it was loaded. */
   details: string;
+  /** When the offer ends, in RFC 3339: it is sent, and nothing is made from then on. */
+  validUntil: string | undefined;
   /** Name and supplier are guessed: the person may know better. */
   isGuessed: boolean;
 }
@@ -15,16 +17,42 @@ export interface Result {
 /** More would only slow the page down. */
 const most = 500;
 
+/** Levels of details that the service takes. What is much deeper could not be read here either. */
+const deepest = 100;
+
 let loaded = 0;
+
+/** Characters of all results as JSON: more than the service takes for all of them together. */
+export const longest = 20 * 1024 * 1024;
 
 /** The results in a JSON text: one object, or an array of them. Throws an Error that says what is wrong. */
 export function readResults(json: string): Result[] {
+  return resultsIn(json).map((text, i) => readResult(text, i));
+}
+
+/** Those that can be used, and what is wrong with the others. */
+export function readUsable(json: string): { results: Result[]; faults: string[] } {
+  const faults: string[] = [];
+  const results = resultsIn(json).flatMap((text, i) => {
+    try {
+      return [readResult(text, i)];
+    } catch (error) {
+      faults.push((error as Error).message);
+      return [];
+    }
+  });
+  return { results, faults };
+}
+
+/** Each as JSON text. */
+function resultsIn(json: string): string[] {
+  if (json.length > longest) throw new Error('The results are over 20 MiB.');
   const value = parse(json);
   const items = Array.isArray(value) ? partsOf(json) : [json];
-  if (items.length === 0) throw new Error('The array is empty.');
+  if (items.length === 0) throw new Error('The list has no results.');
   if (items.length > most)
-    throw new Error(`These are ${items.length} results; load at most ${most} at once.`);
-  return items.map((text, i) => readResult(text, i));
+    throw new Error(`There are ${items.length} results; at most ${most} can be loaded at once.`);
+  return items;
 }
 
 function parse(json: string): unknown {
@@ -38,27 +66,51 @@ function parse(json: string): unknown {
 /** As in the hand-off's `result`, or any other object, which then is the details. */
 function readResult(text: string, position: number): Result {
   const value: unknown = JSON.parse(text);
-  if (!isObject(value)) throw new Error(`Result ${position + 1} is no object.`);
+  if (!isObject(value)) throw new Error(`Result ${position + 1} is not an object.`);
   const id = `result-${++loaded}`;
   const details = fieldOf(text, 'details');
+  if (depthOf(details ?? text) > deepest)
+    throw new Error(`Result ${position + 1} nests more than ${deepest} levels deep.`);
+  const digits = parseDigits(text);
+  const validUntil = endOf(value, digits, position);
   if (
     typeof value['name'] === 'string' &&
     typeof value['source'] === 'string' &&
     isObject(value['details'])
   ) {
-    const given = { name: atMost255(value['name']), source: atMost255(value['source']) };
+    const known = { name: atMost255(value['name']), source: atMost255(value['source']) };
     // What is empty would be refused: somebody has to fill it in.
-    const isGuessed = given.name === '' || given.source === '';
-    return { id, ...given, details: details ?? '{}', isGuessed };
+    const isGuessed = known.name === '' || known.source === '';
+    return { id, ...known, details: details ?? '{}', validUntil, isGuessed };
   }
-  const digits = parseDigits(text);
   return {
     id,
     name: guessName(digits),
     source: guessSupplier(digits),
     details: text.trim(),
+    validUntil,
     isGuessed: true,
   };
+}
+
+/** Results that are given again stay the ones that were there: what became of them is known. */
+export function withKnownIds(given: readonly Result[], before: readonly Result[] = []): Result[] {
+  const left = [...before];
+  return given.map((result) => {
+    const at = left.findIndex((known) => isSame(known, result));
+    return at < 0 ? result : { ...result, id: left.splice(at, 1)[0]?.id ?? result.id };
+  });
+}
+
+function isSame(one: Result, other: Result): boolean {
+  return (['name', 'source', 'details', 'validUntil'] as const).every((field) => one[field] === other[field]);
+}
+
+function endOf(value: Record<string, unknown>, digits: unknown, position: number): string | undefined {
+  const { valid_until: given, details } = value;
+  if (given === undefined) return offerEnd(isObject(details) ? details : digits);
+  if (isMoment(given)) return given;
+  throw new Error(`Result ${position + 1}: "valid_until" is not a time such as 2027-03-02T18:00:00Z.`);
 }
 
 /**

@@ -3,8 +3,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../shared/html.ts';
 import { type Loaded, useLoad } from '../shared/load.ts';
-import { Choice, Field, ProblemAlert } from '../shared/parts.ts';
+import { MemberPicker } from '../shared/member-picker.ts';
+import { remember, sortedName } from '../shared/members.ts';
+import { Field, ProblemAlert } from '../shared/parts.ts';
 import { type Session, useSession } from '../shared/session.ts';
+import { isUuid } from '../shared/uuid.ts';
 
 interface Chosen {
   tripId: string;
@@ -23,8 +26,6 @@ export interface Trip extends Chosen {
   /** The trip and the member that a result is for; undefined where one is missing, and then says so. */
   choose(): Chosen | undefined;
 }
-
-const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 interface Kept {
   consumerId: string;
@@ -64,18 +65,16 @@ export function useTrip(): Trip {
 
 function faultOf({ tripId, memberId }: Chosen): string | undefined {
   if (memberId === '') return 'Choose a member first.';
-  if (!uuid.test(memberId)) return "The member's External ID is no UUID.";
-  if (!uuid.test(tripId)) return 'The trip ID is no UUID.';
+  if (!isUuid(memberId)) return "The member's External ID is not a UUID.";
+  if (!isUuid(tripId)) return 'The trip ID is not a UUID.';
   return undefined;
 }
 
-async function readMembers({ client }: Session): Promise<Page<Member>> {
-  const page = await client.members.list({ limit: 200 }).page();
-  return { ...page, data: page.data.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b))) };
-}
-
-function nameOf({ first_name, last_name }: Member): string {
-  return [last_name, first_name].filter(Boolean).join(', ') || 'Without a name';
+/** The newest members: somebody to begin with, and whether members can be read at all. */
+async function readMembers(session: Session): Promise<Page<Member>> {
+  const page = await session.client.members.list({ limit: 8 }).page();
+  remember(session, page.data);
+  return { ...page, data: page.data.toSorted((a, b) => sortedName(a).localeCompare(sortedName(b))) };
 }
 
 /** To try the console, any member will do; in production nobody is chosen by accident. */
@@ -91,7 +90,7 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
     ${
       members === undefined || isWithout(members)
         ? html`<${Field} label="Member" value=${memberId} onInput=${setMemberId} placeholder="External ID of the member" />`
-        : html`<${MemberChoice} members=${members} memberId=${memberId} setMemberId=${setMemberId} />`
+        : html`<${MemberPicker} memberId=${memberId} onChange=${setMemberId} suggested=${members.data?.data} />`
     }
     <div class="with-button">
       <${Field} label="Trip ID" value=${tripId} onInput=${setTripId} maxLength=${36} />
@@ -101,7 +100,7 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
     ${
       members?.problem &&
       html`<${ProblemAlert} problem=${members.problem}>
-        <p>${isWithout(members) && "With a member's External ID you can hand off all the same. "}<button type="button" class="link" onClick=${members.reload}>Read the members again</button></p>
+        <p>${isWithout(members) && "You can still hand off with a member's External ID. "}<button type="button" class="link" onClick=${members.reload}>Load the members again</button></p>
       </${ProblemAlert}>`
     }
   </section>`;
@@ -110,53 +109,4 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
 /** The members could not be read: the CRM may be unavailable, and hand-offs accepted nevertheless. */
 function isWithout({ data, problem }: Loaded<Page<Member>>): boolean {
   return data === undefined && problem !== undefined;
-}
-
-interface MemberChoiceProps {
-  members: Loaded<Page<Member>>;
-  memberId: string;
-  setMemberId: (id: string) => void;
-}
-
-function MemberChoice({ members, memberId, setMemberId }: MemberChoiceProps): VNode {
-  const [found, setFound] = useState<Member[]>([]);
-  const { data } = members;
-  const all = [...found, ...(data?.data ?? [])];
-  const options: [string, string][] = all.map((one) => [
-    one.id,
-    [nameOf(one), one.email].filter(Boolean).join(' · '),
-  ]);
-  const hint = data === undefined ? 'Reading the members…' : 'Choose a member';
-  return html`<${Choice} label="Member" value=${memberId} onChange=${setMemberId} options=${[['', hint], ...options]} />
-    ${
-      data?.has_more &&
-      html`<${Finder} onFound=${(one: Member) => {
-        setFound([one, ...found.filter(({ id }) => id !== one.id)]);
-        setMemberId(one.id);
-      }} />`
-    }`;
-}
-
-/** Where there are more members than a list can show. */
-function Finder({ onFound }: { onFound: (member: Member) => void }): VNode {
-  const session = useSession();
-  const [text, setText] = useState('');
-  const [answer, setAnswer] = useState('');
-  const find = async (event: Event) => {
-    event.preventDefault();
-    setAnswer('Looking…');
-    const member = await findMember(session, text.trim()).catch(() => undefined);
-    setAnswer(member === undefined ? 'Nobody found.' : '');
-    if (member) onFound(member);
-  };
-  return html`<form class="with-button" onSubmit=${find}>
-    <${Field} label="Find by e-mail or External ID" value=${text} onInput=${setText} required hint=${answer} />
-    <button class="plain">Find</button>
-  </form>`;
-}
-
-async function findMember({ client }: Session, text: string): Promise<Member | undefined> {
-  if (uuid.test(text)) return client.members.retrieve(text);
-  const page = await client.members.list({ email: text }).page();
-  return page.data[0];
 }

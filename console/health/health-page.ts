@@ -1,19 +1,12 @@
 import type { VNode } from 'preact';
 import { html } from '../shared/html.ts';
 import { useLoad } from '../shared/load.ts';
-import { Badge, Freshness, ProblemAlert } from '../shared/parts.ts';
+import { Freshness, ProblemAlert } from '../shared/parts.ts';
 import { useSession } from '../shared/session.ts';
+import { CrmUsage } from './crm-usage.ts';
+import type { Health, PartState } from './health.ts';
+import { inUnits, NotFresh } from './not-fresh.ts';
 import { Plots } from './plots.ts';
-
-interface PartState {
-  connected: boolean;
-  [fact: string]: unknown;
-}
-
-interface Health {
-  status: 'ok' | 'unavailable';
-  [part: string]: PartState | string;
-}
 
 const everyMs = 10_000;
 
@@ -30,10 +23,18 @@ export function HealthPage(): VNode {
   return html`<h1>Health</h1>
     <${Freshness} of=${health} />
     ${problem && html`<${ProblemAlert} problem=${problem} />`}
-    ${data && html`<p class=${`headline ${data.status === 'ok' ? 'good' : 'bad'}`}>${data.status === 'ok' ? 'The service can work.' : 'The service cannot work: the CRM or the database is not connected.'}</p>`}
+    ${data && html`<${Headline} health=${data} /><${NotFresh} health=${data} />`}
     ${data && html`<ul class="cards">${partsOf(data).map(([name, state]) => html`<${Part} key=${name} name=${name} state=${state} />`)}</ul>`}
     ${session.can('consumers', 'read') && html`<${Plots} everyMs=${everyMs} />`}
-    <p class="hint">Version ${version}, environment ${environment}</p>`;
+    ${session.can('consumers', 'read') && html`<${CrmUsage} />`}
+    <p class="hint">Version ${version}${environment && ` · ${environment}`}</p>`;
+}
+
+function Headline({ health }: { health: Health }): VNode {
+  const down = partsOf(health).filter(([, { connected }]) => !connected);
+  const names = down.map(([name]) => titles[name] ?? name).join(', ');
+  if (down.length === 0) return html`<p class="headline good">Everything works</p>`;
+  return html`<p class=${`headline ${health.status === 'ok' ? 'waiting' : 'bad'}`}>Not working: ${names}</p>`;
 }
 
 function partsOf(health: Health): [string, PartState][] {
@@ -46,15 +47,25 @@ const titles: Record<string, string> = {
   database: 'Database',
   cache: 'Cache',
   dining: 'Dining partner',
-  handoffs: 'Hand-offs delivered later',
-  changes: "Reader of the CRM's changes",
+  handoffs: 'Queued hand-offs',
+  changes: 'Change feed',
   copy: 'Copy of records',
 };
 
+/** What is no connection works or not: what a part's state is called, where it is one. */
+const states: Record<string, [working: string, failing: string]> = {
+  handoffs: ['working', 'not working'],
+  changes: ['up to date', 'behind'],
+  copy: ['up to date', 'behind'],
+};
+
 function Part({ name, state }: { name: string; state: PartState }): VNode {
+  const [working, failing] = states[name] ?? ['connected', 'not connected'];
   return html`<li class="card">
-    <strong>${titles[name] ?? name}</strong>
-    <${Badge}>${state.connected ? 'connected' : 'not connected'}</${Badge}>
+    <p class="card-head">
+      <strong>${titles[name] ?? name}</strong>
+      <span class=${`badge ${state.connected ? 'good' : 'bad'}`}>${state.connected ? working : failing}</span>
+    </p>
     ${factsOf(state).map((fact) => html`<p class="quiet">${fact}</p>`)}
   </li>`;
 }
@@ -66,21 +77,34 @@ interface Quota {
   budget_used?: number;
 }
 
+interface OrgFault {
+  object: string;
+  field: string | null;
+  problem: string;
+}
+
+function inOrg({ object, field, problem }: OrgFault): string {
+  return `${object}${field === null ? '' : `.${field}`} ${problem}`;
+}
+
 /** How the facts of a part are said in words. */
 const words: Record<string, (value: unknown) => string> = {
   reason: String,
-  lacks: (fields) => `the org lacks ${(fields as string[]).join(', ')}`,
-  user: (user) => `as ${(user as { Name: string }).Name}`,
+  lacks: (faults) => (faults as OrgFault[]).map(inOrg).join('; '),
+  user: (user) => `Signed in as ${(user as { Name: string }).Name}`,
   quota: (quota) => inWords(quota as Quota),
   waiting: (waiting) => `${count(waiting as number)} waiting`,
-  oldest_seconds: (oldest) => `the first for ${count(oldest as number)} s`,
+  oldest_seconds: (oldest) => `The oldest for ${inUnits(oldest as number)}`,
   records: (records) => `${count(records as number)} records`,
-  age_seconds: (age) => `${count(age as number)} s behind the CRM`,
+  age_seconds: (age) => `${inUnits(age as number)} behind the CRM`,
+  seconds_behind: (behind) => `${inUnits(behind as number)} behind the CRM`,
 };
 
 function inWords({ used, limit, budget, budget_used: ofBudget }: Quota): string {
-  const today = `${count(used)} of ${count(limit)} calls used today`;
-  return budget === undefined ? today : `${today}, ${count(ofBudget ?? 0)} of the budget of ${count(budget)}`;
+  const ofOrg = `${count(used)} of ${count(limit)} calls used in 24 hours`;
+  return budget === undefined
+    ? ofOrg
+    : `${ofOrg}; ${count(ofBudget ?? 0)} of ${count(budget)} calls of the budget used`;
 }
 
 function count(value: number): string {

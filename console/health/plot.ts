@@ -16,16 +16,18 @@ interface PlotProps {
   to: number;
   /** Points further apart than this are not joined, in milliseconds. */
   gapMs: number;
+  /** Of the hours of one day where left out. */
+  axis?: { ticks: number[]; label: (at: number) => string; period: string };
 }
 
 const height = 120;
 const edge = { left: 44, right: 8, top: 8, bottom: 20 };
 
 /** Lines over time. Colours and fonts come from the stylesheet; the numbers are in a table below it, too. */
-export function Plot({ title, unit, lines, from, to, gapMs }: PlotProps): VNode {
+export function Plot({ title, unit, lines, from, to, gapMs, axis = lastHour(from, to) }: PlotProps): VNode {
   const { box, width } = useWidth();
   const [pointed, point] = useState<number | undefined>();
-  const top = niceTop(Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value))));
+  const top = niceTop(Math.max(2, ...lines.flatMap(({ points }) => points.map(([, value]) => value))));
   const x = (at: number) => edge.left + ((at - from) / (to - from)) * (width - edge.left - edge.right);
   const y = (value: number) => height - edge.bottom - (value / top) * (height - edge.top - edge.bottom);
   const follow = (event: PointerEvent) => {
@@ -38,7 +40,7 @@ export function Plot({ title, unit, lines, from, to, gapMs }: PlotProps): VNode 
       <strong>${title}</strong> <span class="quiet">${unit}</span>
       <span class="readout">${lines.map((line, i) => html`<span class=${`line-${i}`}>${line.name} ${readout(line, pointed)}</span>`)}</span>
     </figcaption>
-    <svg width=${width} height=${height} role="img" aria-label=${spoken(title, unit, lines)}
+    <svg width=${width} height=${height} role="img" aria-label=${spoken(title, unit, lines, axis.period)}
       onPointerMove=${follow} onPointerLeave=${() => point(undefined)}>
       ${[0, top / 2, top].map(
         (value) => html`<g key=${value}>
@@ -46,7 +48,7 @@ export function Plot({ title, unit, lines, from, to, gapMs }: PlotProps): VNode 
           <text class="axis" x=${edge.left - 6} y=${y(value) + 4} text-anchor="end">${short(value)}</text>
         </g>`,
       )}
-      ${quarters(from, to).map((at) => html`<text key=${at} class="axis" x=${x(at)} y=${height - 4} text-anchor="middle">${clock(at)}</text>`)}
+      ${axis.ticks.map((at) => html`<text key=${at} class="axis" x=${x(at)} y=${height - 4} text-anchor="middle">${axis.label(at)}</text>`)}
       ${lines.map(({ points }, i) => html`<path class=${`line-${i}`} d=${path(points, x, y, gapMs)} />`)}
       ${pointed !== undefined && html`<line class="pointer" x1=${x(pointed)} x2=${x(pointed)} y1=${edge.top} y2=${height - edge.bottom} />`}
     </svg>
@@ -88,10 +90,14 @@ function path(
     .join('');
 }
 
-/** The next of 1, 2, 5, 10, 20 … at or above it. */
+/** The next of 2, 4, 6, 10, 20 … at or above it: half of it, in the middle, is a whole number, too. */
 function niceTop(value: number): number {
   const size = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
-  return [1, 2, 5, 10].map((step) => step * size).find((one) => one >= value) ?? 10 * size;
+  return [1, 2, 4, 6, 10].map((step) => step * size).find((one) => one >= value) ?? 10 * size;
+}
+
+function lastHour(from: number, to: number): NonNullable<PlotProps['axis']> {
+  return { ticks: quarters(from, to), label: clock, period: 'hour' };
 }
 
 function quarters(from: number, to: number): number[] {
@@ -113,10 +119,10 @@ function readout({ points }: Line, pointed: number | undefined): string {
   return found === undefined ? '–' : found[1].toLocaleString('en', { maximumFractionDigits: 1 });
 }
 
-function spoken(title: string, unit: string, lines: Line[]): string {
+function spoken(title: string, unit: string, lines: Line[], period: string): string {
   const parts = lines.map((line) => {
     const highest = Math.max(0, ...line.points.map(([, value]) => value));
     return `${line.name}: now ${readout(line, undefined)}, at most ${short(highest)}`;
   });
-  return `${title}, ${unit}, over the last hour. ${parts.join('; ')}.`;
+  return `${title}, ${unit}, over the last ${period}. ${parts.join('; ')}.`;
 }

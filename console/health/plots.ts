@@ -7,6 +7,7 @@ import { type Line, Plot } from './plot.ts';
 
 interface Activity {
   interval_seconds: number;
+  budget_exhausted_at: string | null;
   series: { name: string; unit: string; points: [time: string, value: number][] }[];
 }
 
@@ -43,9 +44,16 @@ const plans: PlotPlan[] = [
       ['crm_quota_limit', 'limit'],
     ],
   },
-  { title: 'Hand-offs waiting', unit: 'hand-offs', lines: [['handoffs_waiting', 'waiting']] },
-  { title: "Reader's age", unit: 's', lines: [['reader_age', 'behind the CRM']] },
+  { title: 'Waiting', unit: 'hand-offs', lines: [['handoffs_waiting', 'waiting']] },
+  { title: 'Change feed lag', unit: 's', lines: [['reader_age', 'lag']] },
 ];
+
+/** What each series is called in the table of numbers. */
+const labels = new Map(
+  plans.flatMap(({ title, lines }) =>
+    lines.map(([series, name]) => [series, lines.length > 1 ? `${title}, ${name}` : title]),
+  ),
+);
 
 /** The last hour, of all replicas together. */
 export function Plots({ everyMs }: { everyMs: number }): VNode {
@@ -55,13 +63,15 @@ export function Plots({ everyMs }: { everyMs: number }): VNode {
     everyMs,
   );
   if (problem && data === undefined) return html`<${ProblemAlert} problem=${problem} />`;
-  if (data === undefined) return html`<p class="quiet">Reading the last hour…</p>`;
+  if (data === undefined) return html`<p class="quiet">Loading the last hour…</p>`;
   const to = Date.now();
   const known = plans.filter(({ lines }) =>
     lines.some(([series]) => data.series.some(({ name }) => name === series)),
   );
   const gapMs = data.interval_seconds * 1500;
-  return html`<h2>The last hour</h2>
+  const exhaustedAt = data.budget_exhausted_at;
+  return html`<h2>Last hour</h2>
+    ${exhaustedAt && html`<p class="headline bad">${exhaustionInWords(Date.parse(exhaustedAt) - to)}</p>`}
     <div class="plots">
       ${known.map(
         ({ title, unit, lines }) => html`<${Plot} key=${title} title=${title} unit=${unit}
@@ -69,9 +79,16 @@ export function Plots({ everyMs }: { everyMs: number }): VNode {
       )}
     </div>
     <details>
-      <summary>The last minutes in numbers</summary>
+      <summary>Show numbers</summary>
       <${Numbers} activity=${data} />
     </details>`;
+}
+
+function exhaustionInWords(ms: number): string {
+  const minutes = Math.round(ms / 60_000);
+  if (minutes < 1) return 'The budget of CRM calls is used up: requests are waiting.';
+  const time = minutes < 90 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
+  return `At this rate the budget of CRM calls will be used up in ${time}.`;
 }
 
 function lineOf({ series }: Activity, [wanted, name]: [string, string]): Line {
@@ -86,10 +103,10 @@ function Numbers({ activity: { series } }: { activity: Activity }): VNode {
     .toReversed();
   const valueAt = (points: [string, number][], wanted: string) =>
     points.find(([time]) => time === wanted)?.[1] ?? '–';
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="The last minutes in numbers">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Last minutes in numbers">
     <table>
       <thead>
-        <tr><th scope="col">Time</th>${series.map(({ name, unit }) => html`<th scope="col" class="number">${name.replaceAll('_', ' ')} <span class="quiet">${unit}</span></th>`)}</tr>
+        <tr><th scope="col">Time</th>${series.map(({ name, unit }) => html`<th scope="col" class="number">${labels.get(name) ?? name.replaceAll('_', ' ')} <span class="quiet">${unit}</span></th>`)}</tr>
       </thead>
       <tbody>
         ${times.map((time) => html`<tr key=${time}><td>${time.slice(11, 19)} UTC</td>${series.map(({ points }) => html`<td class="number">${valueAt(points, time)}</td>`)}</tr>`)}

@@ -41,6 +41,8 @@ export interface RequestOptions {
   /** JSON as text. */
   body?: string;
   idempotencyKey?: string;
+  /** Header `Prefer`. */
+  prefer?: string;
 }
 
 /** Longer than the service takes to answer anything. */
@@ -83,17 +85,18 @@ async function sendText(
   ask: typeof fetch,
   credentials: Credentials,
   path: string,
-  { method = 'GET', body, idempotencyKey }: RequestOptions = {},
+  { method = 'GET', body, idempotencyKey, prefer }: RequestOptions = {},
 ): Promise<Answer> {
   const headers: Record<string, string> = {
     'x-api-key': credentials.apiKey,
     'x-api-secret': credentials.apiSecret,
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    ...(prefer !== undefined && { prefer }),
   };
   const response = await attempt(ask, path, { method, headers, ...(body !== undefined && { body }) });
   const text = await response.text().catch(() => {
-    throw new Failure(noAnswer('The answer broke off.'));
+    throw new Failure(noAnswer('The answer was cut off.'));
   });
   if (!isFromService(response, text)) throw new Failure(problemOf(response, text));
   return { status: response.status, text, headers: response.headers };
@@ -124,7 +127,7 @@ function noAnswer(detail: string): Problem {
 function problemOf(response: Response, text: string): Problem {
   const standIn: Problem = {
     title: `The service answered ${response.status}`,
-    detail: 'It said nothing more. Something between this browser and the service may have answered.',
+    detail: 'The answer has no details. It may have come from a proxy between this browser and the service.',
     status: response.status,
     code: 'unknown',
     request_id: response.headers.get('x-request-id'),

@@ -34,6 +34,19 @@ export function partsOf(json: string): string[] {
 /** Where the commas stand that are in no text and in nothing deeper. */
 function commasOf(text: string): number[] {
   const commas: number[] = [];
+  for (const { char, at, depth } of marksOf(text)) if (char === ',' && depth === 0) commas.push(at);
+  return commas;
+}
+
+/** How many levels of objects and arrays stand in each other. */
+export function depthOf(json: string): number {
+  let deepest = 0;
+  for (const { depth } of marksOf(json)) deepest = Math.max(deepest, depth);
+  return deepest;
+}
+
+/** Brackets and commas that are in no text, with how many brackets are open then. */
+function* marksOf(text: string) {
   let depth = 0;
   // What counts is searched for: texts of megabytes are read here.
   const marks = /[",[\]{}]/g;
@@ -41,9 +54,8 @@ function commasOf(text: string): number[] {
     const [char] = mark;
     depth += depthChanges[char] ?? 0;
     if (char === '"') marks.lastIndex = endOfString(text, mark.index);
-    else if (char === ',' && depth === 0) commas.push(mark.index);
+    else yield { char, at: mark.index, depth };
   }
-  return commas;
 }
 
 const depthChanges: Record<string, number> = { '{': 1, '[': 1, '}': -1, ']': -1 };

@@ -12,22 +12,32 @@ export interface Loaded<T> {
   reload(): Promise<void>;
 }
 
+/** What was loaded at an earlier visit. */
+type Known<T> = Pick<Loaded<T>, 'data' | 'loadedAt'>;
+
 /**
  * Loads when `name` changes, and with `everyMs` again and again while the page can be seen. What was loaded stays while
- * the next is on its way, and when that fails.
+ * the next is on its way, and when that fails. What is `known` is not loaded at first.
  */
 export function useLoad<T>(
   name: string,
   load: (session: Session) => Promise<T>,
   everyMs?: number,
+  known?: Known<T>,
 ): Loaded<T> {
   const session = useSession();
-  const [state, setState] = useState<Omit<Loaded<T>, 'reload'> & { name: string }>({ ...empty, name });
+  const [state, setState] = useState<Omit<Loaded<T>, 'reload'> & { name: string }>({
+    ...empty,
+    ...known,
+    name,
+  });
   const latest = useRef(0);
+  const isOnItsWay = useRef(false);
   const current = useRef({ load, name });
   current.current = { load, name };
   const reload = useCallback(async () => {
     const turn = ++latest.current;
+    isOnItsWay.current = true;
     const { load: run, name: asked } = current.current;
     setState((old) => ({ ...(old.name === asked ? old : empty), name: asked, isLoading: true }));
     const found = await run(session).then(
@@ -35,32 +45,45 @@ export function useLoad<T>(
       (error: unknown) => ({ problem: problemFrom(error) }),
     );
     // A later one has been asked for meanwhile.
-    if (turn === latest.current) setState((old) => ({ ...old, ...found, isLoading: false }));
+    if (turn !== latest.current) return;
+    isOnItsWay.current = false;
+    setState((old) => ({ ...old, ...found, isLoading: false }));
   }, [session]);
+  const isKnown = useRef(known !== undefined);
   useEffect(() => {
-    void reload();
+    if (!isKnown.current) void reload();
+    isKnown.current = false;
     return () => {
       latest.current += 1;
     };
   }, [name, reload]);
-  useRepeat(reload, everyMs);
+  // Where answers take longer than that, each is waited for: else none would ever be shown.
+  const repeat = useCallback(() => isOnItsWay.current || void reload(), [reload]);
+  useRepeat(repeat, everyMs);
   return { ...(state.name === name ? state : { ...empty, isLoading: true }), reload };
 }
 
 const empty = { data: undefined, problem: undefined, isLoading: false, loadedAt: undefined };
 
 /** Nothing is asked for while nobody looks. */
-function useRepeat(run: () => Promise<void>, everyMs: number | undefined): void {
+function useRepeat(run: () => void, everyMs: number | undefined): void {
   useEffect(() => {
     if (everyMs === undefined) return undefined;
     const timer = setInterval(() => {
-      if (!document.hidden) void run();
+      if (!document.hidden) run();
     }, everyMs);
     return () => clearInterval(timer);
   }, [run, everyMs]);
 }
 
+/** The pages of a list as they were left. */
+export interface KeptPages<T> {
+  pages: Page<T>[];
+  loadedAt: number | undefined;
+}
+
 export interface Pages<T> extends Loaded<T[]> {
+  kept: KeptPages<T> | undefined;
   hasMore: boolean;
   more(): Promise<void>;
 }
@@ -74,38 +97,83 @@ export function pagesAt<T>(path: string): ReadPage<T> {
 }
 
 /** A list, page after page. It begins again when `name` changes, which has its filters in it. */
-export function usePages<T>(name: string, readPage: ReadPage<T>, everyMs?: number): Pages<T> {
-  const [further, setFurther] = useState<{ name: string; pages: Page<T>[] }>({ name, pages: [] });
-  const [problem, setProblem] = useState<Problem | undefined>();
-  const session = useSession();
-  /** The cursor of the page that is on its way. */
-  const onItsWay = useRef<string | undefined>(undefined);
-  const own = further.name === name ? further.pages : [];
-  const first = useLoad(name, (asked) => readPage(asked, undefined), own.length === 0 ? everyMs : undefined);
-  const last = own.at(-1) ?? first.data;
+export function usePages<T>(
+  name: string,
+  readPage: ReadPage<T>,
+  everyMs?: number,
+  known?: KeptPages<T>,
+): Pages<T> {
+  /** The pages from the first one on, once somebody has asked for more than that. */
+  const [longer, setLonger] = useState({ name, pages: known?.pages ?? [] });
+  const isLonger = longer.name === name && longer.pages.length > 1;
+  const first = useLoad(
+    name,
+    (asked) => readPage(asked, undefined),
+    isLonger ? undefined : everyMs,
+    firstOf(known),
+  );
+  // A first page that was read again is not shown above pages that may not follow it.
+  const pages = isLonger ? longer.pages : first.data ? [first.data] : [];
+  const begin = () => setLonger({ name, pages: [] });
+  const next = useNextPage({ name, pages }, readPage, setLonger);
   return {
     ...first,
-    problem: first.problem ?? problem,
-    data: first.data && [first.data, ...own].flatMap(({ data }) => data),
-    hasMore: last?.has_more ?? false,
+    ...listOf(pages, first.loadedAt),
+    problem: first.problem ?? next.problem,
     reload: async () => {
-      setFurther({ name, pages: [] });
-      setProblem(undefined);
+      begin();
+      next.forget();
       await first.reload();
+      // Of what was asked for meanwhile, too.
+      begin();
     },
-    more: async () => {
-      const cursor = last?.next_cursor;
-      if (!cursor || cursor === onItsWay.current) return;
-      onItsWay.current = cursor;
-      try {
-        const page = await readPage(session, cursor);
-        setFurther((old) => ({ name, pages: [...(old.name === name ? old.pages : []), page] }));
-        setProblem(undefined);
-      } catch (error) {
-        setProblem(problemFrom(error));
-      } finally {
-        onItsWay.current = undefined;
-      }
-    },
+    more: next.take,
+  };
+}
+
+function firstOf<T>(known: KeptPages<T> | undefined): Known<Page<T>> | undefined {
+  return known && { data: known.pages[0], loadedAt: known.loadedAt };
+}
+
+/** What is shown of these pages; nothing before the first is there. */
+function listOf<T>(pages: Page<T>[], loadedAt: number | undefined) {
+  const last = pages.at(-1);
+  if (last === undefined) return { kept: undefined, data: undefined, hasMore: false };
+  return { kept: { pages, loadedAt }, data: pages.flatMap(({ data }) => data), hasMore: last.has_more };
+}
+
+interface Shown<T> {
+  name: string;
+  pages: Page<T>[];
+}
+
+/** Reads the page after those that are shown, once, however often it is asked for. */
+function useNextPage<T>(shown: Shown<T>, readPage: ReadPage<T>, show: (longer: Shown<T>) => void) {
+  const session = useSession();
+  const [failed, setFailed] = useState<{ name: string; problem: Problem } | undefined>();
+  /** The cursor of the page that is on its way. */
+  const onItsWay = useRef<string | undefined>(undefined);
+  const current = useRef(shown);
+  current.current = shown;
+  const { name } = shown;
+  const take = async (): Promise<void> => {
+    const last = current.current.pages.at(-1);
+    const cursor = last?.next_cursor;
+    if (!cursor || cursor === onItsWay.current) return;
+    onItsWay.current = cursor;
+    const fail = (error: unknown) => setFailed({ name, problem: problemFrom(error) });
+    const page = await readPage(session, cursor).catch(fail);
+    onItsWay.current = undefined;
+    const { current: now } = current;
+    if (!page || now.name !== name) return;
+    setFailed(undefined);
+    // What it follows may have been read again meanwhile; then another one follows.
+    if (now.pages.at(-1) !== last) await take();
+    else show({ name, pages: [...now.pages, page] });
+  };
+  return {
+    take,
+    problem: failed?.name === name ? failed.problem : undefined,
+    forget: () => setFailed(undefined),
   };
 }

@@ -4,7 +4,7 @@ import type { Problem } from './api.ts';
 import { type Child, html } from './html.ts';
 import { pretty } from './json-text.ts';
 import type { Loaded, Pages } from './load.ts';
-import { Ago } from './time.ts';
+import { JustNow } from './time.ts';
 
 interface FieldProps {
   label: string;
@@ -16,6 +16,8 @@ interface FieldProps {
   placeholder?: string;
   hint?: string;
   required?: boolean;
+  pattern?: string;
+  title?: string;
   maxLength?: number;
   step?: string;
   min?: string;
@@ -78,8 +80,8 @@ export function ProblemAlert({ problem, isAnswer, children }: AlertProps): VNode
     ${
       errors.length > 0 && html`<ul>${errors.map((one) => html`<li>${fieldOf(one)}${one.message}</li>`)}</ul>`
     }
-    ${wait !== undefined && html`<p>The service asks to wait ${wait} s before the next try.</p>`}
-    ${id && html`<p class="hint">Request id <code>${id}</code></p>`}
+    ${wait !== undefined && html`<p>Try again in ${wait} s.</p>`}
+    ${id && html`<p class="hint">Request ID <code>${id}</code></p>`}
     ${children}
   </div>`;
 }
@@ -123,20 +125,35 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
 
 /** A list of the API as a table: with its problem, its emptiness, and a way to go on. */
 export function List<T>({ pages, empty, ...table }: ListProps<T>): VNode {
-  const { data, problem, hasMore, more } = pages;
+  const { data, problem, hasMore, more, reload } = pages;
   return html`<${Freshness} of=${pages} />
-    ${problem && html`<${ProblemAlert} problem=${problem} />`}
-    ${data?.length === 0 && html`<div class="empty">${empty}</div>`}
+    ${problem && html`<${ProblemAlert} problem=${problem}><${TryAgain} act=${reload} /></${ProblemAlert}>`}
+    ${data === undefined && problem === undefined && html`<${Skeleton} />`}
+    ${data?.length === 0 && problem === undefined && html`<div class="empty">${empty}</div>`}
     ${data !== undefined && data.length > 0 && html`<${Table} ...${table} rows=${data} />`}
     ${hasMore && html`<button type="button" class="plain" onClick=${more}>Show more</button>`}`;
+}
+
+/** Where a filter leaves nothing; `what` it leaves none of. */
+export function NoMatch({ what, showAll }: { what: string; showAll: () => void }): VNode {
+  return html`<p>No ${what} matches these filters.</p><p><button type="button" class="link" onClick=${showAll}>Show all</button></p>`;
+}
+
+/** The way on from a read that failed. */
+export function TryAgain({ act, what = 'Try again' }: { act: () => unknown; what?: string }): VNode {
+  return html`<p class="buttons"><button type="button" class="plain" onClick=${single(() => void act())}>${what}</button></p>`;
+}
+
+/** Where something will stand that is on its way; ears are told by the words beside it. */
+export function Skeleton(): VNode {
+  return html`<div class="skeleton" aria-hidden="true">${[1, 2, 3, 4, 5].map(() => html`<span></span>`)}</div>`;
 }
 
 /** When what is shown was read, and a button to read it again. */
 export function Freshness({ of }: { of: Omit<Loaded<unknown>, 'data'> }): VNode {
   const { loadedAt, isLoading, reload } = of;
-  const at = loadedAt === undefined ? undefined : new Date(loadedAt).toISOString();
   return html`<p class="freshness">
-    ${at === undefined ? (isLoading ? 'Reading…' : '') : html`Read <${Ago} at=${at} />`}
+    ${loadedAt === undefined ? (isLoading ? 'Loading…' : '') : html`Updated <${JustNow} at=${loadedAt} />`}
     ${' '}<button type="button" class="link" onClick=${reload} aria-busy=${isLoading}>Refresh</button>
   </p>`;
 }
@@ -151,8 +168,10 @@ const tones: Record<string, string> = {
   enabled: 'good',
   pending: 'waiting',
   waiting: 'waiting',
+  awaiting_approval: 'waiting',
   rotated: 'waiting',
   failed: 'bad',
+  rejected: 'bad',
   needs_attention: 'bad',
   'not connected': 'bad',
   disabled: 'bad',
@@ -160,7 +179,8 @@ const tones: Record<string, string> = {
 };
 
 /** A state in a word; its colour only repeats the word. */
-export function Badge({ children }: { children: string }): VNode {
+/** Nothing where the consumer does not see the field. */
+export function Badge({ children = '' }: { children?: string }): VNode {
   return html`<span class=${`badge ${tones[children] ?? ''}`}>${children.replaceAll('_', ' ')}</span>`;
 }
 
@@ -183,15 +203,23 @@ export function FoldedJson({ summary, ...json }: { summary: string; text: string
   return html`<details onToggle=${follow}><summary>${summary}</summary>${isOpen && html`<${Json} ...${json} />`}</details>`;
 }
 
-/** Handles a click; the second half of a double click is no second wish, and may meet another button. */
+/** Handles a click; the second half of a double click is not meant, and may meet another button. */
 export function single(act: () => void): (event: MouseEvent) => void {
   return ({ detail }) => {
     if (detail <= 1) act();
   };
 }
 
-/** Copies a text, and says whether that worked. */
-export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }): VNode {
+/** Copies a text, and says whether that worked. `what` is for ears, where several stand on a page. */
+export function CopyButton({
+  text,
+  label = 'Copy',
+  what,
+}: {
+  text: string;
+  label?: string;
+  what?: string;
+}): VNode {
   const [said, say] = useState('');
   const copy = async () => {
     // Browsers offer the clipboard on https and on this machine only.
@@ -199,8 +227,8 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
       () => true,
       () => false,
     );
-    say(works ? 'Copied' : 'This browser does not allow it here: select the text and copy it');
+    say(works ? 'Copied' : 'This browser does not allow copying here: select the text and copy it');
   };
-  return html`<button type="button" class="plain" onClick=${copy}>${label}</button>
+  return html`<button type="button" class="plain copy" aria-label=${what && `${label} ${what}`} onClick=${copy}>${label}</button>
     <span class="hint" role="status">${said}</span>`;
 }

@@ -1,9 +1,10 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 /** The parts of the address after `#/`. They are names and ids, never credentials. */
 export function useRoute(): string[] {
   const [route, setRoute] = useState(currentRoute);
-  useEffect(() => {
+  // At once: a link can be followed before the browser paints.
+  useLayoutEffect(() => {
     const follow = () => setRoute(currentRoute());
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
@@ -11,8 +12,38 @@ export function useRoute(): string[] {
   return route;
 }
 
+/**
+ * Parameters of the page behind a question mark in its address, so that a reload and the way back show the same. `set` makes
+ * an address of those that are not empty, without its own entry in the history where nothing changes.
+ */
+export function useParameters<N extends string>(
+  names: readonly N[],
+): [values: Record<N, string>, set: (values: Record<N, string>) => void] {
+  const read = () => {
+    const given = new URLSearchParams(location.hash.split('?', 2)[1]);
+    return Object.fromEntries(names.map((name) => [name, given.get(name) ?? ''])) as Record<N, string>;
+  };
+  const [values, setValues] = useState(read);
+  useLayoutEffect(() => {
+    const follow = () => {
+      const found = read();
+      // The address that `set` made is known already: what was typed since then stays.
+      setValues((old) => (names.every((name) => old[name] === found[name]) ? old : found));
+    };
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  const set = (wanted: Record<N, string>) => {
+    const given = new URLSearchParams(Object.entries<string>(wanted).filter(([, value]) => value !== ''));
+    const [path = ''] = location.hash.split('?', 1);
+    location.hash = given.size === 0 ? path : `${path}?${given}`;
+    setValues(wanted);
+  };
+  return [values, set];
+}
+
 function currentRoute(): string[] {
-  return location.hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decode);
+  return location.hash.replace(/^#\/?/, '').replace(/\?.*$/, '').split('/').filter(Boolean).map(decode);
 }
 
 function decode(part: string): string {

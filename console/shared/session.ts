@@ -43,6 +43,16 @@ export function allows(consumer: OwnConsumer, resource: string, action: string):
   return consumer.permissions.some((one) => one.resource === resource && one.actions.includes(action));
 }
 
+/** Whether what it does is not for real: the ids of such consumers have a beginning of their own. */
+export function isTest({ id }: Pick<OwnConsumer, 'id'>): boolean {
+  return id.startsWith('con_test00');
+}
+
+/** Whether another consumer has to approve what it hands off as this resource. */
+export function needsApproval(consumer: OwnConsumer, resource: string): boolean {
+  return consumer.permissions.some((one) => one.resource === resource && one.approval === true);
+}
+
 /** GET as JSON. Where digits count, use `send` and its text. */
 export async function read<T>(session: Pick<Session, 'send'>, path: string): Promise<T> {
   return JSON.parse((await session.send(path)).text) as T;

@@ -1,3 +1,4 @@
+import { checkApex } from './apex.ts';
 import { checkConversion } from './conversion.ts';
 import { checkCoverage } from './coverage.ts';
 import { checkElements } from './elements.ts';
@@ -14,7 +15,7 @@ export async function checkPackage(directory: string): Promise<Finding[]> {
   const malformed = checkWellFormed(directory);
   if (malformed.length > 0) return malformed;
   const unclaimed = await checkCoverage(directory);
-  const content = [...checkElements(directory), ...checkReferences(directory)];
+  const content = [...checkElements(directory), ...checkReferences(directory), ...checkApex(directory)];
   if (unclaimed.length > 0) return [...unclaimed, ...content];
   return [...content, ...(await checkManifest(directory)), ...(await checkConversion(directory))];
 }

@@ -4,14 +4,20 @@ import { listFiles, readProject, toPosix } from './package-files.ts';
 import { filesOf, readComponents } from './source-components.ts';
 
 /**
- * Every file in the package directory belongs to a component. The Salesforce tools leave some files that do not
+ * Every file in a package directory belongs to a component. The Salesforce tools leave some files that do not
  * out of a deployment without a word, and stop at others.
  */
 export async function checkCoverage(directory: string): Promise<Finding[]> {
-  const { sourceDir } = readProject(directory);
+  const folders = readProject(directory).sourceDirs.filter(
+    (folder) => listFiles(directory, folder).length > 0,
+  );
+  return (await Promise.all(folders.map((folder) => checkFolder(directory, folder)))).flat();
+}
+
+async function checkFolder(directory: string, sourceDir: string): Promise<Finding[]> {
   const files = listFiles(directory, sourceDir);
   try {
-    const claimed = await claimedFiles(directory);
+    const claimed = await claimedFiles(directory, sourceDir);
     return files
       .filter((file) => !claimed.has(file))
       .map((file) => finding(file, 'The file belongs to no component: its folder or suffix is wrong.'));
@@ -24,8 +30,8 @@ export async function checkCoverage(directory: string): Promise<Finding[]> {
   }
 }
 
-async function claimedFiles(directory: string): Promise<Set<string>> {
-  const components = (await readComponents(directory)).getSourceComponents().toArray();
+async function claimedFiles(directory: string, folder: string): Promise<Set<string>> {
+  const components = (await readComponents(directory, folder)).getSourceComponents().toArray();
   return new Set(components.flatMap(filesOf).map((file) => toPosix(relative(directory, file))));
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { XMLParser } from 'fast-xml-parser';
 
@@ -6,6 +6,8 @@ import { XMLParser } from 'fast-xml-parser';
 export interface Project {
   /** The default package directory, relative to the project: what the manifest lists. */
   sourceDir: string;
+  /** All package directories that are there. */
+  sourceDirs: string[];
   /** For example `68.0`. */
   apiVersion: string;
 }
@@ -38,7 +40,10 @@ export function readProject(directory: string): Project {
   if (!sourceDir || !project.sourceApiVersion) {
     throw new Error('sfdx-project.json needs a default package directory and a sourceApiVersion.');
   }
-  return { sourceDir, apiVersion: project.sourceApiVersion };
+  const sourceDirs = (project.packageDirectories ?? [])
+    .flatMap(({ path }) => path ?? [])
+    .filter((path) => existsSync(join(directory, path)));
+  return { sourceDir, sourceDirs, apiVersion: project.sourceApiVersion };
 }
 
 /** All files under `directory`, relative to it, with `/`. Names that start with a dot are left out, as the CLI does. */

@@ -40,6 +40,7 @@ export function checkReferences(directory: string): Finding[] {
     ...check(fields, (field) => [...checkField(field, schema), ...checkPicklist(field)]),
     ...check(schema.permissionSets, (set) => checkPermissionSet(set, schema)),
     ...check(schema.appParts, (part) => checkApp(part, schema)),
+    ...check(schema.pages, (page) => checkPage(page, schema)),
   ];
 }
 
@@ -121,4 +122,22 @@ function checkObjectOfField(name: string, field: XmlNode, object: XmlNode | unde
 function checkApp(document: XmlDocument, schema: Schema): string[] {
   const name = childText(document.root, 'externalClientApplication') ?? '';
   return schema.apps.has(name) ? [] : [`The external client app "${name}" is not in the package.`];
+}
+
+/** The own fields that a layout or list view shows, and the object of a tab. */
+function checkPage(document: XmlDocument, schema: Schema): string[] {
+  if (document.rootName === 'CustomTab') {
+    return schema.objects.has(nameOf(document)) ? [] : ['The object of the tab is not in the package.'];
+  }
+  const isLayout = document.rootName === 'Layout';
+  const object = isLayout ? (nameOf(document).split('-')[0] ?? '') : objectOf(document);
+  const shown = isLayout
+    ? children(document.root, 'layoutSections')
+        .flatMap((section) => children(section, 'layoutColumns'))
+        .flatMap((column) => children(column, 'layoutItems'))
+        .map((item) => childText(item, 'field') ?? '')
+    : children(document.root, 'columns').map(String);
+  return shown
+    .filter((field) => field.endsWith('__c') && !schema.fields.has(`${object}.${field}`))
+    .map((field) => `The field "${object}.${field}" is not in the package.`);
 }

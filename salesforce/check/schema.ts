@@ -18,6 +18,8 @@ export interface Schema {
   apps: Set<string>;
   /** Files that name an external client app. */
   appParts: XmlDocument[];
+  /** Layouts, list views and tabs. */
+  pages: XmlDocument[];
 }
 
 /** Reads what the default package directory declares. */
@@ -30,6 +32,7 @@ export function readSchema(directory: string): Schema {
     permissionSets: [],
     apps: new Set(),
     appParts: [],
+    pages: [],
   };
   for (const document of readDocuments(directory, files)) add(schema, document);
   return schema;
@@ -40,7 +43,7 @@ export function nameOf(document: XmlDocument): string {
   return basename(document.file).replace(/\.[^.]+-meta\.xml$/, '');
 }
 
-/** The object of a field's file, which is the directory above `fields`. */
+/** The object of a field's or list view's file, which is the directory above `fields`. */
 export function objectOf(document: XmlDocument): string {
   return document.file.split('/').at(-3) ?? '';
 }
@@ -55,5 +58,6 @@ function add(schema: Schema, document: XmlDocument): void {
   }
   if (document.rootName === 'PermissionSet') schema.permissionSets.push(document);
   if (document.rootName === 'ExternalClientApplication') schema.apps.add(nameOf(document));
+  if (['Layout', 'ListView', 'CustomTab'].includes(document.rootName)) schema.pages.push(document);
   if (document.rootName.startsWith('ExtlClntApp')) schema.appParts.push(document);
 }

@@ -9,11 +9,11 @@ export async function loadSourceDeployRetrieve() {
   return import('@salesforce/source-deploy-retrieve');
 }
 
-/** The components that Salesforce's tools find in the default package directory. */
-export async function readComponents(directory: string): Promise<ComponentSet> {
+/** The components that Salesforce's tools find in a package directory, the default one if none is given. */
+export async function readComponents(directory: string, folder?: string): Promise<ComponentSet> {
   const { ComponentSet } = await loadSourceDeployRetrieve();
   const { sourceDir, apiVersion } = readProject(directory);
-  const components = ComponentSet.fromSource(join(directory, sourceDir));
+  const components = ComponentSet.fromSource(join(directory, folder ?? sourceDir));
   // Without a version the library asks Salesforce for the newest one.
   components.sourceApiVersion = apiVersion;
   return components;

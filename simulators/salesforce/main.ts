@@ -12,9 +12,10 @@ const USAGE = `Usage: node simulators/salesforce/main.ts --client-id ID --userna
   --audience URL             accepted "aud"; may be given more than once
   --host HOST                address to listen on (127.0.0.1)
   --port PORT                port to listen on (0: any free one)
-  --package DIR              source-format package with the objects and fields
+  --org NAME                 description of the org: a name from orgs/, or a file (default)
+  --package DIR              source-format package in place of that of the description
   --data FILE                keeps the records across restarts
-  --seed-members N           makes sure that N Contacts with known external ids exist
+  --seed-members N           makes sure that N members with known external ids exist
   --token-lifetime SECONDS   session timeout (7200)
   --token-format FORMAT      opaque or jwt (opaque)
   --daily-limit N            API calls a day (100000)
@@ -33,6 +34,7 @@ const ARGUMENTS = {
   audience: LIST,
   host: TEXT,
   port: TEXT,
+  org: TEXT,
   package: TEXT,
   data: TEXT,
   'seed-members': TEXT,
@@ -73,6 +75,7 @@ function toOptions(given: Given): SalesforceSimulatorOptions {
     audience: given.audience,
     host: given.host,
     port: numberOf(given, 'port'),
+    org: given.org,
     packageDir: given.package,
     dataFile: given.data,
     seed: members === undefined ? undefined : { members },

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { MembersDescription } from './org/description.ts';
 import { insertRow } from './org/dml.ts';
 import type { Org } from './org/org.ts';
 import { findField } from './org/schema.ts';
 import { toTimestamp } from './org/values.ts';
 
-const KEY_FIELD = 'External_Id__c';
 const FIRST_CREATED = Date.UTC(2025, 0, 6, 9, 0, 0);
 /** A prime step, so that dates do not repeat a pattern within a page. */
 const STEP_MS = 6_133_000;
@@ -25,35 +25,39 @@ export function memberId(position: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-function memberBody(position: number): Record<string, string> {
+function memberBody(described: MembersDescription, position: number): Record<string, unknown> {
   const first = FIRST_NAMES[position % FIRST_NAMES.length] ?? '';
   const last = LAST_NAMES[position % LAST_NAMES.length] ?? '';
   const created = toTimestamp(new Date(FIRST_CREATED + position * STEP_MS));
   return {
-    [KEY_FIELD]: memberId(position),
-    FirstName: first,
-    LastName: last,
-    Email: `${first}.${last}.${position + 1}@example.com`.toLowerCase(),
-    Phone: `+1 202 555 ${String(position % 10_000).padStart(4, '0')}`,
+    [described.key]: memberId(position),
+    [described.firstName]: first,
+    [described.lastName]: last,
+    [described.email]: `${first}.${last}.${position + 1}@example.com`.toLowerCase(),
+    [described.phone]: `+1 202 555 01${String(position % 100).padStart(2, '0')}`,
+    ...described.values,
     CreatedDate: created,
     LastModifiedDate: created,
   };
 }
 
 /**
- * Makes sure that the first `members` seeded Contacts exist; those that are there already stay as they are.
- * @throws Error when the package gives Contact no External_Id__c.
+ * Makes sure that the first `members` seeded records exist, in the object that the org's description names; those that
+ * are there already stay as they are.
+ * @throws Error when the org has no such object.
  */
 export function seedMembers(org: Org, members: number): void {
-  const contact = org.schema.find('Contact');
-  const key = contact === undefined ? undefined : findField(contact, KEY_FIELD);
-  if (contact === undefined || key === undefined) {
-    throw new Error(`members can't be seeded: the package declares no Contact.${KEY_FIELD}`);
+  const described = org.description.members;
+  const type = described && org.schema.find(described.object);
+  const key = described && type && findField(type, described.key);
+  if (described === undefined || type === undefined || key === undefined) {
+    if (members === 0) return;
+    throw new Error("members can't be seeded: the description of the org names no object for them");
   }
   org.store.transaction(() => {
     for (let position = 0; position < members; position += 1) {
-      if (org.store.find(contact, key, memberId(position)).length > 0) continue;
-      insertRow(org, contact, memberBody(position), { raw: true });
+      if (org.store.find(type, key, memberId(position)).length > 0) continue;
+      insertRow(org, type, memberBody(described, position), { raw: true });
     }
   });
 }

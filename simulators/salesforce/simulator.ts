@@ -1,5 +1,5 @@
+import { existsSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { fileURLToPath } from 'node:url';
 import { createActivity } from '../shared/activity.ts';
 import { closeServer, listen } from '../shared/server.ts';
 import { createControl } from './control/control-api.ts';
@@ -13,9 +13,11 @@ import { createHttpServer } from './http/server.ts';
 import { readPublicKeys } from './oauth/assertion.ts';
 import type { OAuthContext } from './oauth/endpoints.ts';
 import { createSessions } from './oauth/sessions.ts';
+import type { Built } from './org/build-org.ts';
+import type { OrgDescription } from './org/description.ts';
+import { mergePatch } from './org/merge-patch.ts';
 import { createOrg, type Org } from './org/org.ts';
-import { loadSchema } from './org/package-schema.ts';
-import { hideFields } from './org/schema.ts';
+import { checkDescription, descriptionFile, readDescription } from './org/read-description.ts';
 import type { ApiContext } from './rest/api-call.ts';
 import { memberId, seedMembers } from './seed.ts';
 import { createCursorStore } from './soql/cursors.ts';
@@ -33,13 +35,15 @@ export interface SalesforceSimulatorOptions {
   userName?: string;
   /** PEM of the keys or certificates uploaded to the app. */
   publicKey: string | string[];
-  /** Accepted `aud`; default: the simulator's own URL and the two login hosts of Salesforce. */
+  /** Accepted `aud`; default: the simulator's own URL, and the two login hosts where the description accepts them. */
   audience?: string[];
-  /** A source-format package, from which objects and fields are read. */
+  /** The org's description: the name of one of `orgs/`, or a file. Default `default`. */
+  org?: string;
+  /** A source-format package that is deployed in place of that of the description. */
   packageDir?: string;
   /** Where records are kept across restarts; without it they live in memory only. */
   dataFile?: string;
-  /** Makes sure that this many Contacts with known external ids exist. */
+  /** Makes sure that this many members with known external ids exist. */
   seed?: { members: number };
   /** Sliding for opaque tokens; default 7200. */
   tokenLifetimeSeconds?: number;
@@ -57,14 +61,15 @@ export interface SalesforceSimulator {
   port: number;
   /** External ids of the first `count` seeded members. */
   memberIds(count: number): string[];
+  /** The mapping of Handoff Gateway beside the description (`travel.mapping.yaml`), if there is one. */
+  mappingFile: string | undefined;
   close(): Promise<void>;
 }
 
-const DEFAULT_PACKAGE = fileURLToPath(new URL('../../salesforce', import.meta.url));
 const LOGIN_HOSTS = ['https://login.salesforce.com', 'https://test.salesforce.com'];
 const MAX_PAGE_SIZE = 2000;
 
-function initialSettings(options: SalesforceSimulatorOptions): Settings {
+function initialSettings(options: SalesforceSimulatorOptions, { language = 'en' }: OrgDescription): Settings {
   return {
     latencyMs: 0,
     maxConcurrent: null,
@@ -72,13 +77,13 @@ function initialSettings(options: SalesforceSimulatorOptions): Settings {
     tokenLifetimeSeconds: options.tokenLifetimeSeconds ?? 7200,
     maxPageSize: Math.min(options.maxPageSize ?? MAX_PAGE_SIZE, MAX_PAGE_SIZE),
     missingFields: [],
-    language: 'en',
+    language,
   };
 }
 
-function openOrg(options: SalesforceSimulatorOptions): Org {
+function openOrg(options: SalesforceSimulatorOptions, built: Built): Org {
   const org = createOrg({
-    schema: loadSchema(options.packageDir ?? DEFAULT_PACKAGE),
+    built,
     username: options.username,
     userName: options.userName ?? 'Integration User',
     dataFile: options.dataFile,
@@ -87,12 +92,18 @@ function openOrg(options: SalesforceSimulatorOptions): Org {
   return org;
 }
 
+function descriptionOf({ org = 'default' }: SalesforceSimulatorOptions): string {
+  return descriptionFile(org);
+}
+
 /** The parts of one running org that hold something. */
 function createParts(options: SalesforceSimulatorOptions, baseUrl: () => string) {
   // Before the data file is opened: a key that can't be read must not leave it open.
   const keys = readPublicKeys([options.publicKey].flat());
-  const org = openOrg(options);
-  const settings = initialSettings(options);
+  const built = readDescription(descriptionOf(options), options.packageDir);
+  const org = openOrg(options, built);
+  const settings = initialSettings(options, built.description);
+  org.language = settings.language;
   const activity = createActivity();
   const faults = createFaults();
   org.guard = faults.guard;
@@ -108,6 +119,7 @@ function createParts(options: SalesforceSimulatorOptions, baseUrl: () => string)
   const gate = createGate(() => settings.maxConcurrent ?? Number.POSITIVE_INFINITY);
   return {
     keys,
+    built,
     org,
     settings,
     activity,
@@ -153,19 +165,32 @@ function oauthContext(
     sessions: parts.sessions,
     baseUrl,
     onTokenIssued: parts.activity.tokenIssued,
-    rules: () => ({ clientId, username, keys, strict, audience: audience ?? [baseUrl(), ...LOGIN_HOSTS] }),
+    rules: () => {
+      const ownAddressOnly = parts.org.description.loginHosts !== 'accepted';
+      const usual = [baseUrl(), ...(ownAddressOnly ? [] : LOGIN_HOSTS)];
+      return { clientId, username, keys, strict, audience: audience ?? usual, ownAddressOnly };
+    },
   };
 }
 
 function applyToOrg({ org, settings }: Parts): void {
-  hideFields(org.schema, settings.missingFields);
+  org.hide(settings.missingFields);
   org.language = settings.language;
+}
+
+/** Makes the org another one while it runs; open queries end. @throws DescriptionError for what is no description. */
+function become(parts: Parts, built: Built): void {
+  const { org, settings, cursors } = parts;
+  settings.language = built.description.language ?? settings.language;
+  org.become(built);
+  applyToOrg(parts);
+  cursors.clear();
 }
 
 function reset(options: SalesforceSimulatorOptions, parts: Parts, records: boolean): void {
   parts.faults.clear();
-  parts.org.automation.clear();
-  Object.assign(parts.settings, initialSettings(options));
+  parts.org.become(parts.built);
+  Object.assign(parts.settings, initialSettings(options, parts.built.description));
   parts.gate.update();
   applyToOrg(parts);
   parts.cursors.clear();
@@ -197,6 +222,7 @@ function createServerOf(
       parts.gate.update();
       applyToOrg(parts);
     },
+    changeOrg: (patch) => become(parts, checkDescription(mergePatch(parts.org.description, patch))),
     reset: (records) => reset(options, parts, records),
   });
   return createHttpServer({ pipeline, control, activity: parts.activity, gate: parts.gate });
@@ -222,9 +248,11 @@ export async function startSalesforceSimulator(
   );
   url = listening;
   const seeded = options.seed?.members ?? 0;
+  const mapping = descriptionOf(options).replace(/\.ya?ml$/, '.mapping.yaml');
   return {
     url,
     port,
+    mappingFile: existsSync(mapping) ? mapping : undefined,
     memberIds: (count) =>
       Array.from({ length: Math.min(count, seeded) }, (_, position) => memberId(position)),
     close: async () => {

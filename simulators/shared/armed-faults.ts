@@ -51,6 +51,8 @@ interface Armed<Input> {
   random: () => number;
   holds: Set<() => void>;
   watchers: Set<() => void>;
+  /** It was taken away: a call that it struck before is held no more. */
+  isGone: boolean;
 }
 
 function isLive({ input, hits }: Armed<FaultBase>): boolean {
@@ -82,6 +84,7 @@ function struck<Input extends FaultBase>(fault: Armed<Input>): StruckFault<Input
     effect: fault.input.effect,
     hold: () =>
       new Promise((resolve) => {
+        if (fault.isGone) return resolve();
         fault.holds.add(resolve);
         // Counted once the call is really held: a test that waited for the hit may then kill or release it.
         hit(fault);
@@ -101,6 +104,7 @@ export function createArmedFaults<Input extends FaultBase>(): ArmedFaults<Input>
   const remove = (id: string): void => {
     const fault = find(id);
     armed.delete(id);
+    fault.isGone = true;
     releaseAll(fault);
   };
 
@@ -113,6 +117,7 @@ export function createArmedFaults<Input extends FaultBase>(): ArmedFaults<Input>
         random: input.seed === undefined ? Math.random : randomFrom(input.seed),
         holds: new Set<never>(),
         watchers: new Set<never>(),
+        isGone: false,
       };
       armed.set(fault.id, fault);
       return view(fault);

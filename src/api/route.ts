@@ -1,10 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Static, TSchema } from 'typebox';
-import type { Consumer } from '../identity/consumers/consumer.ts';
+import type { Authentication } from '../identity/consumers/authentication.ts';
 import type { RequiredPermission } from '../identity/consumers/permissions.ts';
+import type { Caller } from '../identity/consumers/scopes.ts';
 import type { Call } from '../platform/base/call.ts';
+import type { Problem } from '../platform/base/problem.ts';
 import type { ProblemCode } from '../platform/base/problems.ts';
+import type { StoredAnswer } from './idempotency/keyed-request.ts';
 import type { Claim } from './idempotency/ledger.ts';
+import type { PassedRequest } from './pipeline/pass-on.ts';
 
 /** The groups of operations that no feature brings. */
 export const platformTags = {
@@ -24,7 +28,7 @@ export type Permission =
   | {
       anyOf: RequiredPermission[];
       byBody?: (body: unknown) => RequiredPermission;
-      byPath?: (params: unknown, consumer: Consumer) => Promise<RequiredPermission | undefined>;
+      byPath?: (params: unknown, consumer: Caller) => Promise<RequiredPermission | undefined>;
     }
   | { none: string; showsMore?: string };
 
@@ -49,10 +53,14 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   /** The body as it came. */
   bodyText: string;
   /** The caller; undefined on public routes. */
-  consumer: Consumer | undefined;
+  consumer: Caller | undefined;
+  /** What of the caller has authenticated it: an API key, or the name of a public key. */
+  credential: string | undefined;
   /** Of an authenticated caller; null where its connection has ended. */
   address: string | null;
   call: Call;
+  /** Has another route answer, after all of its own checks; there where the route declares `passesOn`. */
+  passOn: ((inner: PassedRequest) => Promise<StoredAnswer>) | undefined;
   /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;
 }
@@ -100,6 +108,31 @@ export interface SignatureCheck {
   advice: string;
 }
 
+/** Takes a form in place of JSON. The caller's credentials are in the form, or in a header that only this route knows. */
+export interface FormCheck {
+  /** Throws `Problem` for what can't be read. */
+  authenticate(
+    fields: ReadonlyMap<string, string>,
+    headers: IncomingHttpHeaders,
+  ): Authentication | Promise<Authentication>;
+}
+
+/** A route as one of the tools of the Model Context Protocol; its arguments are the parts of the route's request. */
+export interface Tool {
+  /** At most 40 characters: hosts put a name of their own before it, and have a limit. */
+  name: string;
+  /** For a reader who chooses by it: what it is for, what it costs, and what cannot be undone. */
+  description: string;
+  /** It ends or overwrites something; by default what PATCH and DELETE do. */
+  isDestructive?: boolean;
+  /** The same call again changes nothing further; by default all but POST. */
+  isIdempotent?: boolean;
+  /** It reaches others than the CRM. */
+  isOpenWorld?: true;
+  /** It decides on what others have asked for: permissions with `approval` do not suffice. */
+  decides?: true;
+}
+
 export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
@@ -110,10 +143,20 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
-  /** It is for people with a browser: the document of the API leaves it out. */
-  isForBrowsers?: true;
+  /** It is for browsers, or speaks another protocol: the document of the API leaves it out. */
+  isUnlisted?: true;
+  /** How programs that act for people call it; without it they cannot. */
+  tool?: Tool;
+  /**
+   * Whether the request will be passed on to another route, by `passOn`: then that one counts and records it, and this one
+   * does not.
+   */
+  passesOn?(request: Pick<Input<S, K, P>, 'headers' | 'consumer'> & { body: unknown }): boolean;
   /** Checked before the body is parsed. */
   signature?: SignatureCheck;
+  form?: FormCheck;
+  /** The answer to a problem where another standard says how; undefined: as everywhere. */
+  answerProblem?(problem: Problem, headers: IncomingHttpHeaders): RouteAnswer | undefined;
   /** Bytes of the body at most, where it is less than usual. */
   maxBodyBytes?: number;
   deprecation?: Deprecation;
@@ -141,8 +184,15 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * refusal stores nothing. Throws `Problem`.
    */
   prepare?(body: Part<S, 'body'>, bodyText: string): P;
+  /**
+   * The fields of the permission's resource that a request writes, or by which it filters. A caller whose permission names
+   * fields needs each of them. Runs before the schemas are checked; for such callers only.
+   */
+  usedFields?(request: { body: unknown; query: unknown }): readonly string[];
+  /** An answer of the ledger as the caller may see it now. */
+  showStored?(answer: StoredAnswer, call: Call): StoredAnswer;
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
-  admit?(call: Call, headers: IncomingHttpHeaders): void;
+  admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
   handle(input: Input<S, K, P>): Promise<RouteAnswer>;
   /**
    * The answer of an interrupted creation, if its record exists; for the job that clears the ledger. Left out where an

@@ -4,7 +4,8 @@ import { parse } from 'node:querystring';
 import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
-import type { Authenticate } from '../identity/consumers/authentication.ts';
+import type { Authenticate, BearerTokens } from '../identity/consumers/authentication.ts';
+import { currentSchema } from '../platform/base/current-schema.ts';
 import { compileNetworks, isAddressOrNetwork, networkOf } from '../platform/base/networks.ts';
 import { Problem } from '../platform/base/problem.ts';
 import {
@@ -22,13 +23,14 @@ import type { Ledger } from './idempotency/ledger.ts';
 import { readActor } from './pipeline/actor.ts';
 import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
 import {
+  type Authenticators,
   authenticationSteps,
   countUnauthenticated,
-  type Gatekeepers,
   recogniseConsumer,
 } from './pipeline/authentication.ts';
-import { bodySteps, leavesMuchUnread, readJsonBodies } from './pipeline/body.ts';
+import { bodySteps, leavesMuchUnread, readBodies } from './pipeline/body.ts';
 import { boundFaults } from './pipeline/faulty-parts.ts';
+import { formSteps } from './pipeline/form.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
@@ -47,6 +49,8 @@ import type { TlsServer } from './tls/tls-server.ts';
 export interface ServerOptions {
   routes: readonly Route[];
   authenticate: Authenticate;
+  /** Undefined: no tokens are issued. */
+  tokens?: BearerTokens | undefined;
   attempts: AttemptRecorder;
   limits: Limits;
   ledger: Ledger;
@@ -109,6 +113,8 @@ export function createServer(options: ServerOptions): Server {
       // After creation: the framework adds its own formats then, and would replace ours of the same name.
       onCreate: (ajv) => {
         for (const [name, isRight] of Object.entries(formats)) ajv.addFormat(name, isRight);
+        // For the documentation only.
+        ajv.addKeyword(currentSchema);
       },
     },
     clientErrorHandler: (error, socket) => answerSocketError(error, socket),
@@ -121,12 +127,14 @@ export function createServer(options: ServerOptions): Server {
   });
   const connections = followConnections(app.server, connectionEvent(options));
   const answerSocketError = answerSocketErrors(connections);
-  const answerError = answerErrors(countUnauthenticated(options), log);
-  for (const name of ['consumer', 'attempt', 'call', 'idempotencyKey', 'actor']) app.decorateRequest(name);
+  const answerError = answerErrors(countUnauthenticated(options), log, options.tokens);
+  for (const name of ['consumer', 'unusedConsumerId', 'attempt', 'call', 'idempotencyKey', 'actor'])
+    app.decorateRequest(name);
   app.decorateRequest('isCounted', false);
+  app.decorateRequest('isPassedOn', false);
   app.addHook('preClose', () => connections.stop());
   if (options.tls) endUnusedConnectionsOnClose(app);
-  readJsonBodies(app, connections, arrivalTimes.bodyMs);
+  readBodies(app, connections, arrivalTimes.bodyMs);
   observeRequests(app, options);
   app.addHook(
     'onRequest',
@@ -183,8 +191,8 @@ function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): 
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
   const { authenticate, limits, ledger, tls, log } = options;
   const { params, query, body } = route.request;
-  const gatekeepers = { authenticate, certificates: tls?.certificates ?? checkWithoutTls, limits };
-  const { onRequest, preValidation } = authenticationSteps(route, gatekeepers);
+  const authenticators = { authenticate, certificates: tls?.certificates ?? checkWithoutTls, limits };
+  const { onRequest, preValidation } = authenticationSteps(route, authenticators);
   const ofBody = bodySteps(route);
   const ofSignature = signatureSteps(route, limits, log);
   const announcement = route.deprecation && deprecationHeaders(route.deprecation);
@@ -192,7 +200,12 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     method: route.method,
     url: route.path,
     ...ofSignature.options,
-    config: { ...ofSignature.options.config, readOnlyFields: readOnlyFields(route) },
+    config: {
+      ...ofSignature.options.config,
+      readOnlyFields: readOnlyFields(route),
+      takesForm: route.form !== undefined,
+      answerProblem: route.answerProblem,
+    },
     schema: {
       ...(params && { params }),
       ...(body && { body }),
@@ -201,7 +214,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     },
     onRequest: inOrder([
       ...(announcement ? [announce(announcement)] : []),
-      ...openSteps(route, gatekeepers),
+      ...openSteps(route, authenticators),
       ...ofSignature.onRequest,
       ...ofBody.onRequest,
       ...(onRequest ? [onRequest] : []),
@@ -209,6 +222,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
     preValidation: inOrder([
       gatherRepeatable(route.request),
       ...ofSignature.preValidation,
+      ...formSteps(route, authenticators),
       ofBody.preValidation,
       ...(preValidation ? [preValidation] : []),
       readIdempotencyKey(route),
@@ -220,10 +234,10 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
 }
 
 /** A public route also answers unauthenticated callers; elsewhere they get problems only, which are counted there. */
-function openSteps({ permission, signature }: Route, gatekeepers: Gatekeepers): Step[] {
-  if (!isPublic(permission) || signature !== undefined) return [];
-  const first = permission.showsMore === undefined ? [] : [recogniseConsumer(gatekeepers)];
-  return [...first, countUnauthenticated(gatekeepers)];
+function openSteps({ permission, signature, form }: Route, authenticators: Authenticators): Step[] {
+  if (!isPublic(permission) || signature !== undefined || form !== undefined) return [];
+  const first = permission.showsMore === undefined ? [] : [recogniseConsumer(authenticators)];
+  return [...first, countUnauthenticated(authenticators)];
 }
 
 /** First, so that errors have the headers too. */

@@ -10,7 +10,8 @@ import type { RouteAnswer } from './route.ts';
 export interface StaticBody {
   contentType: string;
   plain: Form;
-  gzip: Form;
+  /** Undefined for what is compressed already. */
+  gzip?: Form;
 }
 
 interface Form {
@@ -23,6 +24,11 @@ interface Form {
 export async function createStaticBody(contentType: string, bytes: Buffer): Promise<StaticBody> {
   const compressed = await promisify(gzip)(bytes, { level: 9 });
   return { contentType, plain: formOf(bytes), gzip: formOf(compressed) };
+}
+
+/** A body that compressing makes no smaller, such as an archive. */
+export function createArchiveBody(contentType: string, bytes: Buffer): StaticBody {
+  return { contentType, plain: formOf(bytes) };
 }
 
 function formOf(bytes: Buffer): Form {
@@ -40,9 +46,14 @@ export function answerWith(
   asked: IncomingHttpHeaders,
   headers: Record<string, string>,
 ): RouteAnswer {
-  const isCompressed = takesGzip(asked['accept-encoding']);
-  const { bytes, etag } = isCompressed ? body.gzip : body.plain;
-  const shared = { ...headers, vary: variesBy(headers['vary'], 'Accept-Encoding'), etag };
+  const { plain, gzip: compressed } = body;
+  const isCompressed = compressed !== undefined && takesGzip(asked['accept-encoding']);
+  const { bytes, etag } = isCompressed ? compressed : plain;
+  const shared = {
+    ...headers,
+    ...(compressed && { vary: variesBy(headers['vary'], 'Accept-Encoding') }),
+    etag,
+  };
   if (isNotModified(asked['if-none-match'], etag)) return { status: 304, headers: shared };
   const ofContent = { 'content-type': body.contentType, ...(isCompressed && { 'content-encoding': 'gzip' }) };
   return { status: 200, body: bytes, headers: { ...shared, ...ofContent } };

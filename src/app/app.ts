@@ -1,12 +1,14 @@
+import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLedger } from '../api/idempotency/ledger.ts';
 import { createCursorCodec } from '../api/pipeline/cursor.ts';
 import type { Route } from '../api/route.ts';
-import { createServer, type Server } from '../api/server.ts';
+import { createServer, type Server, type ServerOptions } from '../api/server.ts';
 import { openTlsServer, type TlsServer } from '../api/tls/tls-server.ts';
 import type { SimulatedOrg } from '../crm/simulated-org.ts';
 import type { Core, Started as StartedFeature } from '../feature.ts';
 import { features } from '../features.ts';
+import { bearerTokens, liveOnly, withTokens } from '../identity/consumers/authentication.ts';
 import type { KeySets } from '../identity/consumers/keys.ts';
 import { createRateLimits } from '../identity/rate-limits/rate-limits.ts';
 import { Offers } from '../platform/base/offers.ts';
@@ -16,6 +18,9 @@ import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { Settings, TlsSettings } from '../platform/settings/table.ts';
 import { type Simulated, withSimulated } from '../platform/simulators/simulator.ts';
+import { fieldNamesOf } from '../records/field-names.ts';
+import { listOf, resourcesOf } from '../records/mapping.ts';
+import { testWorlds } from '../records/offers.ts';
 import { connectCrm } from './connect-crm.ts';
 import { startJobs } from './jobs.ts';
 import { createAllMetrics } from './metrics.ts';
@@ -53,9 +58,12 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
   const metrics = workerMetrics ?? createAllMetrics();
-  const own: Process = { settings, log, metrics, opened, stopping: stop.signal };
+  let resources = resourcesOf();
+  const fieldNames = fieldNamesOf(() => listOf(resources));
+  const own: Process = { settings, log, metrics, opened, stopping: stop.signal, fieldNames };
   let server: Server | undefined;
   let ready = false;
+  let publicUrl = settings.publicUrl ?? '';
   let starting: Promise<Started> | undefined;
 
   async function start(): Promise<Started> {
@@ -66,10 +74,11 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
       isReady: () => ready && !stop.signal.aborted,
     });
     const platform = await openPlatform(own);
-    const { crm, org } = await connectCrm(platform);
+    const { crm, org, resources: mapped } = await connectCrm(platform);
+    resources = mapped;
     const core: Core = {
       ...{ ...platform, settings: withSimulated(settings, org) },
-      ...{ crm, records: crm.records, offers: new Offers() },
+      ...{ crm, resources, records: crm.records, offers: new Offers(), publicUrl: () => publicUrl },
       cursors: createCursorCodec(() => (platform.consumers.keys.loaded as KeySets).cursor),
       simulated: org ? { crm: org } : {},
     };
@@ -80,8 +89,9 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
       routes,
       [...started.values()].flatMap(({ jobs }) => jobs ?? []),
     );
-    server = buildServer(platform, routes, tls);
+    server = buildServer(platform, routes, { tls, ...authenticationOf(core) });
     const url = await listen(server, settings);
+    publicUrl ||= ownUrl(server, settings);
     ready = true;
     metrics.ready.set(stop.signal.aborted ? 0 : 1);
     return { url, operationsUrl, org, simulated };
@@ -139,8 +149,16 @@ function routesOf(core: Core, started: ReadonlyMap<string, StartedFeature>): Rou
     parts: new Map([...started].map(([name, { routes }]) => [name, routes])),
     cursors: core.cursors,
     health: createHealth(probesOf(core, all), ['crm', 'database']),
+    schemaVersion: () => core.crm.schema.version,
     home: all.find(({ home }) => home !== undefined)?.home ?? '/v1/docs',
   });
+}
+
+/** Tokens where they are issued, and test consumers where they have something to work on. */
+function authenticationOf({ offers, consumers }: Core): Pick<ServerOptions, 'tokens' | 'authenticate'> {
+  const tokens = offers.find(bearerTokens);
+  const authenticate = withTokens(consumers.authenticate, tokens);
+  return { tokens, authenticate: offers.find(testWorlds) ? authenticate : liveOnly(authenticate) };
 }
 
 function probesOf(
@@ -169,14 +187,19 @@ function connected(check: () => Promise<void>) {
   };
 }
 
-function buildServer(platform: Platform, routes: readonly Route[], tls: TlsServer | undefined): Server {
+function buildServer(
+  platform: Platform,
+  routes: readonly Route[],
+  { tls, tokens, authenticate }: Pick<ServerOptions, 'tls' | 'tokens' | 'authenticate'>,
+): Server {
   const { settings, metrics, opened, stopping, database, consumers } = platform;
   const limits = createRateLimits({ ...platform, ...settings.rateLimit });
   opened.defer(() => limits.stop());
   const server = createServer({
     ...platform,
     routes,
-    authenticate: consumers.authenticate,
+    authenticate,
+    tokens,
     attempts: consumers.attempts,
     limits,
     ledger: createLedger({
@@ -198,4 +221,11 @@ function buildServer(platform: Platform, routes: readonly Route[], tls: TlsServe
 async function listen(server: Server, { host, port, tls }: Settings): Promise<string> {
   const url = await server.listen({ host, port });
   return tls.certFile ? url.replace(/^http:/, 'https:') : url;
+}
+
+/** The address that the settings name, with the port that was taken. */
+function ownUrl(server: Server, { host, tls }: Settings): string {
+  const [{ port }] = server.addresses() as [AddressInfo];
+  const name = host.includes(':') ? `[${host}]` : host;
+  return `${tls.certFile ? 'https' : 'http'}://${name}:${port}`;
 }

@@ -4,22 +4,34 @@ import type { CrmSettings } from '../platform/settings/table.ts';
 import { withSimulated } from '../platform/simulators/simulator.ts';
 import { createCallBudget } from '../platform/store/call-budgets.ts';
 import { createDatabaseLocks } from '../platform/store/database-locks.ts';
+import type { Resources } from '../records/mapping.ts';
+import { resourcesFor } from './mapping.ts';
 import type { Platform } from './open-platform.ts';
 
+interface Connected {
+  crm: Crm;
+  resources: Resources;
+  org: SimulatedOrg | undefined;
+}
+
 /** The connection to the org, the simulated one where no other is configured. */
-export async function connectCrm(platform: Platform): Promise<{ crm: Crm; org: SimulatedOrg | undefined }> {
-  const { settings, opened, secrets, cache, database } = platform;
+export async function connectCrm(platform: Platform): Promise<Connected> {
+  const { settings, opened, secrets, cache, database, consumers } = platform;
   const { environment } = settings;
   const org = await orgSimulator.start(settings, secrets, opened);
+  const connected = withSimulated(settings, org);
+  const resources = resourcesFor(connected);
   const crm = createCrm({
-    ...(withSimulated(settings, org).crm as CrmSettings),
+    ...(connected.crm as CrmSettings),
     ...platform,
+    resources,
     environment,
+    crmShareOf: (id) => consumers.directory.consumer(id)?.crmShare,
     spareLocks: createDatabaseLocks(database),
     // A process with a cache of its own must not forget with a restart what was spent.
     ...(cache.kind === 'memory' && { ownBudgetStore: createCallBudget(database, budgetName(environment)) }),
   });
   opened.defer(() => crm.stop());
   await crm.start();
-  return { crm, org };
+  return { crm, resources, org };
 }

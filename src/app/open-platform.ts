@@ -3,6 +3,7 @@ import { type Audit, createAudit } from '../identity/audit/audit.ts';
 import { type Consumers, createConsumers } from '../identity/consumers/consumers.ts';
 import { makeFirstConsumers } from '../identity/consumers/first-start.ts';
 import { checkForLoss, guardAgainstLoss } from '../identity/consumers/loss-guard.ts';
+import type { FieldNames } from '../identity/consumers/permissions.ts';
 import { lockDataDir } from '../platform/base/file-lock.ts';
 import { version } from '../platform/base/version.ts';
 import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
@@ -28,6 +29,8 @@ export interface Process {
   opened: AsyncDisposableStack;
   /** Aborted when a stop begins. */
   stopping: AbortSignal;
+  /** The fields that permissions may name. */
+  fieldNames: FieldNames;
 }
 
 /** The opened stores, and who may call. */
@@ -116,14 +119,14 @@ async function openDatabase({ settings, log, opened, stopping }: Process): Promi
 }
 
 async function loadConsumers(
-  { settings, log, metrics, opened, stopping }: Process,
+  { settings, log, metrics, opened, stopping, fieldNames }: Process,
   { secrets, cache, audit }: Pick<Platform, 'secrets' | 'cache' | 'audit'>,
 ): Promise<Consumers> {
   const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds } = settings;
   const { environment, graceWindowHours } = settings;
   const consumers = createConsumers({
     ...{ secrets, log, metrics, refreshSeconds, cache, environment, graceWindowHours },
-    ...{ audit, auditEvents: audit },
+    ...{ audit, auditEvents: audit, fieldNames },
   });
   opened.defer(() => consumers.stop());
   const load = async () => {

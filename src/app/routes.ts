@@ -7,7 +7,7 @@ import { problemRoute } from '../api/routes/problems.ts';
 import { rootRoute } from '../api/routes/root.ts';
 import type { Feature } from '../feature.ts';
 import { features } from '../features.ts';
-import { version } from '../platform/base/version.ts';
+import { version as programVersion } from '../platform/base/version.ts';
 import type { HealthReport } from '../platform/observability/health.ts';
 
 /** What the routes work with. */
@@ -18,22 +18,28 @@ export interface Services {
   health: () => Promise<HealthReport>;
   /** The path to which people with a browser are led from `/`. */
   home: string;
+  /** Another number whenever schemas have changed with the org. */
+  schemaVersion: () => number;
 }
 
 /** Every route of a service with these parts, in the order of the documentation. */
-export function allRoutes({ parts, cursors, health, home }: Services): Route[] {
-  let document: string | undefined;
+export function allRoutes({ parts, cursors, health, home, schemaVersion }: Services): Route[] {
+  let document = '';
+  let version: number | undefined;
   const routes: Route[] = [
     ...features.flatMap(({ name, routes: ofFeature }) => {
       const own = parts.get(name);
-      return own === null || own === undefined ? [] : (ofFeature?.(own, cursors) ?? []);
+      return own === null || own === undefined ? [] : (ofFeature?.(own, cursors, () => routes) ?? []);
     }),
     healthRoute({ health, entries: merged(({ health: entries }) => entries) }),
     problemRoute,
     rootRoute(home),
     ...docsRoutes({
       document: () => {
-        document ??= JSON.stringify(describeRoutes(routes));
+        if (version !== schemaVersion()) {
+          version = schemaVersion();
+          document = JSON.stringify(describeRoutes(routes));
+        }
         return document;
       },
     }),
@@ -50,7 +56,11 @@ export function documentedRoutes(...without: string[]): Route[] {
 
 /** The OpenAPI document of these routes. */
 export function describeRoutes(routes: readonly Route[]): object {
-  return openApiDocument(routes, { ...merged(({ tags }) => tags), ...platformTags }, version);
+  return openApiDocument(routes, {
+    tags: { ...merged(({ tags }) => tags), ...platformTags },
+    webhooks: merged(({ webhooks }) => webhooks?.(routes)),
+    version: programVersion,
+  });
 }
 
 /** What every feature brings of one kind, by name. */

@@ -2,13 +2,16 @@ import { features } from '../features.ts';
 import { platformPart } from '../platform/settings/rules.ts';
 import { readSettings, tableOf } from '../platform/settings/settings.ts';
 import type { Settings } from '../platform/settings/table.ts';
+import { resourcesFor } from './mapping.ts';
 
 const parts = [platformPart, ...features.flatMap(({ settings }) => settings ?? [])];
 
 /** Every setting of the service, by key. */
 export const settingsTable = tableOf(parts);
 
-/** Reads and checks all settings, as `readSettings` does. Throws `SettingsError`. */
+/** Reads and checks all settings, as `readSettings` does, and the mapping file. Throws `SettingsError`. */
 export function loadSettings(env: NodeJS.ProcessEnv = process.env, configFile?: string): Settings {
-  return readSettings(parts, env, configFile);
+  const settings = readSettings(parts, env, configFile);
+  resourcesFor(settings);
+  return settings;
 }

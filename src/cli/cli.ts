@@ -7,14 +7,17 @@ import type { Settings } from '../platform/settings/table.ts';
 import { migrate } from '../platform/store/migrate.ts';
 import { runDoctor } from './doctor.ts';
 import { registerMemberCommands } from './member.ts';
+import { registerOrgCommands } from './org/commands.ts';
 import { serve } from './serve.ts';
 
 /** Every command of the program. */
 export function createProgram(): Command {
   const program = new Command('handoff')
-    .description('Handoff Gateway: hands search results off to the CRM and serves its records to partners')
+    .description(
+      'Handoff Gateway: writes search results into the CRM, and lets partners read and change its records',
+    )
     .version(version)
-    .option('--config <file>', 'configuration file (handoff.config.json if there is one)');
+    .option('--config <file>', 'settings file (default: handoff.config.json, if it exists)');
   const load = () => loadSettings(process.env, program.opts<{ config?: string }>().config);
 
   program
@@ -23,15 +26,16 @@ export function createProgram(): Command {
     .action(() => serve(load()));
   program
     .command('migrate')
-    .description('bring the schema of the database up to date')
+    .description('update the tables of the database to this version')
     .action(() => migrateDatabase(load()));
   program
     .command('doctor')
-    .description('check every configured part, and say what to fix')
+    .description('check the settings and every system the service uses, and say what to fix')
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }) => runDoctor(load, json));
   for (const { commands } of features) commands?.(program, load);
   registerMemberCommands(program, load);
+  registerOrgCommands(program, load);
   return program;
 }
 
@@ -49,5 +53,5 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 async function migrateDatabase(settings: Settings): Promise<void> {
   await using opened = new AsyncDisposableStack();
   await migrate(await openDatabase(settings, opened, 'handoff migrate'));
-  process.stdout.write('The schema of the database is up to date.\n');
+  process.stdout.write('The tables of the database are up to date.\n');
 }

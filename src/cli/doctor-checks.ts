@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { createCrmCheck } from '../crm/crm-check.ts';
+import { resourcesFor } from '../app/mapping.ts';
+import { createCrmCheck, isLoginHost, type SignInAddress } from '../crm/crm-check.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
+import { readKnownOrg } from '../crm/token/known-org.ts';
+import { TokenFailure } from '../crm/token/token-failure.ts';
 import {
   type CrmToken,
   crmOf,
@@ -15,6 +18,7 @@ import { features } from '../features.ts';
 import { createConsumers } from '../identity/consumers/consumers.ts';
 import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
 import { FileLockHeld, lockDataDir } from '../platform/base/file-lock.ts';
+import { cacheKeyName, createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
 import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
 import { createLog } from '../platform/observability/log.ts';
 import { createMetrics } from '../platform/observability/metrics.ts';
@@ -22,8 +26,7 @@ import { openSecretsManager } from '../platform/secrets/secrets.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
 import { withSimulated } from '../platform/simulators/simulator.ts';
 import { compareSchema } from '../platform/store/migrate.ts';
-import { member } from '../records/members.ts';
-import { booking, quote } from '../records/quotes-and-bookings.ts';
+import { listOf, resourcesOf } from '../records/mapping.ts';
 
 /** What a lock says about this process. */
 const purpose = 'handoff doctor';
@@ -36,9 +39,12 @@ export const checks: readonly DoctorCheck[] = [
   { name: 'database', needs: ['settings'], run: checkDatabase },
   { name: 'cache', needs: ['settings'], run: checkCache },
   { name: 'CRM private key', needs: ['secrets manager'], run: checkPrivateKey },
+  { name: 'CRM certificate', needs: ['CRM private key'], run: checkCertificate },
   { name: 'CRM token', needs: ['CRM private key'], run: checkToken },
+  { name: 'CRM version', needs: ['CRM token'], run: checkVersion },
   { name: 'CRM call', needs: ['CRM token'], run: checkCall },
-  { name: 'CRM fields', needs: ['CRM token'], run: checkFields },
+  { name: 'CRM fields', needs: ['CRM version'], run: checkFields },
+  { name: 'CRM calls', needs: ['CRM fields'], run: checkCalls },
   ...features.flatMap(({ checks: ofFeature }) => ofFeature ?? []),
 ];
 
@@ -62,7 +68,7 @@ async function checkConsumers(context: DoctorContext): Promise<string> {
   const secrets = secretsOf(context);
   const names = await secrets.list(consumersFolder);
   if (names.length === 0)
-    return 'no consumers yet: make one with `handoff consumer create`, or by a first start';
+    return 'no consumers yet: make one with `handoff consumer create`, or start the service for the first time';
   const log = createLog('silent');
   const consumers = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
   await consumers.keys.load();
@@ -71,7 +77,9 @@ async function checkConsumers(context: DoctorContext): Promise<string> {
   );
   const broken = found.filter(({ status }) => status === 'rejected').length;
   if (broken === 0) return `${(await consumers.store.list()).length} consumers`;
-  throw new Error(`${broken} of ${names.length} consumers can't be read: restore them, or delete them.`);
+  throw new Error(
+    `${broken} of ${names.length} consumers cannot be read: restore them from a backup, or delete them.`,
+  );
 }
 
 async function checkDatabase(context: DoctorContext): Promise<string> {
@@ -85,9 +93,10 @@ async function checkDatabase(context: DoctorContext): Promise<string> {
   const { applied, known, missing, refusal } = await compareSchema(database);
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
   if (refusal !== undefined) throw new Error(refusal);
-  if (applied > known) return `${what}, schema version ${applied} of a newer program, on which this one runs`;
+  if (applied > known)
+    return `${what}, schema version ${applied}, made by a newer version; this version can use it`;
   if (missing === 0) return `${what}, schema version ${applied}`;
-  return `${what}, schema version ${applied} of ${known}: the service brings it up to date when it starts`;
+  return `${what}, schema version ${applied} of ${known}: the service updates it when it starts`;
 }
 
 async function checkCache(context: DoctorContext): Promise<string> {
@@ -95,8 +104,9 @@ async function checkCache(context: DoctorContext): Promise<string> {
   if (redisUrl === undefined) return 'in the process';
   const cache = await connectRedis(redisUrl, context.opened);
   await cache.checkHealth().catch(({ message }: Error) => {
-    throw new Error(`Redis does not answer: check redisUrl and the way there (${message}).`);
+    throw new Error(`Redis does not answer: check redisUrl and the network (${message}).`);
   });
+  context.cache = cache;
   return 'Redis';
 }
 
@@ -104,8 +114,10 @@ async function checkPrivateKey(context: DoctorContext): Promise<string> {
   const settings = settingsOf(context);
   const secrets = secretsOf(context);
   const org = await startOrg(context);
+  const connected = withSimulated(settings, org);
+  context.resources = resourcesFor(connected);
   const crm = createCrmCheck({
-    ...(withSimulated(settings, org).crm as CrmSettings),
+    ...(connected.crm as CrmSettings),
     environment: settings.environment,
     secrets,
     metrics: createMetrics(),
@@ -114,6 +126,23 @@ async function checkPrivateKey(context: DoctorContext): Promise<string> {
   context.crm = crm;
   context.assertion = await crm.sign();
   return `${settings.crm.privateKeySecret}${org ? ', of the simulated org' : ''}`;
+}
+
+const certificateDays = 30;
+
+async function checkCertificate(context: DoctorContext): Promise<string> {
+  const { certificate } = crmOf(context);
+  if (settingsOf(context).crm.loginUrl === undefined)
+    throw new NothingToCheck('the simulated org needs none');
+  if (certificate === undefined)
+    throw new NothingToCheck(
+      'not known: add the certificate to the file of the private key, and its expiry is watched',
+    );
+  if (!certificate.fits) throw new Error('The certificate after the private key belongs to another key.');
+  const end = new Date(certificate.endsAt).toISOString().slice(0, 10);
+  if (certificate.endsAt - Date.now() < certificateDays * 86_400_000)
+    throw new Error(`It ends on ${end}: see salesforce-org.md, A new certificate.`);
+  return `until ${end}`;
 }
 
 /** The simulated org runs inside the service. Where no service runs, it is started for the time of the checks. */
@@ -141,9 +170,55 @@ function unlessInUse<T>(opening: Promise<T>): Promise<T> {
 }
 
 async function checkToken(context: DoctorContext): Promise<string> {
-  const crm = crmOf(context);
-  context.token = await crm.signIn(context.assertion as string);
-  return `for ${context.token.instanceUrl}`;
+  const { crm } = settingsOf(context);
+  try {
+    context.token = await crmOf(context).signIn(context.assertion as string);
+  } catch (error) {
+    if (!(error instanceof TokenFailure) || !addressFaults.includes(error.reason)) throw error;
+    const found = await crmOf(context).findSignIn(await ownAddress(context));
+    throw found === undefined ? error : new Error(`${error.message}\n${signsInWith(found)}`);
+  }
+  const { instanceUrl } = context.token;
+  const advice = `\nset crm.loginUrl to this address and leave crm.audience out: the org may stop to take ${crm.loginUrl}`;
+  return `for ${instanceUrl}${isLoginHost(crm.loginUrl ?? '') ? advice : ''}`;
+}
+
+/**
+ * The org's own address, as services have noted it in Redis. It is taken with their authentication code only: assertions are
+ * sent there, also those that other hosts take.
+ */
+async function ownAddress(context: DoctorContext): Promise<string | undefined> {
+  const { environment } = settingsOf(context);
+  const secrets = secretsOf(context);
+  // The key is left to the service to make.
+  if (context.cache === undefined || (await secrets.read(cacheKeyName(environment))) === undefined)
+    return undefined;
+  const cache = createAuthenticatedCache({
+    ...{ cache: context.cache, keys: await loadCacheKeys(secrets, environment) },
+    ...{ log: createLog('silent'), metrics: createMetrics() },
+  });
+  return (await readKnownOrg(cache, environment)).instanceUrl;
+}
+
+/** After which another host or audience may be taken. */
+const addressFaults = ['app_not_found', 'invalid_grant', 'invalid_client_id', 'invalid_client'];
+
+function signsInWith({ loginUrl, audience }: SignInAddress): string {
+  const rest = audience === loginUrl ? ', and leave crm.audience out' : ` and crm.audience to ${audience}`;
+  return `Tried: sign-in works if you set crm.loginUrl to ${loginUrl}${rest}.`;
+}
+
+function checkVersion(context: DoctorContext): Promise<string> {
+  return crmOf(context).checkVersion(context.token as CrmToken);
+}
+
+async function checkCalls(context: DoctorContext): Promise<string> {
+  const { usage } = crmOf(context);
+  if (usage === undefined) return 'the CRM does not say how many are used';
+  const { used, limit, usedByApp } = usage;
+  const ofApp =
+    usedByApp === undefined ? 'how many are of this app it does not say' : `${usedByApp} of them by this app`;
+  return `${used} of ${limit} used in 24 hours, ${ofApp}`;
 }
 
 async function checkCall(context: DoctorContext): Promise<string> {
@@ -153,23 +228,15 @@ async function checkCall(context: DoctorContext): Promise<string> {
 }
 
 async function checkFields(context: DoctorContext): Promise<string> {
-  const resources = [member, quote, booking];
-  const faults: string[] = [];
-  const lacks: string[] = [];
-  const slow: string[] = [];
-  for (const resource of resources) {
-    const found = await crmOf(context)
-      .inspect(resource, context.token as CrmToken)
-      .catch((error: Error) => ({
-        ...{ faults: [`${resource.crmObject}: ${error.message}`], lacks: [], slow: [] },
-      }));
-    faults.push(...found.faults);
-    lacks.push(...found.lacks);
-    slow.push(...found.slow);
-  }
-  const advice = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
+  const resources = context.resources ?? resourcesOf();
+  const { faults, lacks, slow } = await crmOf(context).inspect(resources, context.token as CrmToken);
+  const advice =
+    'Deploy the package in salesforce/ and assign its permission set to the integration user, or name what the org has in ' +
+    'a mapping (crm.mappingFile).';
   if (faults.length > 0) throw new Error([...faults, ...lacks, advice].join('\n'));
-  const objects = resources.map(({ crmObject }) => crmObject).join(', ');
+  const objects = listOf(resources)
+    .map(({ crmObject }) => crmObject)
+    .join(', ');
   if (lacks.length + slow.length === 0) return objects;
   const lines = [
     ...(lacks.length === 0 ? [] : ['the service works without:', ...lacks]),

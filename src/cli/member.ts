@@ -37,16 +37,16 @@ const answersEraser: Eraser = {
  * still needed with code 1.
  */
 export function registerMemberCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('member').description("members' personal data in the gateway");
+  const group = program.command('member').description('personal data of members that the service has stored');
   group
     .command('forget')
-    .description("erase one member's personal data from the database and Redis; the CRM is not touched")
+    .description("erase one member's personal data from the database and Redis; the CRM keeps its data")
     .argument('<external-id>', 'External ID of the member, a UUID')
     .option('--json', 'print JSON')
     .action((externalId: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
         if (!isUuid(externalId)) {
-          const message = `${JSON.stringify(externalId)} is not the External ID of a member, which is a UUID.`;
+          const message = `${JSON.stringify(externalId)} is not the External ID of a member: those are UUIDs.`;
           throw new CommandFailed(message, exitBadInput);
         }
         const erased = await erase(load, externalId.toLowerCase());
@@ -96,10 +96,10 @@ function show({ memberId, erasures, failed }: Erased): string {
   const counts = erasures.map(({ label, count }) => `${label.padEnd(16)}${count}`);
   return [
     ...(isFound
-      ? [`Erased of the member ${memberId}:`, ...counts]
-      : [`Nothing to erase was found of the member ${memberId}.`]),
+      ? [`Erased data of the member ${memberId}:`, ...counts]
+      : [`There was nothing to erase for the member ${memberId}.`]),
     ...erasures.flatMap(({ left = [] }) => left).map((sentence) => `Not erased: ${sentence}`),
     ...failed.map(({ part, message }) => `Failed: ${part.replace('_', ' ')}: ${message} Run this again.`),
-    'The CRM, the dining partner and the logs are not touched.',
+    'Nothing was erased from the CRM, the dining partner or the logs.',
   ].join('\n');
 }

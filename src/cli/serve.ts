@@ -1,18 +1,36 @@
+import { availableParallelism } from 'node:os';
 import { createApp } from '../app/app.ts';
 import { createLog } from '../platform/observability/log.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { banner } from './banner.ts';
 import { closeAndExit, explainTaken, onSignals, warnOfVariables } from './process.ts';
 
+/** As many as the setting takes. */
+const mostWorkers = 64;
+
 /**
  * Runs the service until SIGTERM or SIGINT, then stops gracefully and exits 0; a second signal ends at once, with
  * code 1. Throws what keeps it from starting.
  */
 export async function serve(settings: Settings): Promise<void> {
-  if (settings.workers === 1) return serveAlone(settings);
+  const divided = divideAmongWorkers(settings, availableParallelism());
+  if (divided.workers === 1) return serveAlone(settings);
   // Only here: what several processes need is not loaded for one.
   const { serveWithWorkers } = await import('./workers/serve-with-workers.ts');
-  return serveWithWorkers(settings);
+  return serveWithWorkers(divided, divided.workers);
+}
+
+/**
+ * The settings of each worker, and how many there are. `auto`: as many as processors, and the CRM's concurrency is that of
+ * all together; one where the stores are embedded, which live in one process.
+ */
+export function divideAmongWorkers(settings: Settings, processors: number): Settings & { workers: number } {
+  const { workers, databaseUrl, redisUrl, crm } = settings;
+  if (workers !== 'auto') return { ...settings, workers };
+  if (databaseUrl === undefined || redisUrl === undefined) return { ...settings, workers: 1 };
+  const count = Math.min(processors, crm.maxConcurrency, mostWorkers);
+  const maxConcurrency = Math.floor(crm.maxConcurrency / count);
+  return { ...settings, workers: count, crm: { ...crm, maxConcurrency } };
 }
 
 async function serveAlone(settings: Settings): Promise<void> {

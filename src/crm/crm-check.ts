@@ -1,16 +1,21 @@
-import { startCall } from '../platform/base/call.ts';
+import { type Call, startCall } from '../platform/base/call.ts';
 import { createHttp } from '../platform/http/http.ts';
 import { createLog } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
-import type { Field, Resource } from '../records/resource.ts';
+import { listOf, type Resources } from '../records/mapping.ts';
+import type { Resource } from '../records/resource.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
+import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
 import { createColumns } from './optional-columns.ts';
 import { createChangeSource } from './read-changes.ts';
+import { endOf, fetchVersions } from './rest/api-versions.ts';
+import type { ApiUsage } from './rest/quota.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
-import type { AccessToken } from './token/access-token.ts';
-import { createAssertionSigner } from './token/jwt.ts';
+import { checkResource } from './schema-check.ts';
+import { type AccessToken, readInstanceUrl } from './token/access-token.ts';
+import { createAssertionSigner, type KeyCertificate } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 
 /**
@@ -20,18 +25,38 @@ import { createTokenEndpoint } from './token/token-endpoint.ts';
 export interface CrmCheck {
   /** Signs an assertion. Throws `TokenFailure`. */
   sign(): Promise<string>;
+  /** What is known of the certificate of the app after that. */
+  readonly certificate: KeyCertificate | undefined;
   /** Trades it for an access token. Throws `TokenFailure`. */
   signIn(assertion: string): Promise<AccessToken>;
+  /**
+   * Tries other hosts and audiences than those of the settings, the org's own address before all, where it is known. Undefined
+   * where none signs in.
+   */
+  findSignIn(ownAddress: string | undefined): Promise<SignInAddress | undefined>;
+  /** What is to be said about `crm.apiVersion`. Throws an `Error` with what is wrong. */
+  checkVersion(token: AccessToken): Promise<string>;
+  /** Use of the daily quota of calls, as the answers to `inspect` have it. */
+  readonly usage: ApiUsage | undefined;
   /** Who we are. Throws `CrmFailure`. */
   whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
-  /** What is wrong with the object of a resource. Throws `CrmFailure`. */
-  inspect(resource: Resource, token: AccessToken): Promise<ObjectFindings>;
+  /** The objects that the user may see. Throws `CrmFailure`, `Problem`. */
+  listObjects(token: AccessToken): Promise<ListedObject[]>;
+  /** Up to 25 objects, in one call. Throws `CrmFailure`, `Problem`. */
+  describe(names: readonly string[], token: AccessToken): Promise<Described>;
+  /** What of the resources does not fit the org. Throws `CrmFailure`, `Problem`. */
+  inspect(resources: Resources, token: AccessToken): Promise<Findings>;
   /** Reads changes as the service does, and so deleted records too. Throws `Problem`. */
   readChanges(resources: readonly Resource[], token: AccessToken): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface ObjectFindings {
+export interface SignInAddress {
+  loginUrl: string;
+  audience: string;
+}
+
+export interface Findings {
   /** What the service cannot work with, a line a fault. */
   faults: string[];
   /** What it can do without. */
@@ -50,7 +75,8 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
   const { timeoutMs } = options;
   const http = createHttp(timeoutMs);
   const signer = createAssertionSigner({ ...options, now: Date.now });
-  const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
+  const endpointAt = (loginUrl: string) => createTokenEndpoint({ http, loginUrl, timeoutMs });
+  let usage: ApiUsage | undefined;
   const clientWith = (token: AccessToken): CrmClient =>
     createCrmClient({
       ...options,
@@ -59,32 +85,68 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       // The doctor reports what it finds itself.
       log: createLog('silent'),
       onOutcome: () => undefined,
+      onMetered: () => undefined,
     });
   const call = () => startCall('doctor', undefined, timeoutMs);
   return {
     sign: () => signer.sign(),
+    get certificate() {
+      return signer.certificate;
+    },
     signIn: async (assertion) => {
-      const { accessToken, instanceUrl } = await endpoint.request(assertion);
+      const { accessToken, instanceUrl } = await endpointAt(options.loginUrl).request(assertion);
       return { accessToken, instanceUrl, expiresAt: Number.POSITIVE_INFINITY };
     },
+    async findSignIn(ownAddress) {
+      for (const address of otherAddresses(options, ownAddress)) {
+        const trial = endpointAt(address.loginUrl).request(await signer.sign(address.audience));
+        const isAccepted = await trial.then(Boolean, () => false);
+        if (isAccepted) return address;
+      }
+      return undefined;
+    },
+    async checkVersion({ instanceUrl }) {
+      return compareVersion(options.apiVersion, await fetchVersions(http, instanceUrl, timeoutMs));
+    },
+    get usage() {
+      return usage;
+    },
     whoAmI: (token) => fetchUser(clientWith(token), call()),
-    inspect: async (resource, token) => {
+    listObjects: (token) => listObjects(clientWith(token), call()),
+    describe: (names, token) => describeObjects(clientWith(token), names, call()),
+    inspect: async (resources, token) => {
       const client = clientWith(token);
-      const path = `${client.dataPath}/sobjects/${resource.crmObject}/describe`;
-      const answer = await client.probe(
-        { operation: 'describe', effect: 'read', method: 'GET', path },
-        call(),
-      );
-      return compare(resource, answer.body);
+      const all = listOf(resources);
+      const names = all.map(({ crmObject }) => crmObject);
+      const described = await describeObjects(client, names, call());
+      usage = client.usage;
+      return findingsOf(all, described, resources.member.crmObject);
     },
     readChanges: async (resources, token) => {
-      const columnsOf = createColumns(createLog('silent')).of;
-      const source = createChangeSource({ client: clientWith(token), metrics: options.metrics, columnsOf });
-      const stamp = new Date().toISOString();
-      await source.readChanges(new Map(resources.map((resource) => [resource, { stamp }])), call());
+      await readChanges(resources, { client: clientWith(token), metrics: options.metrics }, call());
     },
     close: () => http.close(),
   };
+}
+
+/** The hosts by which Salesforce signs users of every org in, and of every sandbox. */
+const loginHosts = ['https://login.salesforce.com', 'https://test.salesforce.com'];
+
+/** Whether users of every org sign in there: external client apps may be unknown to it since spring 2026. */
+export function isLoginHost(url: string): boolean {
+  return /^(login|test)\./.test(URL.parse(url)?.hostname ?? '');
+}
+
+/** Five pairs at most: logins are limited. */
+function otherAddresses(
+  { loginUrl, audience }: SignInAddress,
+  ownAddress: string | undefined,
+): SignInAddress[] {
+  const own = [ownAddress, readInstanceUrl(audience)].find((url) => url !== undefined && !isLoginHost(url));
+  const hosts = [...new Set([...(own === undefined ? [] : [own]), loginUrl])];
+  return hosts
+    .flatMap((host) => [host, ...loginHosts].map((to) => ({ loginUrl: host, audience: to })))
+    .filter((pair) => pair.loginUrl !== loginUrl || pair.audience !== audience);
 }
 
 /** A token that nobody shares and nobody replaces. */
@@ -96,52 +158,35 @@ function only(token: AccessToken) {
   };
 }
 
-interface DescribedField {
-  name: string;
-  createable: boolean;
-  updateable: boolean;
-  unique: boolean;
-  externalId?: boolean;
+async function readChanges(
+  resources: readonly Resource[],
+  options: { client: CrmClient; metrics: Metrics },
+  call: Call,
+): Promise<void> {
+  const source = createChangeSource({ ...options, columnsOf: createColumns() });
+  const stamp = new Date().toISOString();
+  await source.readChanges(new Map(resources.map((resource) => [resource, { stamp }])), call);
 }
 
-/** REST Developer Guide, sObject Describe: fields that the user can't see are left out, like those that are not there. */
-function compare(resource: Resource, description: unknown): ObjectFindings {
-  const { fields } = (description ?? {}) as { fields?: DescribedField[] };
-  const found: ObjectFindings = { faults: [], lacks: [], slow: [] };
-  if (!Array.isArray(fields)) {
-    found.faults.push(`${resource.crmObject}: the CRM does not describe its fields`);
-    return found;
-  }
-  const byName = new Map(fields.map((field) => [field.name, field]));
-  for (const [name, field] of Object.entries(resource.fields)) {
-    const column = columnOf(field);
-    const fault = faultOf(name, field, byName.get(column));
-    const list = field.optional === undefined ? found.faults : found.lacks;
-    if (fault !== undefined) list.push(`${resource.crmObject}.${column} ${fault}`);
-    else if (lacksIndex(field, byName.get(column)))
-      found.slow.push(`${resource.crmObject}.${column} is not an external ID`);
-    for (const more of field.crm.continuations ?? []) {
-      const lack = faultOf(name, field, byName.get(more));
-      if (lack !== undefined) found.lacks.push(`${resource.crmObject}.${more} ${lack}`);
+function compareVersion(wanted: string, offered: readonly string[] | undefined): string {
+  if (offered === undefined) throw new Error('The CRM does not say which versions of its API it offers.');
+  const range = `the org offers ${offered[0]} to ${offered.at(-1)}`;
+  if (!offered.includes(wanted))
+    throw new Error(`crm.apiVersion is ${wanted}, and ${range}: set one of these.`);
+  const end = endOf(wanted);
+  if (end === undefined) return `${wanted}, its end is not announced; ${range}`;
+  return `${wanted}, ${end}: raise crm.apiVersion; ${range}`;
+}
+
+function findingsOf(resources: readonly Resource[], described: Described, memberObject: string): Findings {
+  const found: Findings = { faults: [], lacks: [], slow: [] };
+  for (const resource of resources) {
+    const { misfits, slow } = checkResource(resource, described, memberObject);
+    for (const { column, problem, needs } of misfits) {
+      const line = `${[resource.crmObject, ...(column === null ? [] : [column])].join('.')} ${problem}`;
+      (needs.length > 0 ? found.faults : found.lacks).push(line);
     }
+    found.slow.push(...slow.map((column) => `${resource.crmObject}.${column} is not an external ID`));
   }
   return found;
-}
-
-function faultOf(name: string, field: Field, found: DescribedField | undefined): string | undefined {
-  if (found === undefined) return 'is not there, or the user may not see it';
-  const isReadOnly = field.writable && !(found.createable && found.updateable);
-  if (isReadOnly || (field.optional !== undefined && !found.createable))
-    return 'may not be written by the user';
-  if (name === 'id' && !found.unique) return 'is not unique';
-  return undefined;
-}
-
-/** What a description shows of indexes: unique fields and external IDs have one. */
-function lacksIndex({ indexed }: Field, found: DescribedField | undefined): boolean {
-  return indexed && found?.externalId !== true && found?.unique !== true;
-}
-
-function columnOf({ crm }: Field): string {
-  return crm.lookupColumn ?? crm.path;
 }

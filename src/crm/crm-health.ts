@@ -1,6 +1,7 @@
 import { type Call, startCall } from '../platform/base/call.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
+import type { OrgFault } from './org-schema.ts';
 import { CrmFailure, isConnected } from './rest/failure.ts';
 import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
@@ -25,8 +26,8 @@ export interface CrmState {
   user: CrmUser | null;
   /** What an operator has to repair before a new access token can be had. An earlier token may still work. */
   reason?: string;
-  /** What the org lacks, as far as requests have shown, and what to do; the service works without it. */
-  lacks?: string;
+  /** What of the org does not fit; absent where all does. */
+  lacks?: readonly OrgFault[];
   /** Use of the daily quota of calls, as the CRM last reported; undefined before it did. */
   quota?: ApiUsage & { budget?: number; budget_used?: number };
 }
@@ -45,7 +46,7 @@ export interface CrmHealthOptions {
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
   tokens: Pick<TokenProvider, 'faultToFix'>;
-  lacks: () => string | undefined;
+  lacks: () => readonly OrgFault[];
   budget?: CallBudget | undefined;
 }
 
@@ -89,8 +90,10 @@ export class CrmHealthMonitor implements CrmHealth {
       connected,
       user: connected ? this.#user : null,
       ...(reason !== undefined && { reason }),
-      ...(lacks !== undefined && { lacks }),
-      ...(usage !== undefined && { quota: { ...usage, ...(await this.#options.budget?.status()) } }),
+      ...(lacks.length > 0 && { lacks }),
+      ...(usage !== undefined && {
+        quota: { used: usage.used, limit: usage.limit, ...(await this.#options.budget?.status()) },
+      }),
     };
   }
 

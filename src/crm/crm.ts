@@ -7,30 +7,37 @@ import type { Metrics } from '../platform/observability/metrics.ts';
 import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
 import type { ChangeSource } from '../records/changes.ts';
+import { type Resources, resourcesOf } from '../records/mapping.ts';
 import type { Records } from '../records/records.ts';
 import { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
+import { createOrgSchema, type OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
 import { budgetExhausted } from './rest/failure.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
+import type { OnMetered } from './rest/transport.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
 import { createBackoff } from './token/backoff.ts';
-import { createAssertionSigner } from './token/jwt.ts';
+import { createAssertionSigner, type OnKey } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { createTokenProvider, type TokenProvider } from './token/token-provider.ts';
 
 export interface CrmOptions extends CrmSettings {
   environment: string;
+  /** What there is in the org; those of the package if left out. */
+  resources?: Resources;
   secrets: SecretsManager;
   cache: SharedCache;
   /** Used for the token's lock while the cache is unavailable. */
   spareLocks: Locks;
   /** Where the budget of calls is kept, if there is one and the cache is not shared. */
   ownBudgetStore?: BudgetStore;
+  /** The per cent of the calls that are a consumer's own while a budget is short. */
+  crmShareOf?: (consumerId: string) => number | null | undefined;
   /** Aborted when the service stops: from then on background work waits in the database only. */
   stopping?: AbortSignal;
   log: Log;
@@ -42,14 +49,21 @@ export interface Crm {
   changes: ChangeSource;
   health: CrmHealth;
   tokens: TokenProvider;
+  schema: OrgSchema;
   /** Use of the daily quota of calls, as the CRM last reported. */
   readonly usage: CrmClient['usage'];
+  /** When the budget of calls will be used up at the present rate; null: it lasts, or there is none. */
+  budgetExhaustedAt(): Promise<Date | null>;
   /** Identifies the org and the user without naming them. */
   connectionHash: string;
   /** Notified after each write, whatever came of it, and by others who learn that something has changed in the CRM. */
   changed: Listeners<[]>;
   /** Notified of External IDs that a request asked for and the CRM has no record with. */
   missing: Listeners<Parameters<OnMissing>>;
+  /** Notified of each call that the CRM meters, when it has ended. */
+  metered: Listeners<Parameters<OnMetered>>;
+  /** Notified when the last call has ended, before the database is closed. */
+  stopped: Listeners<[]>;
   /** Reads the private key, so that a missing one is logged at once, and watches it. Never throws. */
   start(): Promise<void>;
   /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
@@ -60,50 +74,51 @@ export interface Crm {
 export function createCrm(options: CrmOptions): Crm {
   const { environment, cache, log, metrics, secrets, privateKeySecret, timeoutMs } = options;
   const connectionHash = hashConnection(options);
-  const now = Date.now;
   const http = createHttp(timeoutMs);
-  const signer = createAssertionSigner({ ...options, now });
+  const now = Date.now;
+  const onKey: OnKey = (found) => metrics.crmCertificateExpiresAt.set((found?.endsAt ?? 0) / 1000);
+  const signer = createAssertionSigner({ ...options, onKey, now });
   const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
   const backoff = createBackoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
   const tokens = createTokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now });
   const budget = openBudget(options);
+  const signals = createSignals();
   const client = createCrmClient({
     ...options,
     budget,
     http,
     tokens,
     onOutcome: (connected) => health.noteOutcome(connected),
+    digitsOf: () => schema.numberColumns,
+    onMetered: (...call) => void signals.metered.notify(...call),
   });
   const connection = { cache, environment, connectionHash };
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
-  const columns = createColumns(log);
-  const health = new CrmHealthMonitor({
-    ...{ ...connection, client, tokens, budget },
-    lacks: () => columns.lacks(),
-  });
+  const columnsOf = createColumns();
+  const schema = createOrgSchema({ resources: options.resources ?? resourcesOf(), client, columnsOf, log });
+  const health = new CrmHealthMonitor({ ...connection, client, tokens, budget, lacks: () => schema.faults });
   let unwatch: (() => void) | undefined;
-  const changed = new Listeners<[]>();
-  const missing = new Listeners<Parameters<OnMissing>>();
   return {
     records: createSalesforceRecords({
-      ...{ client, timeoutMs, log, metrics, forwarded, columnsOf: columns.of },
-      onWrite: () => void changed.notify(),
-      onMissing: (...found) => missing.notify(...found),
+      ...{ client, timeoutMs, log, metrics, forwarded, columnsOf },
+      onWrite: () => void signals.changed.notify(),
+      onMissing: (...found) => signals.missing.notify(...found),
     }),
-    changes: createChangeSource({ ...options, client, columnsOf: columns.of }),
+    changes: createChangeSource({ ...options, client, columnsOf }),
     health,
     tokens,
+    schema,
     connectionHash,
-    changed,
-    missing,
+    ...signals,
     get usage() {
       return client.usage;
     },
+    budgetExhaustedAt: () => exhaustedAt(budget),
     async start() {
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());
       await signer
         .sign()
-        .catch((err: unknown) => log.error({ err }, 'The private key for the CRM cannot be used'));
+        .catch((err: unknown) => log.error({ err }, 'the private key for the CRM cannot be used'));
       await budget?.start();
     },
     async stop() {
@@ -112,8 +127,23 @@ export function createCrm(options: CrmOptions): Crm {
       await budget?.stop();
       await tokens.close();
       await http.close();
+      await signals.stopped.notify();
     },
   };
+}
+
+function createSignals(): Pick<Crm, 'changed' | 'missing' | 'metered' | 'stopped'> {
+  return {
+    changed: new Listeners(),
+    missing: new Listeners(),
+    metered: new Listeners(),
+    stopped: new Listeners(),
+  };
+}
+
+async function exhaustedAt(budget: CallBudget | undefined): Promise<Date | null> {
+  const ms = (await budget?.exhaustedInMs()) ?? Number.POSITIVE_INFINITY;
+  return Number.isFinite(ms) ? new Date(Date.now() + ms) : null;
 }
 
 function openBudget(options: CrmOptions): CallBudget | undefined {
@@ -125,6 +155,7 @@ function openBudget(options: CrmOptions): CallBudget | undefined {
     dailyCalls,
     store: options.ownBudgetStore ?? shared,
     refusal: budgetExhausted,
+    shareOf: (consumer) => (options.crmShareOf?.(consumer) ?? 0) / 100,
   });
 }
 

@@ -39,7 +39,7 @@ export function createLargePages(): LargePages {
       const left = (byConsumer.get(consumer) ?? 1) - 1;
       if (left === 0) byConsumer.delete(consumer);
       else byConsumer.set(consumer, left);
-      waiting.nextOf(isBelowLimit)?.();
+      waiting.next(undefined, isBelowLimit)?.();
     };
   };
 

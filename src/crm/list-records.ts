@@ -3,10 +3,11 @@ import { Problem } from '../platform/base/problem.ts';
 import { ownerField } from '../records/created-by.ts';
 import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
+import { searchedFields } from '../records/search.ts';
 import { queryPath, readPage } from './batching/find.ts';
 import { type LargePages, largeFrom } from './large-pages.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
-import { lacksOwner, type OptionalColumns } from './optional-columns.ts';
+import { lacksOwner, misfitFailure, type OptionalColumns } from './optional-columns.ts';
 import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { type Position, pageQuery } from './soql/query.ts';
@@ -18,7 +19,8 @@ export interface ListOptions {
   resource: Resource;
   client: Pick<CrmClient, 'send' | 'dataPath' | 'shortestCallMs'>;
   columns: OptionalColumns;
-  toRecord: (row: CrmRow) => StoredRecord | undefined;
+  /** Reads rows with the columns of `used`. */
+  toRecordOf: (used: Resource) => (row: CrmRow) => StoredRecord | undefined;
   largePages: LargePages;
 }
 
@@ -92,18 +94,21 @@ class PageReading {
 
   async #askWith(resource: Resource, limit: number): Promise<boolean> {
     const { client } = this.#options;
-    const { filters, updatedSince } = this.#query;
+    const { filters, search, updatedSince } = this.#query;
     const visible = this.#call.visible(resource.collection);
     if (resource.fields[ownerField] === undefined && (visible !== 'all' || filters[ownerField] !== undefined))
       throw lacksOwner(resource);
+    const searched = search === undefined ? [] : searchedFields(resource);
+    requireFilters(this.#options.resource, [...Object.keys(filters), ...searched]);
     const soql = pageQuery(resource, {
-      ...{ filters, visible, updatedSince, limit },
+      ...{ filters, search, visible, updatedSince, limit },
       ...{ after: this.#after, shaped: this.#shaped },
     });
     const path = queryPath(client.dataPath, soql);
+    const toRecord = this.#options.toRecordOf(resource);
     const takeRows = () => {
       this.#part = newPart();
-      return (row: CrmRow) => this.#take(row);
+      return (row: CrmRow) => this.#take(row, toRecord(row));
     };
     const request: CrmRequest = {
       operation: 'query',
@@ -117,8 +122,7 @@ class PageReading {
     return this.#part.end === undefined && readPage(answer, client.dataPath).next === undefined;
   }
 
-  #take(row: CrmRow): boolean {
-    const record = this.#options.toRecord(row);
+  #take(row: CrmRow, record: StoredRecord | undefined): boolean {
     const json = this.#isOfPage(record) ? Buffer.from(this.#query.represent(record.values)) : undefined;
     const end = json && this.#endBefore(json.length);
     if (end !== undefined) {
@@ -167,6 +171,11 @@ class PageReading {
     // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
     this.#shaped ||= this.#part.hasForeignRows;
   }
+}
+
+function requireFilters({ fit }: Resource, names: readonly string[]): void {
+  const [misfit] = names.flatMap((name) => fit.why('filter', name) ?? []);
+  if (misfit !== undefined) throw misfitFailure(fit.refusal(misfit));
 }
 
 interface Part {

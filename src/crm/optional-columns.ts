@@ -1,13 +1,20 @@
-import type { Log } from '../platform/observability/log.ts';
+import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
 import type { Field, Resource } from '../records/resource.ts';
-import { CrmFailure } from './rest/failure.ts';
+import { namesIn } from './mapping/names.ts';
+import { type CrmError, CrmFailure } from './rest/failure.ts';
 
 /*
- * Columns that a newer package has and an org may lack. No call is spent to find out: a request names them, and where
- * the CRM says that there is no such column, it is sent again without them; nothing was done. All columns that were added
- * together are left out then for a minute. After that one request tries them again, and the others do so once it
- * has succeeded. So an org that gets the package later needs no restart, and one that never does costs a call a minute.
+ * Columns that a request leaves out, since the org does not have them, or does not show them to the integration user.
+ *
+ *   optional columns      that a newer package has, and those in which details go on. The service works without.
+ *   columns of a misfit   of fields that are needed: what is read without them is not known, and a write of them is refused.
+ *   absent fields         that a mapping says the org does not have.
+ *
+ * The descriptions of the objects say which these are, and so do refusals: where the CRM says that there is no such column,
+ * the request is sent again without it; nothing was done. Optional columns are left out then for a minute. After that one
+ * request tries them again, and the others do so once it has succeeded. Those of a misfit are named again when a description
+ * has them.
  */
 
 /** How long columns are left out before they are tried again. */
@@ -20,14 +27,16 @@ interface Part {
 }
 
 /** What of a field an org may lack: its column, or those in which its text goes on. */
-function partOf({ crm, optional }: Field): Part | undefined {
-  if (optional !== undefined) return { name: optional, columns: [crm.path] };
+function partOf({ crm, optional, isAbsent }: Field): Part | undefined {
+  if (optional !== undefined && !isAbsent) return { name: optional, columns: [crm.path] };
   return crm.continuations && { name: 'continuations', columns: crm.continuations };
 }
 
-/** The resource without these parts. */
+/** The resource without these parts, without what the org hides, and without what it does not have. */
 function without(resource: Resource, isLeftOut: (part: string) => boolean): Resource {
+  const { hidden } = resource.fit;
   const fields = Object.entries(resource.fields).flatMap(([name, field]) => {
+    if (field.isAbsent || hidden.has(name)) return [];
     const part = partOf(field);
     if (part === undefined || !isLeftOut(part.name)) return [[name, field] as const];
     return field.optional === undefined ? [[name, firstColumnOf(field)] as const] : [];
@@ -44,17 +53,22 @@ export function withFirstColumns(resource: Resource): Resource {
   return without(resource, (part) => part === 'continuations');
 }
 
+/** The resource with its External ID only. */
+export function withKeyOnly(resource: Resource): Resource {
+  const { id } = resource.fields;
+  return { ...resource, fields: id === undefined ? {} : { id } };
+}
+
 /** A resource's columns as one request may name them. */
 export interface UsedColumns {
   /** The resource without what is left out. */
   resource: Resource;
-  /** API names of the fields that are left out: their values are not written. */
+  /** API names of the fields whose values are not written: the org need not have them. */
   leftOut: ReadonlySet<string>;
 }
 
 export interface OptionalColumnsOptions {
   resource: Resource;
-  log: Log;
   /** Milliseconds of any steady clock. */
   now: () => number;
 }
@@ -64,19 +78,21 @@ interface Used extends UsedColumns {
   tried: readonly string[];
 }
 
-/** Which of the optional columns of one object the org has, as far as requests have shown. */
+/** Which columns of one object requests may name. */
 export class OptionalColumns {
   readonly #options: OptionalColumnsOptions;
   /** By the name of columns that belong together: when to try them again. */
   readonly #lacking = new Map<string, number>();
+  /** While nothing is lacking. */
+  readonly #whole: Used;
 
   constructor(options: OptionalColumnsOptions) {
     this.#options = options;
-  }
-
-  /** With the columns that every org has. */
-  get withoutOptional(): Resource {
-    return without(this.#options.resource, () => true);
+    const { resource } = options;
+    const isWhole = Object.values(resource.fields).every(({ isAbsent }) => !isAbsent);
+    const fields = Object.entries(resource.fields).filter(([, { isAbsent }]) => !isAbsent);
+    const used = isWhole ? resource : { ...resource, fields: Object.fromEntries(fields) };
+    this.#whole = { resource: used, leftOut: droppedOf(resource, used), tried: [] };
   }
 
   /** With all its columns. */
@@ -89,6 +105,8 @@ export class OptionalColumns {
    * as soon as its failure says so. `send` must throw what it fails with, a `CrmFailure` or what has one as its cause.
    */
   async send<T>(names: 'all' | readonly string[], send: (used: UsedColumns) => Promise<T>): Promise<T> {
+    const { fit } = this.#options.resource;
+    if (fit.broken) throw misfitFailure(fit.refusal(fit.broken));
     for (;;) {
       const used = this.#use(names);
       try {
@@ -101,16 +119,26 @@ export class OptionalColumns {
     }
   }
 
-  /** What is lacking, as the CRM names it: `Quote__c lacks Consumer_Id__c and Actor__c`; undefined where nothing is. */
-  get lack(): string | undefined {
-    const parts = Object.values(this.#options.resource.fields).map(partOf);
-    const columns = parts.flatMap((part) => (part && this.#lacking.has(part.name) ? part.columns : []));
-    return columns.length === 0 ? undefined : describeLack(this.#options.resource, columns);
+  /** Takes what a description of the object says: these of its optional columns are not there. */
+  learn(missing: ReadonlySet<string>): void {
+    for (const part of this.#parts()) {
+      if (part.columns.some((column) => missing.has(column.toLowerCase()))) this.#note(part.name);
+      else this.#lacking.delete(part.name);
+    }
+  }
+
+  #parts(): Part[] {
+    const parts = new Map<string, Part>();
+    for (const part of Object.values(this.#options.resource.fields).flatMap((field) => partOf(field) ?? [])) {
+      const { columns = [] } = parts.get(part.name) ?? {};
+      parts.set(part.name, { ...part, columns: [...columns, ...part.columns] });
+    }
+    return [...parts.values()];
   }
 
   #use(names: 'all' | readonly string[]): Used {
     const { resource } = this.#options;
-    if (this.#lacking.size === 0) return { resource, leftOut: new Set(), tried: [] };
+    if (this.#lacking.size === 0 && resource.fit.hidden.size === 0) return this.#whole;
     const now = this.#options.now();
     const isNamed = ([name]: [string, Field]) => names === 'all' || names.includes(name);
     const named = new Set(
@@ -123,41 +151,59 @@ export class OptionalColumns {
     );
     for (const part of tried) this.#lacking.set(part, now + lackingForMs);
     const used = without(resource, (part) => this.#lacking.has(part) && !tried.includes(part));
-    const leftOut = Object.keys(resource.fields).filter((name) => used.fields[name] === undefined);
-    return { resource: used, leftOut: new Set(leftOut), tried };
+    return { resource: used, leftOut: droppedOf(resource, used), tried };
   }
 
   #confirm({ tried }: Used): void {
-    const { resource, log } = this.#options;
-    for (const part of tried) {
-      if (this.#lacking.delete(part))
-        log.info({ object: resource.crmObject, part }, 'the CRM has columns now that it lacked');
-    }
+    for (const part of tried) this.#lacking.delete(part);
   }
 
   /** Whether the failure says that columns are lacking which the request named. */
   #learnFrom(error: unknown, used: Used): boolean {
     const parts = lackingParts(error, used);
     for (const part of parts) this.#note(part);
-    return parts.length > 0;
+    const hidden = hiddenFields(error, used);
+    const { fit } = this.#options.resource;
+    for (const [name, { crm }] of hidden) fit.note({ name, column: columnOf(crm), ...isNotThere });
+    const isLearned = parts.length + hidden.length > 0;
+    // The org is looked at for all else that may be missing; also where the refusal is in words that are not known here.
+    if (isLearned || isOfSchema(error)) fit.onRefused();
+    return isLearned;
   }
 
   #note(part: string): void {
-    const { log, now } = this.#options;
-    const isNew = !this.#lacking.has(part);
-    this.#lacking.set(part, now() + lackingForMs);
-    if (isNew) log.warn({ lack: this.lack }, 'the CRM lacks columns; they are left out');
+    this.#lacking.set(part, this.#options.now() + lackingForMs);
   }
 }
 
-/** Whether a failure says that the org lacks an optional column which the request named. */
+/** A request that needs what does not fit the org. */
+export function misfitFailure(problem: Problem): CrmFailure {
+  return new CrmFailure('setup', problem.message, { problem });
+}
+
+/** What a column is that the org does not show to the integration user. */
+export const isNotThere = {
+  problem: 'is not there, or the user may not see it',
+  needs: ['read', 'write', 'filter'],
+} as const;
+
+/** Fields that a write leaves out by itself. */
+function droppedOf(resource: Resource, used: Resource): ReadonlySet<string> {
+  const dropped = Object.entries(resource.fields).filter(
+    ([name, { optional, isAbsent }]) =>
+      used.fields[name] === undefined && (optional !== undefined || isAbsent),
+  );
+  return new Set(dropped.map(([name]) => name));
+}
+
+/** Whether a failure says that the org lacks a column which the request named, and may be sent without. */
 export function isLacking(error: unknown, used: UsedColumns): boolean {
-  return lackingParts(error, used).length > 0;
+  return lackingParts(error, used).length + hiddenFields(error, used).length > 0;
 }
 
 function lackingParts(error: unknown, { resource }: UsedColumns): string[] {
-  const columns = namedBy(error);
-  if (columns.length === 0) return [];
+  const { code, columns } = refusalOf(error);
+  if (code !== 'INVALID_FIELD' && code !== 'INVALID_FIELD_FOR_INSERT_UPDATE') return [];
   const parts = Object.values(resource.fields).flatMap((field) => partOf(field) ?? []);
   const lacking = parts.filter((part) =>
     part.columns.some((column) => columns.includes(column.toLowerCase())),
@@ -165,45 +211,60 @@ function lackingParts(error: unknown, { resource }: UsedColumns): string[] {
   return [...new Set(lacking.map(({ name }) => name))];
 }
 
-/** What an org lacks. */
-function describeLack({ crmObject }: Resource, columns: readonly string[]): string {
-  return `${crmObject} lacks ${columns.join(', ')}`;
+/** The needed fields that the failure names as not there. Without its External ID a record is nothing to the API. */
+function hiddenFields(error: unknown, { resource }: UsedColumns): [string, Field][] {
+  const { code, columns } = refusalOf(error);
+  if (code !== 'INVALID_FIELD') return [];
+  return Object.entries(resource.fields).filter(
+    ([name, { crm, optional }]) =>
+      name !== 'id' && optional === undefined && columns.includes(columnOf(crm).toLowerCase()),
+  );
 }
 
-const lackAdvice = 'Deploy the package in salesforce/ and assign its permission set to the integration user.';
+export function columnOf({ lookupColumn, path }: Field['crm']): string {
+  return lookupColumn ?? path;
+}
 
 /** For a request that needs to know who made a record, in an org that has no columns for it. */
-export function lacksOwner(resource: Resource): CrmFailure {
+export function lacksOwner({ crmObject }: Resource): CrmFailure {
   const columns = Object.values(createdByFields).map(({ crm }) => crm.path);
-  const advice = `In the CRM ${describeLack(resource, columns)}: its operator has to deploy the package in salesforce/.`;
+  const lack = `${crmObject} lacks ${columns.join(', ')}, or what a mapping names in their place`;
+  const advice = `In the CRM ${lack}: its operator has to deploy the package in salesforce/.`;
   return new CrmFailure('setup', advice, { advice });
 }
 
-/** The columns in lower case that the CRM says are not there, or not for the user. */
-function namedBy(error: unknown): string[] {
-  const failure = error instanceof Error && error.cause instanceof CrmFailure ? error.cause : error;
-  const { code, message, fields } = (failure instanceof CrmFailure && failure.facts.error) || noError;
-  if (code !== 'INVALID_FIELD' && code !== 'INVALID_FIELD_FOR_INSERT_UPDATE') return [];
-  const quoted = /No such column '([^']{1,80})'/i.exec(message)?.[1];
-  return [...(quoted === undefined ? [] : [quoted]), ...fields].map((name) => name.toLowerCase());
+/** Codes of refusals that may come from what the org has. */
+const ofSchema =
+  /^INVALID_(FIELD|TYPE|FIELD_FOR_INSERT_UPDATE|TYPE_ON_FIELD_IN_RECORD)$|^MALFORMED_QUERY$|^NOT_FOUND$/;
+
+function isOfSchema(error: unknown): boolean {
+  const failure = failureIn(error);
+  return failure?.kind === 'setup' && ofSchema.test(failure.facts.error?.code ?? '');
 }
 
-const noError = { code: '', message: '', fields: [] };
+/** The columns in lower case that an error of the CRM names. */
+export function namedBy(error: Pick<CrmError, 'message' | 'fields'>): string[] {
+  return namesIn(error).map((name) => name.toLowerCase());
+}
+
+function refusalOf(error: unknown): { code: string; columns: string[] } {
+  const refusal = failureIn(error)?.facts.error ?? noError;
+  return { code: refusal.code, columns: namedBy(refusal) };
+}
+
+function failureIn(error: unknown): CrmFailure | undefined {
+  const failure = error instanceof Error && error.cause instanceof CrmFailure ? error.cause : error;
+  return failure instanceof CrmFailure ? failure : undefined;
+}
+
+const noError: CrmError = { code: '', message: '', fields: [] };
 
 /** What is known of the columns of all resources. */
-export function createColumns(log: Log) {
+export function createColumns() {
   const all = new Map<string, OptionalColumns>();
-  return {
-    of(resource: Resource): OptionalColumns {
-      const known = all.get(resource.name);
-      const columns = known ?? new OptionalColumns({ resource, log, now: () => performance.now() });
-      all.set(resource.name, columns);
-      return columns;
-    },
-    /** What the org lacks, for people; undefined where nothing is known to lack. */
-    lacks(): string | undefined {
-      const lacks = [...all.values()].flatMap(({ lack }) => lack ?? []);
-      return lacks.length === 0 ? undefined : `${lacks.join('; ')}. ${lackAdvice}`;
-    },
+  return (resource: Resource): OptionalColumns => {
+    const columns = all.get(resource.name) ?? new OptionalColumns({ resource, now: () => performance.now() });
+    all.set(resource.name, columns);
+    return columns;
   };
 }

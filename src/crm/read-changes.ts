@@ -9,12 +9,19 @@ import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from
 import { queryPath } from './batching/find.ts';
 import { pollShare } from './budget/waiters.ts';
 import { type ChangeWindow, ChangeWindows, type ReadWindow } from './change-windows.ts';
-import { type CrmRow, createLinkReader, createRowReader, readKey, readTimestamp } from './mapping/records.ts';
+import {
+  type CrmRow,
+  createLinkReader,
+  createRowReader,
+  readKey,
+  readTimestamp,
+  withoutHidden,
+} from './mapping/records.ts';
 import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { byIdsQuery, changesQuery, columnsOfChangesQuery, idsQuery } from './soql/query.ts';
+import { byIdsQuery, changesQuery, columnsOfChangesQuery, idsQuery, toSoql } from './soql/query.ts';
 
 /** Rows of one query at most: more do not fit a page of the CRM. */
 const mostRows = 2000;
@@ -35,8 +42,12 @@ export interface ChangeSourceOptions {
   columnsOf: (resource: Resource) => OptionalColumns;
 }
 
-/** What a row says of its record. */
-type ReadRow = (resource: Resource, row: CrmRow) => Required<Pick<ChangedRecord, 'values' | 'links'>>;
+/** What a row says of its record; `used`: the resource with the columns that were asked for. */
+type ReadRow = (
+  resource: Resource,
+  used: Resource,
+  row: CrmRow,
+) => Required<Pick<ChangedRecord, 'values' | 'links'>>;
 
 /**
  * Changes as the CRM shows them: one Composite call with a query for each object, or several where much has changed, which
@@ -50,11 +61,11 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     readValues: createRowReader(resource, metrics),
     readLinks: createLinkReader(resource),
   });
-  const readRow: ReadRow = (resource, row) => {
+  const readRow: ReadRow = (resource, used, row) => {
     const found = readers.get(resource) ?? createReaders(resource);
     readers.set(resource, found);
     const values = withoutUnknownOwner(resource, row, found.readValues(row));
-    return { values, links: found.readLinks(row) };
+    return { ...withoutHidden(resource, used)({ values }), links: found.readLinks(row) };
   };
   const windows = new ChangeWindows();
   /** Halved by a call that took too long, doubled by one that did not. */
@@ -80,7 +91,7 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     const unfinished = records.filter((record) => reading.unfinished.has(record));
     const whole = await readWhole({ client, used }, unfinished, call);
     const finished = records.map((record) =>
-      reading.unfinished.has(record) ? finish(record, whole, readRow) : record,
+      reading.unfinished.has(record) ? finish(record, usedOf(used, record.resource), whole, readRow) : record,
     );
     return { records: finished, complete, sentAt };
   };
@@ -120,7 +131,7 @@ async function readWhole(
     const ids = unfinished.filter((record) => record.resource === resource).map(({ nativeId }) => nativeId);
     for (let start = 0; start < ids.length; start += wholeAtOnce) {
       const some = ids.slice(start, start + wholeAtOnce);
-      const path = queryPath(dataPath, byIdsQuery(usedOf(used, resource), some));
+      const path = queryPath(dataPath, toSoql(byIdsQuery(usedOf(used, resource), some)));
       const take = (row: CrmRow) => rows.set(String(row['Id']), row).size > 0;
       const request = { operation: 'changes', effect: 'read', method: 'GET', path } as const;
       await send({ ...request, takeRows: () => take }, call);
@@ -130,10 +141,15 @@ async function readWhole(
 }
 
 /** A record that is not there any more was deleted meanwhile. */
-function finish(record: ChangedRecord, whole: ReadonlyMap<string, CrmRow>, readRow: ReadRow): ChangedRecord {
+function finish(
+  record: ChangedRecord,
+  used: Resource,
+  whole: ReadonlyMap<string, CrmRow>,
+  readRow: ReadRow,
+): ChangedRecord {
   const row = whole.get(record.nativeId);
   if (row === undefined) return { ...record, isDeleted: true };
-  const { values } = readRow(record.resource, row);
+  const { values } = readRow(record.resource, used, row);
   return { ...record, externalId: externalIdOf(record.resource, row), values };
 }
 
@@ -277,7 +293,8 @@ class PageReading {
     const isEnd = this.#ended.get(String(row['Id'])) === row['SystemModstamp'];
     const open = isEnd ? [] : openFields(usedOf(this.#used, resource), row);
     const emptied = Object.fromEntries(open.map(({ crm }) => [crm.path, null]));
-    const record = toChange(resource, row, this.#readRow(resource, { ...row, ...emptied }));
+    const used = usedOf(this.#used, resource);
+    const record = toChange(resource, row, this.#readRow(resource, used, { ...row, ...emptied }));
     const length = Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
     const lengthToCome = open.reduce(
       (sum, { columns }) => sum + (columns?.size ?? 0) * (columns?.count ?? 0),

@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto';
 import { type Call, remainingMs } from '../platform/base/call.ts';
 import { inTime } from '../platform/base/in-time.ts';
+import { requireLive } from '../platform/base/mode.ts';
 import { Problem } from '../platform/base/problem.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { creatorValues, ownerField } from '../records/created-by.ts';
 import type {
+  CreateOptions,
   FieldValues,
   ListQuery,
-  MayExist,
   ReadBack,
   RecordPage,
   RecordRef,
@@ -23,13 +24,14 @@ import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
 import { createFind, isDeleted, type Lookup, type OperationOptions } from './batching/find.ts';
 import type { ForwardedBatches } from './batching/forwarded-batches.ts';
+import { type MixedKind, Mixing } from './batching/mixing.ts';
 import { ObjectSize } from './batching/object-size.ts';
 import type { Operation } from './batching/operation.ts';
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
 import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
-import { createLinkReader, createRowReader, readKey } from './mapping/records.ts';
-import type { OptionalColumns } from './optional-columns.ts';
+import { createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
+import { type OptionalColumns, withKeyOnly } from './optional-columns.ts';
 import { CrmFailure, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
@@ -53,8 +55,10 @@ export interface SalesforceRecordsOptions {
 }
 
 /** A batcher for each operation on the records of one resource, and how their rows are read. */
-interface Batchers extends Pick<OperationOptions, 'toRecord'> {
+interface Batchers {
   columns: OptionalColumns;
+  /** For rows with the columns of `used`. */
+  toRecordOf: (used: Resource) => OperationOptions['toRecord'];
   finds: Batcher<Lookup, StoredRecord | undefined>;
   findsWithDeleted: Batcher<Lookup, StoredRecord | undefined>;
   creates: Batcher<Creation, Created>;
@@ -73,12 +77,15 @@ class SalesforceRecords implements Records {
   readonly #batchers = new Map<string, Batchers>();
   readonly #order = new RecordOrder();
   readonly #largePages = createLargePages();
+  readonly #mixing: Mixing | undefined;
 
   constructor(options: SalesforceRecordsOptions) {
     this.#options = options;
+    this.#mixing = options.client.budget && new Mixing(options.client);
   }
 
   admit(call: Call): void {
+    requireLive(call);
     try {
       this.#options.client.admission.check(call);
     } catch (error) {
@@ -95,35 +102,40 @@ class SalesforceRecords implements Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    options?: MayExist,
+    options?: CreateOptions,
   ): Promise<RecordRef>;
   create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: ReadBack & MayExist,
+    options: ReadBack & CreateOptions,
   ): Promise<StoredRecord | undefined>;
   create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: { readBack: 'if possible' } & MayExist,
+    options: { readBack: 'if possible' } & CreateOptions,
   ): Promise<RecordRef | StoredRecord>;
   async create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack, mayExist }: { readBack?: true | 'if possible' } & MayExist = {},
+    { readBack, mayExist, validUntil }: { readBack?: true | 'if possible' } & CreateOptions = {},
   ): Promise<RecordRef | StoredRecord | undefined> {
+    requireLive(call);
     const key = externalId.toLowerCase();
     const lookUp = () => this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);
     const made = mayExist ? await lookUp() : undefined;
     if (made !== undefined) return made;
     try {
-      const creation = toCreation(resource, { key, values, isReadBack: readBack !== undefined }, call);
+      const creation = toCreation(
+        resource,
+        { key, values, validUntil, isReadBack: readBack !== undefined },
+        call,
+      );
       const created = await this.#batchersOf(resource).creates.submit(creation, call);
       if (readBack !== true) return created.record ?? created;
       return created.record ?? (await this.find(resource, key, call).catch(rethrowAsUnknown));
@@ -153,6 +165,7 @@ class SalesforceRecords implements Records {
     externalId: string,
     call: Call,
   ): Promise<StoredRecord | undefined> {
+    requireLive(call);
     if (!isUuid(externalId)) return undefined;
     try {
       const lookup = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
@@ -165,9 +178,10 @@ class SalesforceRecords implements Records {
   }
 
   async list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage> {
-    const { toRecord, columns } = this.#batchersOf(resource);
+    requireLive(call);
+    const { toRecordOf, columns } = this.#batchersOf(resource);
     try {
-      const options = { ...this.#options, resource, columns, toRecord, largePages: this.#largePages };
+      const options = { ...this.#options, resource, columns, toRecordOf, largePages: this.#largePages };
       return await listRecords(options, query, call);
     } catch (error) {
       throw asProblem(error, resource);
@@ -194,6 +208,7 @@ class SalesforceRecords implements Records {
     call: Call,
     { readBack }: Partial<ReadBack> = {},
   ): Promise<StoredRecord | undefined | void> {
+    requireLive(call);
     const { updates } = this.#batchersOf(resource);
     try {
       const update = { ref, values, readBack: readBack === true };
@@ -208,6 +223,7 @@ class SalesforceRecords implements Records {
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
+    requireLive(call);
     const { deletes } = this.#batchersOf(resource);
     try {
       await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
@@ -220,7 +236,9 @@ class SalesforceRecords implements Records {
 
   /** Logs a refusal of the CRM: the org's administrator needs to know which rule refused the record. */
   #noted(problem: unknown, { crmObject: object }: Resource, { requestId: request_id }: Call): unknown {
-    if (problem instanceof Problem && problem.status === 422 && problem.cause instanceof CrmFailure) {
+    const isRefused =
+      problem instanceof Problem && problem.status === 422 && problem.code !== 'offer_expired';
+    if (isRefused && problem.cause instanceof CrmFailure) {
       const errors = refusalForLog(problem.cause);
       this.#options.log.info({ request_id, object, errors }, 'the CRM refused a record');
     }
@@ -249,7 +267,7 @@ class SalesforceRecords implements Records {
   #batchersOf(resource: Resource): Batchers {
     let batchers = this.#batchers.get(resource.name);
     if (batchers === undefined) {
-      batchers = createBatchers(resource, this.#options);
+      batchers = createBatchers(resource, { ...this.#options, mixing: this.#mixing });
       this.#batchers.set(resource.name, batchers);
     }
     return batchers;
@@ -258,29 +276,47 @@ class SalesforceRecords implements Records {
 
 function toCreation(
   resource: Resource,
-  { key, values, isReadBack: readBack }: { key: string; values: FieldValues; isReadBack: boolean },
+  {
+    key,
+    values,
+    isReadBack: readBack,
+    validUntil,
+  }: Pick<CreateOptions, 'validUntil'> & { key: string; values: FieldValues; isReadBack: boolean },
   call: Call,
 ): Creation {
   const given = resource.fields[ownerField] === undefined ? values : { ...creatorValues(call), ...values };
-  return { externalId: key, values: given, readBack, visible: call.visible(resource.collection) };
+  return { externalId: key, values: given, readBack, validUntil, visible: call.visible(resource.collection) };
 }
 
-function createBatchers(resource: Resource, options: SalesforceRecordsOptions): Batchers {
+function createBatchers(
+  resource: Resource,
+  options: SalesforceRecordsOptions & { mixing: Mixing | undefined },
+): Batchers {
   const toRecord = createRecordReader(resource, options.metrics);
   const columns = options.columnsOf(resource);
-  const over = (used: Resource): OperationOptions => ({ resource: used, client: options.client, toRecord });
+  const toRecordOf = (used: Resource): OperationOptions['toRecord'] => {
+    const shown = withoutHidden(resource, used);
+    return (row) => shown(toRecord(row));
+  };
+  const over = (used: Resource): OperationOptions => ({
+    ...{ resource: used, client: options.client, toRecord: toRecordOf(used) },
+  });
   // Replicas of another version may know other fields.
-  const fields = createHash('sha256').update(JSON.stringify(resource)).digest('base64url');
+  const fields = createHash('sha256')
+    .update(JSON.stringify(columnsIn(resource)))
+    .digest('base64url');
   const objectSize = new ObjectSize();
   options.metrics.crmBatchSplits.inc({ object: resource.crmObject }, 0);
   const batcher = <Item, Result>(operation: Operation<Item, Result>, kind: string = operation.name) => {
     const name = `${resource.name} ${kind}`;
     const object = resource.crmObject;
-    return new Batcher({ ...options, operation, name, object, objectSize, batchKey: `${name} ${fields}` });
+    const mixedKind = options.mixing && mixedKindOf(resource, operation, kind);
+    const batchKey = `${name} ${fields}`;
+    return new Batcher({ ...options, operation, name, object, objectSize, batchKey, mixedKind });
   };
   return {
     columns,
-    toRecord,
+    toRecordOf,
     finds: batcher(withOptionalColumns(columns, (used) => createFind(over(used)), everyColumn())),
     findsWithDeleted: batcher(
       withOptionalColumns(columns, (used) => createFind({ ...over(used), withDeleted: true }), everyColumn()),
@@ -288,12 +324,30 @@ function createBatchers(resource: Resource, options: SalesforceRecordsOptions): 
     ),
     creates: batcher(withOptionalColumns(columns, (used) => createCreate(over(used)), writtenColumns())),
     updates: batcher(withOptionalColumns(columns, (used) => createUpdate(over(used)), writtenColumns())),
-    deletes: batcher(createDelete(over(columns.withoutOptional))),
+    deletes: batcher(createDelete(over(withKeyOnly(resource)))),
   };
 }
 
+/** A write is read back by the query that looks for records. */
+function mixedKindOf(
+  { name }: Resource,
+  { effect }: Pick<Operation<never, unknown>, 'effect'>,
+  kind: string,
+): MixedKind {
+  const rows = kind === 'find with deleted' ? `${name} with deleted` : name;
+  return { rows: kind === 'delete' ? undefined : rows, isWrite: effect !== 'read' };
+}
+
+/** Without the types that the org gives: replicas learn them at different times. */
+function columnsIn({ crmObject, fields }: Resource): unknown {
+  return [
+    crmObject,
+    Object.entries(fields).map(([name, { kind, crm, added }]) => [name, added ? 'added' : kind, crm]),
+  ];
+}
+
 /** The reader answers undefined for a record that the API does not have: one without a UUID as External ID. */
-function createRecordReader(resource: Resource, metrics: Metrics): Batchers['toRecord'] {
+function createRecordReader(resource: Resource, metrics: Metrics): OperationOptions['toRecord'] {
   const readRow = createRowReader(resource, metrics);
   const readLinks = createLinkReader(resource);
   return (row) => {

@@ -2,7 +2,7 @@ import type { Call } from '../platform/base/call.ts';
 import type { FieldValues, Links } from './records.ts';
 import type { Resource } from './resource.ts';
 
-/** The port through which changes of records are read, whoever made them. */
+/** The port through which changes of records are read, by any system or user. */
 export interface ChangeSource {
   /**
    * One call for what has changed in all these resources; of each in the order of stamp and native id, behind its place.
@@ -14,7 +14,7 @@ export interface ChangeSource {
    * range. Throws as `readChanges`.
    */
   readIds(ranges: readonly IdRange[], limit: number, call: Call): Promise<ReadIds[]>;
-  /** Use of the CRM's daily quota of calls; undefined before it told. */
+  /** Use of the CRM's daily quota of calls; undefined before it reported any. */
   readonly usage: { used: number; limit: number } | undefined;
   /** Seconds that must lie between two polls, for the budget of calls; none where there is no budget. */
   readonly leastSeconds?: number;

@@ -1,6 +1,8 @@
 import { compactField } from '../platform/base/json-text.ts';
 import { Problem } from '../platform/base/problem.ts';
+import type { Fault } from '../platform/base/problems.ts';
 import { splitText, type TextColumns } from '../platform/base/split-text.ts';
+import { isSame, type ReadValue, readJsonValue } from './org-types.ts';
 import type { FieldValues } from './records.ts';
 import type { Field, Resource } from './resource.ts';
 
@@ -32,8 +34,8 @@ export function detailsTooLarge(pointer: string, length: number, { size, count }
   const most =
     count === 1 || length > size * count
       ? `the CRM holds at most ${size * count}`
-      : `the CRM holds parts of at most ${size}, and too much white space in a row is where they would be cut`;
-  const message = `take ${length} characters without insignificant white space; ${most}`;
+      : `the CRM stores them in parts of at most ${size}, and they have too much white space in a row to be cut there`;
+  const message = `have ${length} characters without insignificant white space; ${most}`;
   return new Problem('details_too_large', `The details ${message}.`, { errors: [{ pointer, message }] });
 }
 
@@ -42,17 +44,95 @@ export function detailsTooLarge(pointer: string, length: number, { size, count }
  * text that was sent. Throws `details_too_large`, `invalid_request`.
  */
 export function readFieldValues({ fields }: Resource, body: unknown, bodyText: string): FieldValues {
-  const values: Record<string, string> = {};
+  const values: Record<string, string | null> = {};
+  const faults: Fault[] = [];
   for (const [name, value] of Object.entries(body as Record<string, unknown>)) {
     const field = fields[name];
     if (field === undefined) throw new Error(`the field ${name} passed the schema and is not declared`);
     if (field.kind === 'json') values[name] = readDetails(bodyText, [name], field);
-    else values[name] = field.kind === 'uuid' ? (value as string).toLowerCase() : (value as string);
+    else if (field.added !== undefined) {
+      const read = readAdded(field, compactField(bodyText, [name])?.text ?? 'null');
+      if ('fault' in read) faults.push({ pointer: `#/${name}`, message: read.fault });
+      else values[name] = read.value;
+    } else values[name] = field.kind === 'uuid' ? (value as string).toLowerCase() : (value as string);
   }
+  if (faults.length > 0) throw invalidValues(faults);
   return values;
 }
 
+/** A value that a mapping's field is given, as JSON text. Of an unknown type it is kept as it is: nothing is written then. */
+function readAdded({ added, required }: Field, json: string): ReadValue {
+  if (required && json === 'null') return { fault: 'must not be null' };
+  return added?.type === undefined ? { value: json } : readJsonValue(added.type, json);
+}
+
+function invalidValues(faults: Fault[]): Problem {
+  const [first] = faults.map((fault) =>
+    'pointer' in fault ? `${fault.pointer} ${fault.message}` : fault.message,
+  );
+  const more = faults.length > 1 ? `, and ${faults.length - 1} more` : '';
+  return new Problem('invalid_request', `The body is not valid: ${first}${more}.`, { errors: faults });
+}
+
+/** What a hand-off, or a booking that is made in the same way, says; `details` is JSON text. */
+export interface HandedOff {
+  type: string;
+  trip_id: string;
+  member_id: string;
+  name: string;
+  source: string;
+  details: string;
+}
+
+/**
+ * The values that the mapping takes out of a hand-off: from the parts of its body that `from` names. What is not there is
+ * not written. Throws `invalid_request` for what is of another type or too long.
+ */
+export function valuesFrom({ fields }: Resource, handedOff: HandedOff): FieldValues {
+  const values: Record<string, string | null> = {};
+  const faults: Fault[] = [];
+  let body: string | undefined;
+  for (const [name, field] of Object.entries(fields)) {
+    const from = field.added?.from;
+    if (from === undefined) continue;
+    body ??= bodyOf(handedOff);
+    const json = compactField(body, from)?.text;
+    if (json === undefined || json === 'null') continue;
+    const read = readAdded(field, json);
+    if ('fault' in read) faults.push({ pointer: pointerTo(from), message: read.fault });
+    else values[name] = read.value;
+  }
+  if (faults.length > 0) throw invalidValues(faults);
+  return values;
+}
+
+/** The names of the fields that `valuesFrom` would write. */
+export function namesFrom({ fields }: Pick<Resource, 'fields'>, body: unknown): string[] {
+  const valueAt = (from: readonly string[]) =>
+    from.reduce<unknown>(
+      (value, part) =>
+        typeof value === 'object' && value !== null && Object.hasOwn(value, part)
+          ? (value as Record<string, unknown>)[part]
+          : null,
+      body,
+    );
+  return Object.entries(fields).flatMap(([name, { added }]) =>
+    added?.from !== undefined && (valueAt(added.from) ?? null) !== null ? [name] : [],
+  );
+}
+
+/** The body of the hand-off that says so, as JSON text. */
+function bodyOf({ name, source, details, ...rest }: HandedOff): string {
+  const [outer, inner] = [JSON.stringify(rest), JSON.stringify({ name, source })];
+  return `${outer.slice(0, -1)},"result":${inner.slice(0, -1)},"details":${details}}}`;
+}
+
+/** A JSON Pointer as URI fragment. */
+export function pointerTo(parts: readonly string[]): string {
+  return `#/${parts.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
+}
+
 /** Whether a record has all these values. */
-export function hasValues(has: FieldValues, wanted: FieldValues): boolean {
-  return Object.entries(wanted).every(([name, value]) => has[name] === value);
+export function hasValues({ fields }: Resource, has: FieldValues, wanted: FieldValues): boolean {
+  return Object.entries(wanted).every(([name, value]) => isSame(fields[name]?.kind, has[name], value));
 }

@@ -1,10 +1,11 @@
-import { type Resource, text, timestamp, uuid } from './resource.ts';
+import { defineResource, text, timestamp, uuid } from './resource.ts';
 
-/** Members are the CRM's contacts; the service reads them and never writes them. */
-export const member = {
-  name: 'member',
+/** Members are the CRM's contacts, where no mapping names another object; the service reads them and never writes them. */
+export const member = defineResource({
+  name: 'member' as const,
   collection: 'members' as const,
   crmObject: 'Contact',
+  search: [['first_name', 'last_name'], ['email'], ['phone']],
   fields: {
     id: uuid('External_Id__c', {
       description: 'External ID of the member.',
@@ -13,11 +14,11 @@ export const member = {
     first_name: text('FirstName', { description: 'Given name.', example: 'Amara' }),
     last_name: text('LastName', { description: 'Family name.', example: 'Okafor' }),
     email: text('Email', {
-      description: 'Address for mail.',
+      description: 'E-mail address.',
       example: 'amara.okafor.1@example.com',
       filter: true,
     }),
-    phone: text('Phone', { description: 'Telephone number.', example: '+1 202 555 0000' }),
+    phone: text('Phone', { description: 'Telephone number.', example: '+1 202 555 0100' }),
     created_at: timestamp('CreatedDate', {
       description: 'When the CRM made the record.',
       example: '2027-01-18T09:30:00.000Z',
@@ -27,4 +28,4 @@ export const member = {
       example: '2027-03-02T16:05:12.000Z',
     }),
   },
-} satisfies Resource;
+});

@@ -20,3 +20,11 @@ export const memberCache = defineOffer<MemberCache>('the cache of members');
 export type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;
 
 export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check that a booking is free');
+
+/** What becomes of test consumers; without it they are refused. */
+export interface TestWorlds {
+  /** What empties the world of a test consumer, each its own part. */
+  readonly emptying: Set<(consumerId: string) => Promise<void>>;
+}
+
+export const testWorlds = defineOffer<TestWorlds>('the worlds of test consumers');

@@ -1,7 +1,7 @@
 import { createdByFields } from './created-by.ts';
-import { json, lookup, type Resource, text, timestamp, uuid } from './resource.ts';
+import { defineResource, json, lookup, type Resource, text, timestamp, uuid } from './resource.ts';
 
-/** Quotes and bookings have the same fields; the CRM keeps them in two objects. */
+/** Quotes and bookings have the same fields; the CRM keeps them in two objects. Columns are those of the package. */
 const fields = {
   id: uuid('External_Id__c', {
     description: 'External ID of the record, made by the service.',
@@ -58,15 +58,22 @@ const fields = {
   }),
 } satisfies Resource['fields'];
 
-export const quote = {
+const search = [['name'], ['source']] as const;
+
+/** What a hand-off writes of a record, and a reservation of its booking, by the word of a consumer. */
+export const handedOffFields = ['trip_id', 'member_id', 'name', 'source', 'details'] as const;
+
+export const quote = defineResource({
   name: 'quote' as const,
   collection: 'quotes' as const,
   crmObject: 'Quote__c',
+  search,
   fields,
-} satisfies Resource;
-export const booking = {
+});
+export const booking = defineResource({
   name: 'booking' as const,
   collection: 'bookings' as const,
   crmObject: 'Booking__c',
+  search,
   fields,
-} satisfies Resource;
+});

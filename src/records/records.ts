@@ -9,20 +9,23 @@ import type { Resource } from './resource.ts';
 export interface Records {
   /** Throws `crm_unavailable` where a call would be refused at once: the CRM is unavailable or the queue is full. */
   admit(call: Call): void;
-  /** The time by the clock that sets `updated_at`, in milliseconds since 1970: up to a second late, never early. */
-  now(): number;
+  /**
+   * The time by the clock that sets `updated_at`, in milliseconds since 1970: up to a second late, never early. `call`: for whose
+   * records; without it the live ones.
+   */
+  now(call?: Call): number;
   /**
    * Inserts a record with the External ID in its unique field, so that any number of repeats makes one record. Where the
    * record exists already, that is the result. With `mayExist` it is looked up first, in the recycle bin too: the unique field
    * does not prevent a second record once the first one was deleted. A record that was created and deleted is a result too. Throws
-   * `member_not_found`.
+   * `member_not_found`, `offer_expired`.
    */
   create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    options?: MayExist,
+    options?: CreateOptions,
   ): Promise<RecordRef>;
   /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
   create(
@@ -30,7 +33,7 @@ export interface Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: ReadBack & MayExist,
+    options: ReadBack & CreateOptions,
   ): Promise<StoredRecord | undefined>;
   /** The same, and the record where the call that made it gives it too. */
   create(
@@ -38,7 +41,7 @@ export interface Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    options: { readBack: 'if possible' } & MayExist,
+    options: { readBack: 'if possible' } & CreateOptions,
   ): Promise<RecordRef | StoredRecord>;
   /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
@@ -79,6 +82,11 @@ export interface MayExist {
   mayExist?: boolean | undefined;
 }
 
+export interface CreateOptions extends MayExist {
+  /** Milliseconds since 1970, by the clock of the service: from then on no call that creates the record is sent. */
+  validUntil?: number | undefined;
+}
+
 export type FieldValues = Readonly<Record<string, string | null>>;
 
 export interface RecordRef {
@@ -92,6 +100,8 @@ export interface StoredRecord extends RecordRef {
   links?: Links;
   /** It is in the recycle bin. */
   isDeleted?: boolean;
+  /** Seconds since the CRM had it so; undefined where the CRM answered. */
+  ageSeconds?: number;
 }
 
 /** The CRM's own ids of the records that fields name by their External ID; null where they name none. */
@@ -100,6 +110,8 @@ export type Links = Readonly<Record<string, string | null>>;
 export interface ListQuery {
   /** Equality, by API field name. */
   filters: FieldValues;
+  /** Only records with this in one of their searched texts, in either case; no white space at its ends. */
+  search?: string;
   /**
    * Only records changed then or later (RFC 3339 UTC, whole seconds): those that changed first come first, ties broken by
    * External ID, ascending too.
@@ -127,4 +139,6 @@ export interface RecordPage {
   records: ListedRecord[];
   /** There are records after these. */
   hasMore: boolean;
+  /** Seconds since the CRM had them so; undefined where the CRM answered. */
+  ageSeconds?: number;
 }

@@ -1,15 +1,26 @@
 import { hash } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
+import type { OrgFit } from './org-fit.ts';
+import { toJson } from './org-types.ts';
 import type { FieldValues } from './records.ts';
 import type { Field, Resource } from './resource.ts';
 
 /** Writes a record as the JSON text that consumers see; fields in the order of the declaration. */
 export type Represent = (values: FieldValues) => string;
 
-/** Builds the writer once a resource: a field that is JSON text already is copied as it is. */
-export function createRepresentation({ fields }: Pick<Resource, 'fields'>): Represent {
+/**
+ * Builds the writer once a resource: a field that is JSON text already is copied as it is. With `fit` it throws `crm_error`
+ * for a value that the org did not show; else that is null.
+ */
+export function createRepresentation({
+  fields,
+  fit,
+}: Pick<Resource, 'fields'> & { fit?: OrgFit }): Represent {
   return objectWriter(
-    partsOf(fields).map(([name, part]) => [name, isField(part) ? fieldWriter(name, part) : partWriter(part)]),
+    partsOf(fields).map(([name, part]) => [
+      name,
+      isField(part) ? fieldWriter(name, part, fit) : partWriter(part),
+    ]),
   );
 }
 
@@ -25,8 +36,19 @@ function objectWriter(members: [string, Represent][]): Represent {
   };
 }
 
-function fieldWriter(name: string, { kind }: Field): Represent {
-  if (kind === 'json') return (values) => values[name] ?? 'null';
+function fieldWriter(name: string, field: Field, fit?: OrgFit): Represent {
+  const write = plainWriter(name, field);
+  if (fit === undefined) return write;
+  return (values) => {
+    if (values[name] === undefined) fit.requireShown(name, field.crm.path);
+    return write(values);
+  };
+}
+
+/** The kind of a field that a mapping adds is known later, and may change. */
+function plainWriter(name: string, field: Field): Represent {
+  if (field.kind === 'json') return (values) => values[name] ?? 'null';
+  if (field.added !== undefined) return (values) => toJson(field.kind, values[name]);
   return (values) => JSON.stringify(values[name] ?? null);
 }
 
@@ -60,7 +82,10 @@ export function entityTag(representation: string): string {
   return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`;
 }
 
-/** Schema of the representation. Only `id`, which the service makes, is never null. */
+/**
+ * Schema of the representation. Only `id`, which the service makes, is never null. What a permission by fields hides stays
+ * required: for all others it is, and types made from it would have to expect each field to be missing.
+ */
 export function representationSchema(resource: Resource): TSchema {
   const { fields, name } = resource;
   const properties = Object.fromEntries(
@@ -72,7 +97,9 @@ export function representationSchema(resource: Resource): TSchema {
   return Type.Object(properties, {
     additionalProperties: false,
     title: schemaName(resource),
-    description: `A ${name}.`,
+    description:
+      `A ${name}. Where the permission of the credentials names fields, it has those and \`id\` alone: the others are left ` +
+      'out, also where they are required here.',
   });
 }
 
@@ -118,5 +145,11 @@ export function changeSchema(resource: Resource): TSchema {
 
 function writableProperties({ fields }: Resource, property: (field: Field) => TSchema) {
   const writable = Object.entries(fields).filter(([, field]) => field.writable);
-  return Object.fromEntries(writable.map(([key, field]) => [key, property(field)]));
+  return Object.fromEntries(
+    writable.map(([key, field]) => {
+      // Null empties a field that the org added.
+      const canBeEmptied = field.added !== undefined && !field.required;
+      return [key, property(canBeEmptied ? { ...field, schema: orNull(field) } : field)];
+    }),
+  );
 }

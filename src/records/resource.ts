@@ -1,5 +1,8 @@
 import { type TObject, type TSchema, type TString, Type } from 'typebox';
+import { currentSchema } from '../platform/base/current-schema.ts';
 import type { TextColumns } from '../platform/base/split-text.ts';
+import { OrgFit } from './org-fit.ts';
+import { filterSchemaOf, type OrgType, schemaOf } from './org-types.ts';
 
 /** Where a field lives in the CRM: a column, or the External ID of the record that a lookup points to. */
 export interface CrmColumn {
@@ -11,8 +14,8 @@ export interface CrmColumn {
   continuations?: readonly string[];
 }
 
-/** What the content of a field must be, wherever it is read or written. */
-export type FieldKind = 'uuid' | 'text' | 'json' | 'timestamp';
+/** What the content of a field must be, wherever it is read or written. `unknown`: the org did not say yet. */
+export type FieldKind = 'uuid' | 'json' | OrgType['kind'] | 'unknown';
 
 export interface Field<S extends TSchema = TSchema> {
   kind: FieldKind;
@@ -36,7 +39,18 @@ export interface Field<S extends TSchema = TSchema> {
   optional?: string;
   /** Answers show it in an object of this name, with the other fields that say the same; null where the first is. */
   within?: { name: string; description: string };
+  /** The org has nothing for it: it is null in answers, and never written. */
+  isAbsent?: true;
+  /** For a field that a mapping adds: its type is the org's, and known once the org was looked at. */
+  added?: {
+    type: OrgType | undefined;
+    /** Where its value is in the body of a hand-off: the parts of a JSON Pointer. */
+    from?: readonly string[] | undefined;
+  };
 }
+
+/** A value that is written into each new record: as it is, or the id of a record type. */
+export type Constant = string | number | boolean | { recordType: string };
 
 export interface Resource {
   /** Singular, as in `{type: "quote"}`. */
@@ -45,6 +59,17 @@ export interface Resource {
   collection: string;
   crmObject: string;
   fields: Readonly<Record<string, Field>>;
+  /** The texts in which a search (`q`) looks: fields, or several that are one text with a space between. */
+  search?: readonly (readonly string[])[];
+  /** Constants by column. */
+  constants?: Readonly<Record<string, Constant>>;
+  /** What of it does not fit the org; shared by all copies of the declaration. */
+  fit: OrgFit;
+}
+
+/** A resource of the package's names. */
+export function defineResource<const R extends Omit<Resource, 'fit'>>(resource: R) {
+  return { ...resource, fit: new OrgFit(resource.crmObject) };
 }
 
 interface FieldOptions {
@@ -80,8 +105,43 @@ export function uuid(column: string, options: FieldOptions): Field<TString> {
 
 /** The External ID of another record that this one points to; `relationship` is the lookup's name with `__r`. */
 export function lookup(relationship: string, options: FieldOptions): Field<TString> {
-  const crm = { path: `${relationship}.External_Id__c`, lookupColumn: relationship.replace(/__r$/, '__c') };
+  const crm = lookupColumns(relationship, 'External_Id__c');
   return field('uuid', crm, uuidSchema(options.description, options.example), options);
+}
+
+/** The relationship `Member__r` has the column `Member__c`, the standard one `Account` has `AccountId`. */
+export function lookupColumns(relationship: string, key: string) {
+  const lookupColumn = /__r$/i.test(relationship) ? relationship.replace(/r$/i, 'c') : `${relationship}Id`;
+  return { path: `${relationship}.${key}`, lookupColumn };
+}
+
+interface AddedOptions {
+  description: string;
+  writable: boolean;
+  required: boolean;
+  filter: boolean;
+  from?: readonly string[] | undefined;
+}
+
+/** A field that a mapping adds. Its values are checked by `readJsonValue`, with the type that is known by then. */
+export function added(column: string, { from, description, ...access }: AddedOptions): Field {
+  const made: Field & Required<Pick<Field, 'added'>> = {
+    ...{ kind: 'unknown', crm: { path: column }, indexed: false, ...access },
+    schema: Type.Unsafe({
+      description,
+      [currentSchema]: () => (made.added.type ? schemaOf(made.added.type) : {}),
+    }),
+    added: { type: undefined, from },
+  };
+  return made;
+}
+
+/** Schema of a field in the query of a list. */
+export function filterSchema({ schema, added: own }: Field): TSchema {
+  if (own === undefined) return schema;
+  const { description = '' } = schema as { description?: string };
+  const current = () => (own.type ? filterSchemaOf(own.type) : {});
+  return Type.Unsafe({ type: 'string', maxLength: 4000, description, [currentSchema]: current });
 }
 
 /** Text of 1 to `maxLength` characters, not only white space (which the CRM would store as null). */

@@ -9,7 +9,9 @@ import type { Route } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { type MadeUpServer, startMadeUpServer } from './made-up-server.ts';
 
-const withBody = documentedRoutes().filter(({ request }) => request.body);
+const withBody = documentedRoutes().filter(
+  ({ request, form, isUnlisted }) => request.body && form === undefined && !isUnlisted,
+);
 const bodyOf = ({ request }: Route) => request.body as TSchema;
 const nameOf = ({ method, path }: Route) => `${method} ${path}`;
 

@@ -125,12 +125,20 @@ function faultsOfRequest(method: string, path: string, { headers = {}, body }: R
   ];
 }
 
+const formType = 'application/x-www-form-urlencoded';
+
 function faultsOfRequestBody({ requestBody }: Operation, body: RequestOptions['body']): string[] {
   if (body === undefined) return requestBody?.required ? ['the request has no body'] : [];
-  const schema = requestBody?.content['application/json']?.schema;
-  if (schema === undefined) return ['the request has a body'];
-  const isObject = typeof body === 'object' && !(body instanceof Uint8Array);
-  return faultsOf('request body', schema, isObject ? body : JSON.parse(String(body)));
+  const [[type, media] = []] = Object.entries(requestBody?.content ?? {});
+  if (media === undefined) return ['the request has a body'];
+  const { schema } = media;
+  const sent = typeof body === 'object' && !(body instanceof Uint8Array) ? body : readBody(type, body);
+  return faultsOf('request body', schema, sent);
+}
+
+function readBody(type: string | undefined, body: string | Uint8Array): unknown {
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  return type === formType ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text);
 }
 
 /** A header or a parameter is text; where a number is declared, the number that it spells. */

@@ -3,6 +3,7 @@ import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProblemCode } from '../../src/platform/base/problems.ts';
 import type { Credentials, RequestOptions, TestGateway } from '../support/gateway.ts';
+import { offerFor } from '../support/handoffs.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 import { newReservation } from '../support/reservations.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
@@ -85,6 +86,19 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
   },
   invalid_credentials: ({ request }) => request('/v1/quotes', { as: null }),
   permission_denied: ({ request }) => request('/v1/admin/consumers'),
+  approval_required: async ({ gateway, request }) => {
+    const permissions = [{ resource: 'quotes', actions: ['write'], approval: true }];
+    const made = await request('/v1/admin/consumers', {
+      as: gateway.admin,
+      body: { name: 'held back', permissions },
+    });
+    const options = { as: (await made.json()) as Credentials, body: newQuote(gateway), headers: key() };
+    return request('/v1/quotes', options);
+  },
+  offer_expired: ({ gateway, request }) =>
+    request('/api/v1/handoff', {
+      body: { ...offerFor(gateway.org.memberId), valid_until: '2026-01-01T00:00:00Z' },
+    }),
   address_not_allowed: async ({ gateway, request }) => {
     const wanted = {
       name: 'elsewhere',

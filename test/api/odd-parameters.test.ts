@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { TSchema } from 'typebox';
 import { exampleOf } from '../../src/api/openapi/schemas.ts';
 import { type Route } from '../../src/api/route.ts';
@@ -36,7 +37,7 @@ const otherHeaders = [
 
 interface Answer {
   status: number;
-  problem: { errors?: { pointer?: string; parameter?: string }[] };
+  problem: { code?: string; errors?: { pointer?: string; parameter?: string }[] };
 }
 
 describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
@@ -44,6 +45,8 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
   let caller: Credentials;
   /** Of things that exist, by the path of their list. */
   const ids = new Map<string, string>();
+  /** Ids of requests that were refused because the database was late, which it may be on a busy machine. */
+  const late = new Set<unknown>();
 
   before(async () => {
     gateway = await startGateway({
@@ -108,12 +111,21 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
     const search = Object.entries(query).flatMap(([name, value]) =>
       [value].flat().map((one) => `${encodeURIComponent(name)}=${encode(one)}`),
     );
-    const response = await gateway.request(search.length === 0 ? uri : `${uri}?${search.join('&')}`, {
-      method,
-      as: caller,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      headers: { ...(idempotencyKey === 'required' && { 'idempotency-key': randomUUID() }), ...odd },
-    });
+    const ask = () =>
+      gateway.request(search.length === 0 ? uri : `${uri}?${search.join('&')}`, {
+        method,
+        as: caller,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        headers: { ...(idempotencyKey === 'required' && { 'idempotency-key': randomUUID() }), ...odd },
+      });
+    let response = await ask();
+    // What was sent is not the cause where a repeat is answered.
+    for (let repeats = 0; response.status === 503 && repeats < 5; repeats++) {
+      late.add(response.headers.get('x-request-id'));
+      await response.body?.cancel();
+      await sleep(1000);
+      response = await ask();
+    }
     const text = await response.text();
     const what = `${method} ${uri} ${search.join('&')} ${JSON.stringify(body)} ${JSON.stringify(odd)}`;
     // A simulator on a machine that is busy may be late, whatever was sent.
@@ -154,8 +166,9 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
         `${where} ${place} ${put}: ${names.join()}`,
       );
     }
-    // Some take times in UTC only.
-    if (rightTimes.includes(put) && schema.pattern === undefined)
+    // Some take times in UTC only. An offer that has ended long ago is refused for that.
+    const isRefused = schema.pattern !== undefined || problem.code === 'offer_expired';
+    if (rightTimes.includes(put) && !isRefused)
       assert.ok(!names.some((name) => name.endsWith(place)), `${where} ${place} ${put}`);
   }
 
@@ -182,7 +195,8 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
 
   test('nothing of it is an error in the log', () => {
     const errors = gateway.logLines.filter(
-      ({ level, facts }) => level === 'error' && !String(facts['code']).endsWith('_timeout'),
+      ({ level, facts }) =>
+        level === 'error' && !String(facts['code']).endsWith('_timeout') && !late.has(facts['request_id']),
     );
     assert.deepEqual(errors.slice(0, 3), []);
   });

@@ -10,7 +10,7 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 import { assertFitsDocument } from './document-check.ts';
 
-const routes = documentedRoutes().filter(({ isForBrowsers }) => !isForBrowsers);
+const routes = documentedRoutes().filter(({ isUnlisted }) => !isUnlisted);
 
 /** Requests to every operation: status, headers, content type and body of each answer are compared with the document. */
 describe('what the service answers fits its document', () => {
@@ -79,8 +79,21 @@ describe('what the service answers fits its document', () => {
       const shown = async () => (await (await send(path)).json()) as { status: string };
       while ((await shown()).status !== 'failed') await sleep(20);
       await pages(`/v1/handoffs?trip_id=${body.trip_id}&limit=1`);
+      assert.equal((await send(`${path}/history`)).status, 200);
       assert.equal((await send(`${path}/retry`, { method: 'POST' })).status, 202);
       assert.equal((await send(path, { method: 'DELETE' })).status, 204);
+    });
+
+    test(`the hand-off of a ${type} that is approved, and one that is rejected`, async () => {
+      const permission = { resource: `${type as 'quote'}s`, approval: true } as const;
+      const as = await gateway.newConsumer({ ...permission, actions: ['read', 'write'] });
+      const result = { name: 'a', source: 'b', details: {} };
+      const body = { type, trip_id: randomUUID(), member_id: gateway.org.memberId, result };
+      const ask = async () => (await send('/api/v1/handoff', { body, as })).headers.get('location') ?? '';
+      const approved = await send(`${await ask()}/approve`, { method: 'POST' });
+      assert.equal(approved.status, 202);
+      const rejected = await send(`${await ask()}/reject`, { body: { reason: 'Too dear.' } });
+      assert.equal(rejected.status, 200);
     });
 
     test(`${type}s, from creation to deletion, each step replayed`, async () => {
@@ -103,6 +116,7 @@ describe('what the service answers fits its document', () => {
       await twice(collection, { body: { ...body, member_id: randomUUID() }, ...keyed() });
       const path = created.headers.get('location') ?? '';
       const etag = await read(path);
+      assert.equal((await send(`${path}/history`)).status, 200);
       const changed = await twice(path, {
         method: 'PATCH',
         body: { name: 'c' },
@@ -145,6 +159,7 @@ describe('what the service answers fits its document', () => {
     const cancellation = { method: 'DELETE', ...keyed(undefined, { 'if-match': etag }) };
     assert.equal((await send(path, cancellation)).status, 204);
     assert.equal((await send(path, cancellation)).status, 204);
+    assert.equal((await send(`${path}/history`)).status, 200);
     await read(path);
     await send('/v1/reservations?limit=1');
     const { merchant_id, service_id, start_at } = body['dining'] as Record<string, string>;
@@ -219,12 +234,48 @@ describe('what the service answers fits its document', () => {
     await read(path, { as });
     await pages('/v1/admin/consumers?limit=1', { as });
     await read('/v1/consumer');
+    const partner = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    await send('/v1/consumer/rotate', { as: partner, body: { grace_window_hours: 1 } });
+    await send('/v1/consumer/rotate', { as: partner, method: 'POST' });
+    await pages('/v1/consumer/auth-attempts?limit=1');
+    await send('/v1/consumer/usage');
     await send(path, { as, method: 'DELETE' });
     await send('/v1/quotes', { as: null });
     await pages('/v1/admin/auth-attempts?limit=1', { as });
     await pages('/v1/admin/audit-events?limit=1', { as });
     await send('/v1/admin/activity', { as });
+    await send('/v1/admin/crm-usage?by=consumer', { as });
     await send('/v1/admin/auth-attempts?result=missing&since=2026-01-01T00:00:00Z', { as });
+  });
+
+  test('tokens, and how to get them', async () => {
+    const ask = (fields: Record<string, string>) =>
+      send('/oauth/token', {
+        as: null,
+        body: String(new URLSearchParams(fields)),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+    const { apiKey, apiSecret } = gateway.console;
+    const pair = { client_id: apiKey, client_secret: apiSecret };
+    assert.equal((await ask({ grant_type: 'client_credentials', ...pair })).status, 200);
+    assert.equal((await ask(pair)).status, 400);
+    assert.equal((await ask({})).status, 401);
+    assert.equal((await send('/oauth/token', { as: null, body: {} })).status, 415);
+    const open = [
+      '/.well-known/oauth-authorization-server',
+      '/.well-known/oauth-protected-resource',
+      '/oauth/jwks',
+    ];
+    for (const path of open) assert.equal((await send(path, { as: null })).status, 200);
+  });
+
+  test('test keys', async () => {
+    const wanted = { name: 'T', mode: 'test', permissions: [{ resource: 'quotes', actions: ['write'] }] };
+    const made = await send('/v1/admin/consumers', { as: gateway.admin, body: wanted });
+    const as = (await made.json()) as typeof gateway.admin;
+    await send('/v1/consumer', { as });
+    assert.equal((await send('/v1/test/reset', { as, method: 'POST' })).status, 204);
+    assert.equal((await send('/v1/test/reset', { method: 'POST' })).status, 404);
   });
 
   test('health, connected and not, and the documentation', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { loadSettings as loadAll, settingsTable } from '../../src/app/settings.ts';
+import { divideAmongWorkers } from '../../src/cli/serve.ts';
 import type { PartnerWebhooksSettings } from '../../src/features/partner-webhooks/settings.ts';
 import type { ReservationsSettings } from '../../src/features/reservations/settings.ts';
 import { SettingsError } from '../../src/platform/settings/settings.ts';
@@ -170,6 +171,15 @@ describe('settings', () => {
     assert.deepEqual(faultsOf({ ...complete, CRM_LOGIN_URL: 'http://127.0.0.1:1' }), []);
   });
 
+  test('takes the time zone of each restaurant', () => {
+    const zonesOf = (text: string) => loadSettings({ DINING_TIME_ZONES: text }, empty).dining.timeZones;
+    assert.deepEqual(zonesOf('a=b=Europe/Madrid, c=UTC'), ['a=b=Europe/Madrid', 'c=UTC']);
+    for (const wrong of ['Europe/Madrid', 'a=', '=UTC', 'a=Europe/Nowhere']) {
+      const [fault = ''] = faultsOf({ DINING_TIME_ZONES: wrong });
+      assert.match(fault, /^dining\.timeZones \(.*is no merchant id, = and time zone$/);
+    }
+  });
+
   test('a dining partner is set as a whole, and is not needed', () => {
     assert.equal(loadSettings({}, empty).dining.baseUrl, undefined);
     assert.equal(loadSettings({}, empty).dining.passwordSecret, 'dining/dev/password');
@@ -179,6 +189,7 @@ describe('settings', () => {
       baseUrl: 'https://tables.example.com/google',
       username: 'gateway',
       passwordSecret: 'dining/prod/password',
+      timeZones: ['casa-olivo-7=Europe/Madrid'],
     });
     for (const [key, missing] of [
       ['DINING_BASE_URL', ['dining.username']],
@@ -220,6 +231,26 @@ describe('settings', () => {
     const stores = { DATABASE_URL: 'postgres://db/handoff', REDIS_URL: 'redis://cache' };
     assert.deepEqual(faultsOf({ WORKERS: '4', ...stores }), []);
     assert.match(faultsOf({ WORKERS: '65', ...stores }).join(), /^workers \(WORKERS\): 65/);
+    assert.match(
+      faultsOf({ WORKERS: 'some', ...stores }).join(),
+      /"some" is not a whole number from 1 to 64, or auto/,
+    );
+  });
+
+  test('as many workers as processors share the concurrency of the CRM, where they can share the stores', () => {
+    const stores = { DATABASE_URL: 'postgres://db/handoff', REDIS_URL: 'redis://cache' };
+    const divided = (env: NodeJS.ProcessEnv, processors: number) => {
+      const { workers, crm } = divideAmongWorkers(
+        loadSettings({ WORKERS: 'auto', ...env }, empty),
+        processors,
+      );
+      return [workers, crm.maxConcurrency];
+    };
+    assert.deepEqual(divided({}, 4), [1, 20]);
+    assert.deepEqual(divided({ DATABASE_URL: stores.DATABASE_URL }, 4), [1, 20]);
+    assert.deepEqual(divided(stores, 4), [4, 5]);
+    assert.deepEqual(divided({ ...stores, CRM_MAX_CONCURRENCY: '3' }, 4), [3, 1]);
+    assert.deepEqual(divided({ ...stores, WORKERS: '2' }, 4), [2, 20]);
   });
 
   test('TLS is on with both of its files, and clients are checked only with both of theirs', () => {
@@ -239,7 +270,7 @@ describe('settings', () => {
     assert.match(faultsOf(clients).join(), /^tls\.certFile \(/);
   });
 
-  test('variables that begin like settings and are none are refused with the nearest name, with all other faults', () => {
+  test('variables that begin like settings and are none are refused, with a name that is near, with all other faults', () => {
     const faults = faultsOf({
       PORT: 'many',
       HANDOFF_WHEN_CRM_IS_UNAVAILABEL: 'accept',
@@ -249,6 +280,7 @@ describe('settings', () => {
       TLS_CLIENTAUTH: 'required',
       COPY_ENABLE: '  ',
       CRM_PATIENCE_MS: '1',
+      CRM_FOO: '1',
       HANDOFF_WHEN_CRM_IS_AWAY: 'accept',
     });
     assert.deepEqual(faults.slice(1), [
@@ -258,6 +290,7 @@ describe('settings', () => {
       'RATE_LIMIT_PERMINUTE: there is no such setting; did you mean RATE_LIMIT_PER_MINUTE?',
       'TLS_CLIENTAUTH: there is no such setting; did you mean TLS_CLIENT_AUTH?',
       'CRM_PATIENCE_MS: there is no such setting; it is CRM_MAX_WAIT_MS now',
+      'CRM_FOO: there is no such setting',
       'HANDOFF_WHEN_CRM_IS_AWAY: there is no such setting; it is HANDOFF_WHEN_CRM_IS_UNAVAILABLE now',
     ]);
     assert.match(faults[0] ?? '', /^port \(PORT\)/);

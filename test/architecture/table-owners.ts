@@ -26,10 +26,20 @@ export const tableOwners: Readonly<Record<string, string>> = {
   deliveries: 'src/features/partner-webhooks',
   delivery_position: 'src/features/partner-webhooks',
 
+  described_objects: 'src/features/org-schema',
+
   copied_records: 'src/features/read-copy',
   copy_state: 'src/features/read-copy',
 
+  crm_usage: 'src/features/usage',
+  consumer_requests: 'src/features/usage',
+
   handoffs: 'src/features/handoff',
   reservations: 'src/features/reservations',
+  test_tables: 'src/features/reservations',
+  test_worlds: 'src/features/test-mode',
+  test_records: 'src/features/test-mode',
+  test_faults: 'src/features/test-mode',
+  used_assertions: 'src/features/oauth',
   webhook_events: 'src/features/crm-webhooks',
 };

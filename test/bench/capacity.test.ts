@@ -15,6 +15,14 @@ function createRandom(seed: number): () => number {
   };
 }
 
+/** Removes what goes into a call of one kind; the other kind goes along. */
+function takeTogether(waiting: Record<'reads' | 'writes', number[]>, kind: 'reads' | 'writes') {
+  const first = waiting[kind].splice(0, 200).length;
+  const other = kind === 'reads' ? 'writes' : 'reads';
+  const along = waiting[other].splice(0, 200 - first).length;
+  return kind === 'reads' ? { reads: first, writes: along } : { reads: along, writes: first };
+}
+
 /** Four replicas that gather, on the real bucket, in a time of our own. */
 function simulate(reads: number, writes: number, dailyCalls: number, seconds: number) {
   const maxWaitMs = 2000;
@@ -35,7 +43,7 @@ function simulate(reads: number, writes: number, dailyCalls: number, seconds: nu
       waiting[kind] = waiting[kind].filter((since) => now - since <= maxWaitMs);
     }
     const request = {
-      ...{ replica: `${Math.floor(random() * 4)}`, returned: 0, owed: 0, ahead: 0, most: largestLease },
+      ...{ replica: `${Math.floor(random() * 4)}`, returned: 0, unleased: 0, ahead: 0, most: largestLease },
       ...{ reads: Math.sign(waiting.reads.length), writes: Math.sign(waiting.writes.length) },
       writeWaitedMs: waiting.writes[0] === undefined ? undefined : now - waiting.writes[0],
     };
@@ -44,9 +52,11 @@ function simulate(reads: number, writes: number, dailyCalls: number, seconds: nu
     calls += grant.reads + grant.writes;
     for (const kind of ['reads', 'writes'] as const) {
       if (grant[kind] === 0) continue;
-      const batch = waiting[kind].splice(0, 200);
-      served[kind] += batch.length;
-      if (kind === 'writes') longestWait = Math.max(longestWait, now - (batch[0] ?? now));
+      const since = waiting.writes[0] ?? now;
+      const taken = takeTogether(waiting, kind);
+      served.reads += taken.reads;
+      served.writes += taken.writes;
+      if (taken.writes > 0) longestWait = Math.max(longestWait, now - since);
     }
   }
   return {
@@ -71,6 +81,8 @@ describe('the model of capacity', () => {
     [500, 0, 100_000],
     [100, 20, 50_000],
     [600, 60, 250_000],
+    [500, 500, 100_000],
+    [20, 400, 100_000],
   ] as const) {
     test(`is what the bucket does: ${reads} reads, ${writes} writes a second, ${dailyCalls} calls a day`, () => {
       const found = simulate(reads, writes, dailyCalls, 120);

@@ -1,20 +1,30 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { closeServer, listen } from '../../simulators/shared/server.ts';
 import type { Finding } from '../../src/cli/doctor.ts';
-import { quote } from '../../src/records/quotes-and-bookings.ts';
+import { noteOrg } from '../../src/crm/token/known-org.ts';
+import { createAuthenticatedCache, loadCacheKeys } from '../../src/platform/cache/authenticated.ts';
+import { createRedisCache } from '../../src/platform/cache/redis.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
+import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
+import { member } from '../../src/records/members.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import { certificateOf } from '../support/certificates.ts';
+import { CommandLine } from '../support/command-line.ts';
+import { describedFor } from '../support/described.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
-import { ownEnvironment } from '../support/environment.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
+import { recordLog } from '../support/log.ts';
+import { embedded } from '../support/own-database.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
 import { freePort } from '../support/ports.ts';
-
-const program = join(import.meta.dirname, '../../src/cli/main.ts');
+import { startRedis } from '../support/redis.ts';
 
 interface Visit {
   code: number;
@@ -31,15 +41,14 @@ async function visit(dataDir: string, env: NodeJS.ProcessEnv): Promise<Visit> {
   return { code, output, ok, find };
 }
 
-function run(dataDir: string, env: NodeJS.ProcessEnv, ...args: string[]) {
-  const all = { ...ownEnvironment(), DATA_DIR: dataDir, ...env };
-  const command = [program, '--config', join(dataDir, 'config.json'), 'doctor', ...args];
-  return new Promise<{ code: number; output: string }>((resolve) => {
-    execFile(process.execPath, command, { env: all }, (error, stdout, stderr) => {
-      assert.equal(stderr, '');
-      resolve({ code: Number(error?.code ?? 0), output: stdout });
-    });
-  });
+const commands = new CommandLine();
+after(() => commands.stop());
+
+async function run(dataDir: string, env: NodeJS.ProcessEnv, ...args: string[]) {
+  const command = ['--config', join(dataDir, 'config.json'), 'doctor', ...args];
+  const { code, stdout, stderr } = await commands.run(command, { env: { DATA_DIR: dataDir, ...env } });
+  assert.equal(stderr, '');
+  return { code, output: stdout };
 }
 
 describe('handoff doctor, with an org', () => {
@@ -59,6 +68,22 @@ describe('handoff doctor, with an org', () => {
     await rm(dataDir, { recursive: true, maxRetries: 5 });
   });
 
+  /** What the org says of members, quotes and bookings; null: that it has no such object. */
+  const armDescriptions = (...descriptions: (object | null)[]) =>
+    own.org.arm({
+      match: { operation: 'composite' },
+      times: 1,
+      effect: {
+        ...{ kind: 'error', status: 200, errorCode: 'none', contentType: 'application/json' },
+        message: JSON.stringify({
+          compositeResponse: descriptions.map((body) => ({
+            httpStatusCode: body === null ? 404 : 200,
+            body: body ?? [{ errorCode: 'NOT_FOUND', message: 'The requested resource does not exist' }],
+          })),
+        }),
+      },
+    });
+
   test('says of every part what it is, for people and machines, and changes nothing', async () => {
     const files = await readdir(dataDir, { recursive: true });
     const { code, output, ok, find } = await visit(dataDir, own.env);
@@ -66,11 +91,16 @@ describe('handoff doctor, with an org', () => {
     assert.match(find('database').detail, /^embedded, schema version \d/);
     assert.match(find('CRM call').detail, /^we are \w/);
     assert.equal(find('CRM fields').detail, 'Contact, Quote__c, Booking__c');
+    assert.match(
+      find('CRM version').detail,
+      /^68\.0, its end is not announced; the org offers 31\.0 to 68\.0$/,
+    );
+    assert.match(find('CRM calls').detail, /^\d+ of \d+ used in 24 hours/);
     const forPeople = await run(dataDir, own.env);
     assert.equal(forPeople.code, 0);
     assert.match(
       forPeople.output,
-      /^ok {7}settings .*\n(ok .*\n){8}skipped {2}dining partner .*dining\.\* is not set.*\n(ok .*\n){2}$/,
+      /^ok {7}settings .*\n(ok .*\n){5}skipped {2}CRM certificate .*\n(ok .*\n){5}skipped {2}dining partner .*dining\.\* is not set.*\n(ok .*\n){3}$/,
     );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));
@@ -116,39 +146,37 @@ describe('handoff doctor, with an org', () => {
     assert.match((await visit(dataDir, own.env)).find('webhook secrets').detail, /^none yet/);
   });
 
+  test('says how many keys sign tokens and which one does, and nothing of what they hold', async () => {
+    assert.match((await visit(dataDir, own.env)).find('token keys').detail, /^none yet/);
+    const name = 'oauth/dev/keys';
+    const path = join(dataDir, 'secrets', name);
+    const rotate = async () => {
+      const args = ['--config', join(dataDir, 'config.json'), 'keys', 'rotate', '--json'];
+      const { stdout } = await commands.run(args, { env: { DATA_DIR: dataDir } });
+      return (JSON.parse(stdout) as { kid: string }).kid;
+    };
+    const first = await rotate();
+    assert.equal((await visit(dataDir, own.env)).find('token keys').detail, `one in ${name}; ${first} signs`);
+    await rotate();
+    assert.equal((await visit(dataDir, own.env)).find('token keys').detail, `2 in ${name}; ${first} signs`);
+    const right = await readFile(path, 'utf8');
+    const { keys } = JSON.parse(right) as { keys: { d: string }[] };
+    for (const wrong of [right.slice(0, -20), right.replaceAll('P-256', 'P-384'), '{"keys":[]}', 'sesame']) {
+      await writeFile(path, wrong);
+      const { code, output, find } = await visit(dataDir, own.env);
+      assert.deepEqual([code, find('token keys').state], [1, 'failed']);
+      assert.ok(find('token keys').detail.startsWith(`${name} cannot be used. `));
+      assert.ok(!keys.some(({ d }) => output.includes(d)));
+    }
+    await rm(join(dataDir, 'secrets/oauth'), { recursive: true });
+  });
+
   test('names fields that are not there, and may not be written', async () => {
-    const field = (name: string, more = {}) => ({
-      name,
-      createable: true,
-      updateable: true,
-      unique: true,
-      ...more,
+    const ofQuotes = describedFor(quote, {
+      ...{ Details__c: null, Details_8__c: null },
+      ...{ Source__c: { updateable: false }, External_Id__c: { unique: false } },
     });
-    const names = ['Trip_Id__c', 'Member__c', 'Name__c', 'Status__c', 'CreatedDate', 'LastModifiedDate'];
-    const fields = [
-      ...names.map((name) => field(name)),
-      field('External_Id__c', { unique: false }),
-      field('Source__c', { updateable: false }),
-    ];
-    await own.org.arm({
-      match: { operation: 'describe', object: 'Quote__c' },
-      effect: {
-        kind: 'error',
-        status: 200,
-        errorCode: 'none',
-        contentType: 'application/json',
-        message: JSON.stringify({ fields }),
-      },
-    });
-    await own.org.arm({
-      match: { operation: 'describe', object: 'Booking__c' },
-      effect: {
-        kind: 'error',
-        status: 404,
-        errorCode: 'NOT_FOUND',
-        message: 'The requested resource does not exist',
-      },
-    });
+    await armDescriptions(describedFor(member), ofQuotes, null);
     const { code, find } = await visit(dataDir, own.env);
     assert.equal(code, 1);
     const { state, detail } = find('CRM fields');
@@ -157,7 +185,7 @@ describe('handoff doctor, with an org', () => {
     assert.match(detail, /^Quote__c\.Details_8__c is not there/m);
     assert.match(detail, /^Quote__c\.Source__c may not be written/m);
     assert.match(detail, /^Quote__c\.External_Id__c is not unique/m);
-    assert.match(detail, /^Booking__c: /m);
+    assert.match(detail, /^Booking__c is not there/m);
     assert.match(detail, /^Deploy the package in salesforce\//m);
     assert.doesNotMatch(detail, /Contact/);
     assert.equal(find('CRM call').state, 'ok');
@@ -176,30 +204,78 @@ describe('handoff doctor, with an org', () => {
   });
 
   test('a column that lists are filtered by and that has no index is named, and no fault', async () => {
-    const columns = Object.values(quote.fields).flatMap((field) => [
-      ('lookupColumn' in field.crm && field.crm.lookupColumn) || field.crm.path,
-      ...(('continuations' in field.crm && field.crm.continuations) || []),
-    ]);
-    const fields = columns.map((name) => ({
-      ...{ name, createable: true, updateable: true, unique: name === 'External_Id__c' },
-      externalId: name === 'Consumer_Id__c',
-    }));
-    await own.org.arm({
-      match: { operation: 'describe', object: 'Quote__c' },
-      effect: {
-        kind: 'error',
-        status: 200,
-        errorCode: 'none',
-        contentType: 'application/json',
-        message: JSON.stringify({ fields }),
-      },
-    });
+    const ofQuotes = describedFor(quote, { Trip_Id__c: { externalId: false } });
+    await armDescriptions(describedFor(member), ofQuotes, describedFor(booking));
     const { ok, find } = await visit(dataDir, own.env);
     assert.equal(ok, true);
     assert.match(
       find('CRM fields').detail,
       /; without an index .*:\nQuote__c\.Trip_Id__c is not an external ID\nDeploy the package/,
     );
+  });
+
+  test('another audience that the org takes is found, and the end of the certificate is shown', async () => {
+    const path = join(dataDir, 'secrets/crm/dev/private-key');
+    await writeFile(path, own.privateKey + (await certificateOf(own.privateKey, 400)));
+    const { find } = await visit(dataDir, { ...own.env, CRM_AUDIENCE: 'https://login.salesforce.com' });
+    assert.match(find('CRM certificate').detail, /^until 20\d\d-\d\d-\d\d$/);
+    const { state, detail } = find('CRM token');
+    assert.equal(state, 'failed');
+    assert.match(detail, /^app_not_found: .*My Domain.*another org.*crm\.clientId.*permission set/);
+    const url = String(own.env['CRM_LOGIN_URL']);
+    assert.ok(
+      detail.endsWith(
+        `\nTried: sign-in works if you set crm.loginUrl to ${url}, and leave crm.audience out.`,
+      ),
+    );
+  });
+
+  test('assertions go to no address that somebody else has put into Redis', async (t) => {
+    const redis = await startRedis();
+    if (redis === undefined) return t.skip('no redis-server');
+    const secrets = createFileSecretsManager({ dir: join(dataDir, 'secrets') });
+    const metrics = createMetrics();
+    const { log } = recordLog();
+    const plain = createRedisCache({ url: redis.url, log });
+    let asked = 0;
+    const server = createServer((_request, response) => {
+      asked += 1;
+      response.writeHead(400).end('{"error":"app_not_found"}');
+    });
+    const { url } = await listen(server);
+    try {
+      const env = { ...own.env, CRM_AUDIENCE: 'https://login.salesforce.com', REDIS_URL: redis.url };
+      const keys = await loadCacheKeys(secrets, 'dev');
+      const sealed = createAuthenticatedCache({ cache: plain, keys, log, metrics });
+      for (const [cache, isAsked] of [
+        [plain, false],
+        [sealed, true],
+      ] as const) {
+        await noteOrg(
+          { accessToken: 'x', instanceUrl: url, lifetimeSeconds: undefined, orgId: undefined },
+          { cache, environment: 'dev', log },
+        );
+        assert.match((await visit(dataDir, env)).find('CRM token').detail, /Tried: sign-in works/);
+        assert.equal(asked > 0, isAsked);
+      }
+    } finally {
+      await closeServer(server);
+      await plain.close();
+      await redis.stop();
+    }
+  });
+
+  test('a version that the org does not offer is named, and a certificate that ends soon', async () => {
+    const path = join(dataDir, 'secrets/crm/dev/private-key');
+    await writeFile(path, own.privateKey + (await certificateOf(own.privateKey, 20)));
+    const { find } = await visit(dataDir, { ...own.env, CRM_API_VERSION: '75.0' });
+    await writeFile(path, own.privateKey);
+    assert.equal(find('CRM certificate').state, 'failed');
+    assert.match(find('CRM certificate').detail, /^It ends on /);
+    assert.equal(find('CRM version').state, 'failed');
+    assert.match(find('CRM version').detail, /is 75\.0, and the org offers 31\.0 to 68\.0/);
+    assert.equal(find('CRM call').state, 'ok');
+    assert.equal(find('CRM fields').state, 'skipped');
   });
 
   test('a key that is none, stores that are away, and no password in what is said', async () => {
@@ -230,7 +306,7 @@ describe('handoff doctor, with an org', () => {
 describe('handoff doctor, with everything embedded', () => {
   let installation: Installation;
   before(async () => {
-    installation = await createInstallation();
+    installation = await createInstallation(embedded);
   });
   after(() => installation.remove());
 

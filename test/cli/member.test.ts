@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +11,7 @@ import { lockDataDir } from '../../src/platform/base/file-lock.ts';
 import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPglite } from '../../src/platform/store/pglite.ts';
 import { codeBlocks, readPage } from '../docs/pages.ts';
-import { ownEnvironment } from '../support/environment.ts';
+import { CommandLine } from '../support/command-line.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { accept, untilHandoff } from '../support/handoffs.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
@@ -20,8 +19,6 @@ import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 import { newReservation } from '../support/reservations.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
-
-const program = join(import.meta.dirname, '../../src/cli/main.ts');
 
 const postgres = await startPostgres();
 const redis = postgres && (await startRedis());
@@ -33,15 +30,12 @@ after(async () => {
 const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
 const withoutNumbers = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27}|\d+/g, 'N').trim();
 
+const commands = new CommandLine();
+after(() => commands.stop());
+
 /** Runs `handoff member forget`. */
 function forget(env: NodeJS.ProcessEnv, ...args: string[]) {
-  const command = [program, 'member', 'forget', ...args];
-  const options = { env: { ...ownEnvironment(), ...env }, cwd: env['DATA_DIR'] };
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, command, options, (error, stdout, stderr) => {
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-    });
-  });
+  return commands.run(['member', 'forget', ...args], { env, cwd: env['DATA_DIR'] });
 }
 
 describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' }, () => {
@@ -50,7 +44,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
   let secret: string;
   let memberIds: string[];
   /** In whatever is stored of the member. */
-  const marks = ['Inés', 'Marín', 'ines@example.com', '+34952555010', 'Casa Olivo', 'wish-7142'];
+  const marks = ['Inés', 'Marín', 'ines@example.com', '+12025550143', 'Casa Olivo', 'wish-7142'];
 
   before(async () => {
     const stores = { DATABASE_URL: postgres?.url, REDIS_URL: redis?.url };
@@ -112,6 +106,8 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.equal((await gateway.request(`/v1/handoffs/${waiting}`, { method: 'DELETE' })).status, 204);
     await rule.remove();
     assert.deepEqual((await forgetJson(memberId)).waiting_handoffs, []);
+    // The gateway has noticed that the CRM was down, and asks it again after a pause.
+    while ((await gateway.request('/v1/quotes')).status !== 200) await sleep(20);
   });
 
   test('erases one member from every table and from Redis, and leaves the others', async () => {
@@ -157,7 +153,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.equal((await gateway.request(`/v1/quotes/${quote.id}`)).status, 200);
 
     const { stdout: nothing } = await forget(env, memberId);
-    assert.match(nothing, /^Nothing to erase was found of the member/);
+    assert.match(nothing, /^There was nothing to erase for the member/);
   });
 
   test('a repeat of a request whose answer was erased is refused, and not carried out', async () => {
@@ -203,7 +199,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.partialDeepStrictEqual(unknown, { code: 0, cached_members: 0, stored_answers: 0, webhooks: 0 });
     const { code, stderr } = await forget(env, 'marin');
     assert.equal(code, 2);
-    assert.match(stderr, /"marin" is not the External ID of a member, which is a UUID/);
+    assert.match(stderr, /"marin" is not the External ID of a member: those are UUIDs/);
   });
 
   test('a part that fails is named, and the others are done', async () => {
@@ -253,7 +249,7 @@ test('handoff member forget opens the embedded database where no process has it'
     await lock.release();
     const { code, stdout } = await forget({ DATA_DIR: dataDir }, randomUUID());
     assert.equal(code, 0);
-    assert.match(stdout, /Nothing to erase/);
+    assert.match(stdout, /nothing to erase/);
   } finally {
     await rm(dataDir, { recursive: true, maxRetries: 5 });
   }

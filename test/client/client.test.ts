@@ -10,9 +10,11 @@ import {
   HandoffProblem,
   JsonNumber,
   type JsonObject,
+  type PrivateKeyJwk,
 } from '../../client/src/index.ts';
 import { version } from '../../client/src/version.ts';
 import { generatedClientTypes } from '../../scripts/generate-openapi.ts';
+import { makeKeys } from '../support/assertions.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
 
@@ -199,6 +201,76 @@ describe('the client, against the service', () => {
 
   test('knows the consumer that it is', async () => {
     assert.equal((await client.consumer.retrieve()).id, gateway.console.id);
+  });
+
+  test('signs in with a private key, and uses its token until that is refused', async () => {
+    const { privateKey, jwk } = makeKeys('ES256');
+    const { id } = gateway.console;
+    const setKeys = async (publicKeys: object[]) => {
+      const body = { publicKeys };
+      const path = `/v1/admin/consumers/${id}`;
+      assert.equal((await gateway.request(path, { method: 'PATCH', as: gateway.admin, body })).status, 200);
+    };
+    const sent: string[] = [];
+    const counting: typeof fetch = (url, init) => {
+      sent.push(new URL(new Request(url).url).pathname);
+      return fetch(url, init);
+    };
+    const options = { baseUrl: gateway.url, clientId: id, fetch: counting };
+    await setKeys([{ ...jwk, kid: 'first' }]);
+    const own = { ...privateKey.export({ format: 'jwk' }), kid: 'first' } as PrivateKeyJwk;
+    const byJwk = new HandoffClient({ ...options, privateKey: own });
+    await Promise.all([byJwk.consumer.retrieve(), byJwk.members.retrieve(memberId)]);
+    assert.equal((await byJwk.consumer.retrieve()).id, id);
+    const [discovery, token] = ['/.well-known/oauth-authorization-server', '/oauth/token'];
+    const use = '/v1/consumer';
+    assert.deepEqual(sent.splice(0), [discovery, token, use, `/v1/members/${memberId}`, use]);
+    // Its token ends with its key; with the next one it goes on.
+    await setKeys([]);
+    await assert.rejects(byJwk.consumer.retrieve(), { code: 'invalid_client', status: 401 });
+    assert.deepEqual(sent.splice(0), [use, discovery, token]);
+    await setKeys([jwk]);
+    assert.equal((await byJwk.consumer.retrieve()).id, id);
+    const crypto = await globalThis.crypto.subtle.importKey(
+      'jwk',
+      privateKey.export({ format: 'jwk' }),
+      { name: 'ECDSA', namedCurve: 'P-256' },
+      false,
+      ['sign'],
+    );
+    const byKey = new HandoffClient({ ...options, privateKey: crypto });
+    assert.equal((await byKey.consumer.retrieve()).id, id);
+    const shown = inspect(byJwk, { depth: 9, showHidden: true }) + JSON.stringify(byJwk);
+    assert.ok(!shown.includes(String(own['d'])));
+  });
+
+  test('signs in with each kind of key, and takes tokens from elsewhere', async () => {
+    for (const alg of ['RS256', 'PS256', 'EdDSA'] as const) {
+      const { privateKey, jwk } = makeKeys(alg);
+      const body = { publicKeys: [jwk] };
+      const path = `/v1/admin/consumers/${gateway.console.id}`;
+      await gateway.request(path, { method: 'PATCH', as: gateway.admin, body });
+      const own = { ...privateKey.export({ format: 'jwk' }), alg } as PrivateKeyJwk;
+      const signing = new HandoffClient({
+        baseUrl: gateway.url,
+        clientId: gateway.console.id,
+        privateKey: own,
+      });
+      assert.equal((await signing.consumer.retrieve()).name, 'console', alg);
+    }
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: gateway.console.apiKey,
+      client_secret: gateway.console.apiSecret,
+    });
+    const accessToken = async () => {
+      const response = await fetch(`${gateway.url}/oauth/token`, { method: 'POST', body: form });
+      return ((await response.json()) as { access_token: string }).access_token;
+    };
+    const taking = new HandoffClient({ baseUrl: gateway.url, accessToken });
+    assert.equal((await taking.consumer.retrieve()).id, gateway.console.id);
+    const wrong = new HandoffClient({ baseUrl: gateway.url, accessToken: async () => 'a\nb', maxRetries: 0 });
+    await assert.rejects(wrong.consumer.retrieve(), /accessToken has characters that no credential has/);
   });
 
   test('tells of health, with or without the CRM', async () => {

@@ -13,7 +13,7 @@ interface Item {
     method: string;
     header: { key: string; value: string }[];
     url: { raw: string; path: string[]; variable?: { key: string; value: string }[] };
-    body?: { raw: string };
+    body?: { raw?: string; urlencoded?: { key: string; value: string }[] };
   };
 }
 
@@ -50,8 +50,13 @@ describe('the collection for Postman', () => {
     const path = (url.variable ?? []).reduce((raw, { key, value }) => raw.replace(`:${key}`, value), url.raw);
     const response = await fetch(filled(path), {
       method,
-      headers: Object.fromEntries(header.map(({ key, value }) => [key, filled(value)])),
-      ...(body && { body: filled(body.raw) }),
+      headers: Object.fromEntries(header.map(({ key, value }): [string, string] => [key, filled(value)])),
+      ...(body?.raw && { body: filled(body.raw) }),
+      ...(body?.urlencoded && {
+        body: new URLSearchParams(
+          body.urlencoded.map(({ key, value }): [string, string] => [key, filled(value)]),
+        ),
+      }),
     });
     return { response, content: await response.text() };
   };

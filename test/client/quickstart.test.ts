@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { codeBlocks, readPage, root } from '../docs/pages.ts';
+import { makeKeys } from '../support/assertions.ts';
+import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 
 const run = promisify(execFile);
@@ -48,7 +50,9 @@ describe('the quickstart runs', () => {
       const [block] = codeBlocks(readPage('docs/quickstart.md')).filter((each) => each.language === language);
       assert.ok(block);
       writeFileSync(join(folder, file), block.text);
-      const { console: credentials } = await installation.credentials();
+      const { admin } = await installation.credentials();
+      const credentials = await makeTestConsumer(gateway.url, admin);
+      const ownKey = language === 'ts' ? await setPublicKey(gateway.url, admin, credentials.id, folder) : {};
       const { stdout } = await run(command, [file], {
         cwd: folder,
         env: {
@@ -56,12 +60,59 @@ describe('the quickstart runs', () => {
           HANDOFF_URL: gateway.url,
           HANDOFF_API_KEY: credentials.apiKey,
           HANDOFF_API_SECRET: credentials.apiSecret,
+          ...ownKey,
         },
       });
       assert.match(stdout, printed);
     });
   }
 });
+
+/** As the page does it on the command line. */
+async function makeTestConsumer(url: string, { apiKey, apiSecret }: Credentials): Promise<Credentials> {
+  const body = {
+    ...{ name: 'First calls', mode: 'test' },
+    permissions: [
+      { resource: 'members', actions: ['read'] },
+      { resource: 'quotes', actions: ['read', 'write'] },
+    ],
+  };
+  const response = await fetch(`${url}/v1/admin/consumers`, {
+    method: 'POST',
+    headers: { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  assert.equal(response.status, 201);
+  return (await response.json()) as Credentials;
+}
+
+/** The public key of a partner that keeps its private one. */
+async function setPublicKey(
+  url: string,
+  admin: Credentials,
+  id: string,
+  folder: string,
+): Promise<NodeJS.ProcessEnv> {
+  const { jwk, privateKey } = makeKeys('EdDSA');
+  const file = join(folder, 'partner.pem');
+  writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  const { status } = await fetch(`${url}/v1/admin/consumers/${id}`, {
+    method: 'PATCH',
+    headers: {
+      'x-api-key': admin.apiKey,
+      'x-api-secret': admin.apiSecret,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ publicKeys: [jwk] }),
+  });
+  assert.equal(status, 200);
+  return {
+    HANDOFF_CLIENT_ID: id,
+    HANDOFF_PRIVATE_KEY_FILE: file,
+    HANDOFF_API_KEY: '',
+    HANDOFF_API_SECRET: '',
+  };
+}
 
 async function isThere(command: string): Promise<boolean> {
   return run(command, ['--version']).then(

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import {
-  type ClientOptions,
-  HandoffClient,
-  HandoffConnectionError,
-  HandoffProblem,
-} from '../../client/src/index.ts';
+import type { KeyCredentials } from '../../client/src/credentials.ts';
+import { HandoffClient, HandoffConnectionError, HandoffProblem } from '../../client/src/index.ts';
+import type { CommonOptions } from '../../client/src/transport.ts';
+import { makeKeys } from '../support/assertions.ts';
 
 interface Sent {
   url: string;
@@ -30,7 +28,7 @@ const problem = (status: number, code: string, headers: Record<string, string> =
   );
 
 /** A client that gets these answers, one after the other, and what it sent. */
-function clientOf(answers: Answer[], options: Partial<ClientOptions> = {}) {
+function clientOf(answers: Answer[], options: Partial<CommonOptions> = {}) {
   const sent: Sent[] = [];
   const client = new HandoffClient({
     ...credentials,
@@ -135,13 +133,21 @@ describe('requests', () => {
   test('say how old an answer may be where they are told, on each page', async () => {
     const page = (next_cursor: string | null) =>
       json(200, { data: [], next_cursor, has_more: next_cursor !== null });
-    const { client, sent } = clientOf([json(200, {}), json(200, {}), page('next'), page(null)]);
+    const { client, sent } = clientOf([
+      ...[json(200, {}), json(200, {}), json(200, {}), json(200, {})],
+      ...[page('next'), page(null)],
+    ]);
     await client.members.retrieve('x');
+    await client.members.retrieve('x', { staleIfErrorSeconds: 600 });
+    await client.members.retrieve('x', { maxAgeSeconds: 5, staleIfErrorSeconds: 600 });
     await client.quotes.retrieve('x', { maxAgeSeconds: 0 });
     for await (const _ of client.bookings.list({}, { maxAgeSeconds: 60 })) assert.fail('the pages are empty');
     assert.deepEqual(
       sent.map(({ headers }) => headers.get('cache-control')),
-      [null, 'max-age=0', 'max-age=60', 'max-age=60'],
+      [
+        ...[null, 'stale-if-error=600', 'max-age=5, stale-if-error=600'],
+        ...['max-age=0', 'max-age=60', 'max-age=60'],
+      ],
     );
   });
 
@@ -245,7 +251,41 @@ describe('requests', () => {
 
   test('nothing is sent without credentials or id', () => {
     assert.throws(() => new HandoffClient({ ...credentials, apiSecret: '' }), /apiSecret is missing/);
+    const { baseUrl } = credentials;
+    assert.throws(
+      () => new HandoffClient({ baseUrl, clientId: '', privateKey: { kty: 'EC' } }),
+      /clientId is missing/,
+    );
     assert.throws(() => clientOf([]).client.quotes.retrieve(''), /id is missing/);
+  });
+
+  test('nothing is signed for another service than the one that is asked', async () => {
+    const { privateKey } = makeKeys('ES256');
+    const options = { maxRetries: 0, clientId: 'con_x', privateKey: privateKey.export({ format: 'jwk' }) };
+    const askedFor = async (baseUrl: string, issuer: string) => {
+      const sent: string[] = [];
+      const client = new HandoffClient({
+        ...{ ...(options as KeyCredentials & CommonOptions), baseUrl },
+        fetch: async (url) => {
+          sent.push(url as string);
+          return json(200, { issuer, access_token: 'x', expires_in: 600 });
+        },
+      });
+      const outcome = await client.consumer.retrieve().then(
+        () => 'asked',
+        ({ message }: Error) => message,
+      );
+      return [outcome, sent.length];
+    };
+    const production = 'https://production.example.com';
+    for (const baseUrl of ['https://staging.example.com', 'http://127.0.0.1:8080', `${production}:8443`])
+      assert.deepEqual(await askedFor(baseUrl, production), [
+        `no answer: the service at ${baseUrl} issues tokens as ${production}: baseUrl must be that address`,
+        1,
+      ]);
+    assert.deepEqual(await askedFor(`${production}:443/base/`, production), ['asked', 3]);
+    // Of one that was not told its address.
+    assert.deepEqual(await askedFor('http://localhost:8080', 'http://0.0.0.0:8081'), ['asked', 3]);
   });
 
   test('a credential that no header can hold is refused without being told', () => {
@@ -259,7 +299,7 @@ describe('requests', () => {
 
   test('http: is refused, unless it is this machine or allowed', () => {
     const to =
-      (baseUrl: string, options: Partial<ClientOptions> = {}) =>
+      (baseUrl: string, options: Partial<CommonOptions> = {}) =>
       () =>
         new HandoffClient({ ...credentials, baseUrl, ...options });
     for (const host of [

@@ -86,9 +86,9 @@ function values(underTest: () => CacheUnderTest): void {
     assert.equal(await cache.setIfEqual(key, undefined, 'second', 60_000), false);
     assert.equal(await cache.setIfEqual(key, 'second', 'third', 60_000), false);
     assert.equal(await cache.get(key), 'first');
-    assert.equal(await cache.setIfEqual(key, 'first', '', 100), true);
+    assert.equal(await cache.setIfEqual(key, 'first', '', 2000), true);
     assert.equal(await cache.get(key), '');
-    await elapse(150);
+    await elapse(2050);
     assert.equal(await cache.setIfEqual(key, '', 'late', 60_000), false);
     const won = await Promise.all(
       Array.from({ length: 20 }, (_, n) => cache.setIfEqual(key, undefined, `writer ${n}`, 60_000)),
@@ -150,10 +150,10 @@ function counters(underTest: () => CacheUnderTest): void {
   it('forgets a series some time after the last addition, and the least of very many counters', async () => {
     const { cache, elapse } = underTest();
     const key = newKey();
-    await cache.addToSeries(key, new Map([[7, 1]]), range, 1000);
+    await cache.addToSeries(key, new Map([[7, 1]]), range, 3000);
     await elapse(200);
-    assert.equal((await cache.addToSeries(key, new Map([[7, 1]]), range, 1000)).get(7), 2);
-    await elapse(1100);
+    assert.equal((await cache.addToSeries(key, new Map([[7, 1]]), range, 3000)).get(7), 2);
+    await elapse(3100);
     assert.equal((await cache.addToSeries(key, new Map([[7, 1]]), range, 60_000)).get(7), 1);
     for (let n = 8; n < 400; n++)
       await cache.addToSeries(key, new Map([[n, 1]]), { first: n, last: n }, 60_000);

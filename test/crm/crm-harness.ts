@@ -93,6 +93,7 @@ function makeReplica(
     username: 'gateway@example.com',
     privateKeySecret: keySecret,
     apiVersion: '68.0',
+    duplicateRules: 'obey',
     tokenLifetimeSeconds: 7200,
     timeoutMs: 10_000,
     maxConcurrency: 20,
@@ -151,6 +152,11 @@ export class Org {
 
   async configure(settings: object): Promise<void> {
     await this.#control('PATCH', 'settings', settings);
+  }
+
+  /** Merges a change into the org's description. */
+  async change(description: object): Promise<void> {
+    await this.#control('PATCH', 'org', description);
   }
 
   async counters(): Promise<Counters> {

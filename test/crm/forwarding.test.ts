@@ -48,7 +48,7 @@ class TestBudget {
     const [first] = this.#waiting;
     if (first === undefined) assert.fail('nothing waits for a call');
     this.#waiting.delete(first);
-    first({ wasShort: true, giveBack: () => {} });
+    first({ wasShort: true, chargeTo: () => undefined, giveBack: () => {} });
   }
 }
 

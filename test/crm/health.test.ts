@@ -68,7 +68,7 @@ it('says what to fix where a refresh fails for good, though the token of before 
   assert.equal(await org.calls('token'), 2);
   const other = harness.addReplica();
   assertConnected(await other.crm.health.check());
-  assert.match((await other.crm.health.check()).reason ?? '', /audience is wrong: set crm\.audience/);
+  assert.match((await other.crm.health.check()).reason ?? '', /audience is wrong: set crm\.loginUrl/);
 });
 
 it('probes every 2 s while not connected and every 30 s while connected', async () => {

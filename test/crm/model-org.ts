@@ -61,7 +61,8 @@ export class ModelOrg implements Operation<ModelItem, number> {
   constructor(options: ModelOptions) {
     this.#options = options;
     this.effect = options.effect;
-    this.#request = { operation: 'create', effect: options.effect, method: 'POST', path: '' };
+    const body = { Member__r: { External_Id__c: 'an External ID' } };
+    this.#request = { operation: 'create', effect: options.effect, method: 'POST', path: '', body };
   }
 
   async reconcile(items: readonly ModelItem[]): Promise<Reconciled<number>[]> {

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
-import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
 import { createBackoff } from '../../src/crm/token/backoff.ts';
 import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
+import { noteOrg, readKnownOrg } from '../../src/crm/token/known-org.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
 import { TokenFailure } from '../../src/crm/token/token-failure.ts';
 import { createMemoryCache } from '../../src/platform/cache/memory.ts';
 import { createHttp, type Http } from '../../src/platform/http/http.ts';
+import { certificateOf } from '../support/certificates.ts';
+import { recordLog } from '../support/log.ts';
 import { keySecret, keys, TestSecrets } from './crm-harness.ts';
 
 const connection = {
@@ -18,6 +21,52 @@ const connection = {
   clientId: 'client-id',
   username: 'gateway@example.com',
 };
+
+it('the certificate behind the key says when it ends, and whether it is that of the key', async () => {
+  const secrets = new TestSecrets();
+  const noted: unknown[] = [];
+  const signer = createAssertionSigner({
+    ...{ ...connection, secrets, privateKeySecret: keySecret, now: Date.now },
+    onKey: (certificate) => noted.push(certificate?.fits),
+  });
+  const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  const ofOther = await certificateOf(other.export({ type: 'pkcs8', format: 'pem' }) as string, 9);
+  for (const behind of [
+    '',
+    await certificateOf(keys.privateKey, 9),
+    ofOther,
+    '-----BEGIN CERTIFICATE-----\nx',
+  ]) {
+    secrets.put(keySecret, keys.privateKey + behind);
+    await signer.sign();
+  }
+  assert.deepEqual(noted, [undefined, true, false, undefined]);
+  secrets.put(keySecret, (await certificateOf(keys.privateKey, 9)) + keys.privateKey);
+  await signer.sign();
+  const days = ((signer.certificate?.endsAt ?? 0) - Date.now()) / 86_400_000;
+  assert.ok(days > 8 && days < 10, `${days}`);
+});
+
+it('another org than before is said in the log, and the address of the last one is known', async () => {
+  const cache = createMemoryCache();
+  const { log, lines } = recordLog();
+  const note = (orgId: string | undefined, instanceUrl: string) =>
+    noteOrg(
+      { orgId, instanceUrl, accessToken: 'x', lifetimeSeconds: undefined },
+      { cache, environment: 'dev', log },
+    );
+  await note('00D000000000001AAA', 'https://acme.my.example');
+  await note(undefined, 'https://acme.my.example');
+  assert.equal(lines.length, 0);
+  await note('00D000000000002AAA', 'https://acme2.my.example');
+  const [line] = lines;
+  assert.deepEqual(
+    [line?.message, line?.facts['formerOrgId']],
+    ['the CRM is another org than before', '00D000000000001AAA'],
+  );
+  assert.equal((await readKnownOrg(cache, 'dev')).instanceUrl, 'https://acme2.my.example');
+  assert.deepEqual(await readKnownOrg(cache, 'prod'), { id: undefined, instanceUrl: undefined });
+});
 
 it('the assertion says who asks whom, for three minutes, signed with RSA-SHA256', async () => {
   const secrets = new TestSecrets();
@@ -89,6 +138,7 @@ describe('the token endpoint', () => {
       accessToken: '00Dxx!AQ.opaque',
       instanceUrl: loginUrl,
       lifetimeSeconds: undefined,
+      orgId: undefined,
     });
     assert.deepEqual(asked, {
       url: '/services/oauth2/token',

@@ -67,6 +67,7 @@ it('keeps the record in the shared cache, until five minutes before the token en
 });
 
 it('does not use a token of another org, app or user', async () => {
+  await harness.org.change({ loginHosts: 'accepted' });
   await create(harness);
   const other = harness.addReplica({ audience: 'https://login.salesforce.com' });
   await create(other);

@@ -18,6 +18,8 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { version } from '../../client/src/version.ts';
+import { packClient } from '../../scripts/pack-client.js';
 import type { Credentials } from '../support/gateway.ts';
 import { assertFinishes, KeyedWrites } from '../support/keyed-writes.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -98,7 +100,7 @@ describe('the image', () => {
       const ended = once(child, 'exit');
       const url = await urlOf(child.stdout, ended);
       assert.equal((await fetch(`${url}/v1/healthz`)).status, 200);
-      for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/console/'])
+      for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/console/', '/client.tgz'])
         assert.equal((await fetch(url + path, { headers: { accept: 'text/html' } })).status, 200, path);
       const write = new KeyedWrites(org.org, JSON.parse(made) as Credentials).handOff();
       await assertFinishes(write, url);
@@ -150,6 +152,7 @@ test('the unit for systemd has no fault', async (context) => {
 function copyProduction(app: string): void {
   for (const name of ['package.json', 'src', 'client/src', 'console'])
     cpSync(join(root, name), join(app, name), { recursive: true });
+  packClient(join(app, 'client', `handoff-gateway-client-${version}.tgz`));
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> };
   const kept = Object.entries(packages).filter(
     ([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional,

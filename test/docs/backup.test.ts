@@ -14,6 +14,7 @@ import {
   type KeyedWrite,
   KeyedWrites,
 } from '../support/keyed-writes.ts';
+import { embedded } from '../support/own-database.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { findPostgresPrograms, startPostgres } from '../support/postgres.ts';
 import { codeBlocks, readPage } from './pages.ts';
@@ -88,7 +89,7 @@ describe('a backup, made and restored as the page says,', () => {
   test('has everything of the embedded mode', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'handoff-backup-'));
     const org = await startOwnOrg();
-    const installation = await createInstallation({}, org);
+    const installation = await createInstallation(embedded, org);
     try {
       const old = await installation.start();
       const { console } = await installation.credentials();

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openTestPglite } from '../support/databases.ts';
+import { openTestDatabase } from '../support/databases.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
+import { embedded } from '../support/own-database.ts';
 import { readPage, root } from './pages.ts';
 
 const page = 'docs/data-protection.md';
@@ -17,7 +18,7 @@ function firstCells(path: string, heading: RegExp): string[] {
 
 describe('the page on data protection names all that is kept', () => {
   test('every table of the database', async () => {
-    const opened = await openTestPglite();
+    const opened = await openTestDatabase();
     try {
       const { rows } = await opened.replicas[0].execute(
         `select nspname as schema, relname as name from pg_namespace n left join pg_class c on c.relnamespace = n.oid
@@ -43,7 +44,7 @@ describe('the page on data protection names all that is kept', () => {
   describe('as an installation has it', () => {
     let installation: Installation;
     before(async () => {
-      installation = await createInstallation();
+      installation = await createInstallation(embedded);
       await installation.start();
     });
     after(() => installation.remove());
@@ -55,8 +56,8 @@ describe('the page on data protection names all that is kept', () => {
         .map((name) => name.replace(/con_\w+$/, '<id>').replace('/dev/', '/<environment>/'));
 
     test('every secret, as does the page on secrets managers', () => {
-      // The first start with Redis, the first revocation and the first webhook endpoint make one more each.
-      const made = ['cache/<environment>/key', 'revoked-consumers', 'webhook-endpoints/<id>'];
+      // The first start with Redis, the first share, revocation and webhook endpoint make one more each.
+      const made = ['cache/<environment>/key', 'crm-shares', 'revoked-consumers', 'webhook-endpoints/<id>'];
       const found = [...secretsIn(join(installation.dataDir, 'secrets')), ...made];
       const secrets = [...new Set(found)].toSorted();
       assert.ok(secrets.length > 5);

@@ -6,11 +6,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { addSigningKey } from '../../src/features/oauth/signing-keys.ts';
 import { createConsumers } from '../../src/identity/consumers/consumers.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPostgres } from '../../src/platform/store/postgres.ts';
+import { certificateOf } from '../support/certificates.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
 import { ownEnvironment } from '../support/environment.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
@@ -102,7 +104,7 @@ test('doctor says what its page shows', {
   opened.defer(() => rm(dataDir, { recursive: true, maxRetries: 5 }));
   const secretsDir = join(dataDir, 'secrets');
   const secretValues = {
-    'crm/staging/private-key': org.privateKey,
+    'crm/staging/private-key': org.privateKey + (await certificateOf(org.privateKey, 400)),
     'dining/staging/password': partnerCredentials.password,
     'webhooks/crm': `whsec_${randomBytes(32).toString('base64')}`,
   };
@@ -115,6 +117,7 @@ test('doctor says what its page shows', {
   const { store } = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 30 });
   for (const name of ['a', 'b', 'c'])
     await store.create({ name, permissions: [{ resource: 'quotes', actions: ['read'] }] });
+  const { key } = await addSigningKey(secrets, 'staging', Date.now(), 30);
   await org.org.arm({
     match: { operation: 'token' },
     effect: { kind: 'tokenError', error: 'invalid_grant', description: "user hasn't approved this consumer" },
@@ -134,6 +137,8 @@ test('doctor says what its page shows', {
     text.replaceAll(/\s+/g, ' ').replace(/schema version \d+/, 'schema version N');
   const published = shown
     .replace(secretsDir, '/etc/handoff/secrets')
-    .replace(dining.partner.url, 'https://bookings.partner.example/google');
+    .replace(/ until [\d-]+/, ' until 2028-03-01')
+    .replace(dining.partner.url, 'https://bookings.partner.example/google')
+    .replace(key.kid, 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs');
   assert.equal(plain(published), plain(sample));
 });

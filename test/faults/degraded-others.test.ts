@@ -146,7 +146,7 @@ describe('a gateway with its secrets in Vault', () => {
       crm.reason ?? '',
       /^Nobody approved the app for the integration user: set its permitted users/,
     );
-    assert.equal(gateway.output.filter((line) => line.includes('The CRM gave no access token')).length, 1);
+    assert.equal(gateway.output.filter((line) => line.includes('the CRM gave no access token')).length, 1);
     await refusal.remove();
   });
 });

@@ -11,6 +11,7 @@ import {
   type KeyedWrite,
   KeyedWrites,
 } from '../support/keyed-writes.ts';
+import { embedded } from '../support/own-database.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
@@ -21,7 +22,7 @@ describe('a gateway on the embedded database that is killed', () => {
 
   before(async () => {
     ownOrg = await startOwnOrg();
-    installation = await createInstallation({}, ownOrg);
+    installation = await createInstallation(embedded, ownOrg);
   });
   after(async () => {
     await installation.remove();

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
+import { embedded } from '../support/own-database.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -11,7 +12,7 @@ describe('a gateway as a process', () => {
   let installation: Installation;
 
   before(async () => {
-    installation = await createInstallation();
+    installation = await createInstallation(embedded);
   });
   after(() => installation.remove());
 

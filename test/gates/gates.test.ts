@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 
@@ -15,21 +15,28 @@ const left = new Set(['node_modules', '.git', '.data', 'coverage']);
  * A check that finds nothing because it reads nothing looks just like one that passes.
  */
 describe('a planted fault is found', () => {
-  let tree: string;
+  const folder = mkdtempSync(join(tmpdir(), 'handoff-gates-'));
+  const whole = join(folder, 'whole');
+  /** Of the code, little is left here: checks that look at each file by itself find a fault in seconds. */
+  const small = join(folder, 'small');
+  const code = /^(?:src|test|simulators|bench)\/[^/]+\/|^docs\//;
   before(() => {
-    tree = mkdtempSync(join(tmpdir(), 'handoff-gates-'));
-    cpSync(root, tree, { recursive: true, filter: (path) => !left.has(basename(path)) });
-    symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
-    // The usual line means a folder, and here it is a link.
-    writeFileSync(
-      join(tree, '.gitignore'),
-      `${readFileSync(join(root, '.gitignore'), 'utf8')}\nnode_modules\n`,
-    );
+    for (const [tree, isIn] of [
+      [whole, () => true],
+      [small, (path: string) => !code.test(path) || path.startsWith('src/platform')],
+    ] as const) {
+      const filter = (path: string) => !left.has(basename(path)) && isIn(relative(root, path));
+      cpSync(root, tree, { recursive: true, filter });
+      symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
+      // The usual line means a folder, and here it is a link.
+      const ignored = `${readFileSync(join(root, '.gitignore'), 'utf8')}\nnode_modules\n`;
+      writeFileSync(join(tree, '.gitignore'), ignored);
+    }
   });
-  after(() => rmSync(tree, { recursive: true }));
+  after(() => rmSync(folder, { recursive: true }));
 
   /** Output of the check with these files planted; the files are gone afterwards. It has to fail. */
-  const check = async (script: string, files: Record<string, string>): Promise<string> => {
+  const check = async (script: string, files: Record<string, string>, tree = small): Promise<string> => {
     for (const [file, content] of Object.entries(files)) {
       mkdirSync(dirname(join(tree, file)), { recursive: true });
       writeFileSync(join(tree, file), content, { flag: 'wx' });
@@ -106,12 +113,16 @@ describe('a planted fault is found', () => {
   });
 
   test('by check:dead-code', async () => {
-    const output = await check('check:dead-code', {
-      'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
-      'src/platform/base/planted-export.ts': 'export const used = 1;\nexport const plantedExport = 2;\n',
-      'test/planted.test.ts':
-        "import { used } from '../src/platform/base/planted-export.ts';\nimport 'left-pad';\n\nused;\n",
-    });
+    const output = await check(
+      'check:dead-code',
+      {
+        'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
+        'src/platform/base/planted-export.ts': 'export const used = 1;\nexport const plantedExport = 2;\n',
+        'test/planted.test.ts':
+          "import { used } from '../src/platform/base/planted-export.ts';\nimport 'left-pad';\n\nused;\n",
+      },
+      whole,
+    );
     assert.match(output, /Unused files[\s\S]*src\/platform\/base\/planted-file\.ts/);
     assert.match(output, /Unused exports[\s\S]*plantedExport .*src\/platform\/base\/planted-export\.ts/);
     assert.match(output, /Unlisted dependencies[\s\S]*left-pad/);
@@ -119,10 +130,15 @@ describe('a planted fault is found', () => {
 
   test('by check:dead-code, where only tests use what is in src', async () => {
     const script = 'check:dead-code:production';
-    const output = await check(script, {
-      'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
-      'test/planted.test.ts': "import { planted } from '../src/platform/base/planted-file.ts';\n\nplanted;\n",
-    });
+    const output = await check(
+      script,
+      {
+        'src/platform/base/planted-file.ts': 'export const planted = 1;\n',
+        'test/planted.test.ts':
+          "import { planted } from '../src/platform/base/planted-file.ts';\n\nplanted;\n",
+      },
+      whole,
+    );
     assert.match(output, /Unused files[\s\S]*src\/platform\/base\/planted-file\.ts/);
   });
 
@@ -145,10 +161,14 @@ describe('a planted fault is found', () => {
   });
 
   test('by check:salesforce', async () => {
-    const output = await check('check:salesforce', {
-      'salesforce/force-app/main/default/objects/Quote__c/fields/Planted__c.field-meta.xml':
-        '<CustomField>\n',
-    });
+    const output = await check(
+      'check:salesforce',
+      {
+        'salesforce/force-app/main/default/objects/Quote__c/fields/Planted__c.field-meta.xml':
+          '<CustomField>\n',
+      },
+      whole,
+    );
     assert.match(output, /Planted__c/);
   });
 });

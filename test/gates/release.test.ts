@@ -82,10 +82,10 @@ describe('a release', { skip: isOld }, () => {
         ({ stderr }: { stderr: string }) => stderr,
       );
     const changelog = join(tree, 'CHANGELOG.md');
-    assert.match(await because([]), /CHANGELOG\.md has no section \[/);
     writeFileSync(changelog, '# Changelog\n\n## [Unreleased]\n\n### Added\n');
     assert.match(await because(['--check']), /not committed/);
     await git('commit', '--quiet', '--all', '--message', 'No changes');
     assert.match(await because(['--check']), /CHANGELOG\.md says nothing about/);
+    assert.match(await because([]), /CHANGELOG\.md has no section \[/);
   });
 });

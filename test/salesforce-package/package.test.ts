@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { checkApex } from '../../salesforce/check/apex.ts';
 import { checkPackage } from '../../salesforce/check/check-package.ts';
 import { checkConversion } from '../../salesforce/check/conversion.ts';
 import { checkCoverage } from '../../salesforce/check/coverage.ts';
@@ -17,11 +19,14 @@ import { readSchema } from '../../salesforce/check/schema.ts';
 import { checkWellFormed } from '../../salesforce/check/well-formed.ts';
 
 const run = promisify(execFile);
+/** That of the system, where it is older than ours. */
+const olderNode = '/usr/bin/node';
 const PACKAGE = join(import.meta.dirname, '../../salesforce');
 const SOURCE = 'force-app/main/default';
 const PERMISSION_SET = `${SOURCE}/permissionsets/Handoff_Gateway.permissionset-meta.xml`;
 const MEMBER = `${SOURCE}/objects/Quote__c/fields/Member__c.field-meta.xml`;
 const STATUS = `${SOURCE}/objects/Quote__c/fields/Status__c.field-meta.xml`;
+const trigger = 'webhook-sender/main/default/triggers/HandoffMemberChanges.trigger';
 const TRIP = `${SOURCE}/objects/Quote__c/fields/Trip_Id__c.field-meta.xml`;
 
 let scratch: string;
@@ -33,7 +38,7 @@ after(() => rm(scratch, { recursive: true, force: true }));
 /** A copy of the package that a test may break. */
 async function copyPackage(): Promise<string> {
   const directory = await mkdtemp(join(scratch, 'copy-'));
-  for (const part of ['sfdx-project.json', 'force-app', 'manifest', 'templates']) {
+  for (const part of ['sfdx-project.json', 'force-app', 'webhook-sender', 'manifest', 'templates']) {
     await cp(join(PACKAGE, part), join(directory, part), { recursive: true });
   }
   return directory;
@@ -73,9 +78,10 @@ describe('the package as it is', () => {
 
   it('gives the gateway every field that is not required', () => {
     const { fields, permissionSets } = readSchema(PACKAGE);
-    const granted = permissionSets
-      .flatMap((set) => children(set.root, 'fieldPermissions'))
-      .map((permission) => childText(permission, 'field') ?? '');
+    const set = permissionSets.find(({ file }) => file === PERMISSION_SET);
+    const granted = children(set?.root, 'fieldPermissions').map(
+      (permission) => childText(permission, 'field') ?? '',
+    );
     const optional = [...fields].filter(([, field]) => !field.required).map(([name]) => name);
     assert.deepEqual(granted.sort(), [...optional, 'Contact.Email', 'Contact.Phone'].sort());
   });
@@ -90,7 +96,7 @@ describe('the package as it is', () => {
   });
 
   it('does not let the gateway change members', () => {
-    const [set] = readSchema(PACKAGE).permissionSets;
+    const set = readSchema(PACKAGE).permissionSets.find(({ file }) => file === PERMISSION_SET);
     const contact = children(set?.root, 'objectPermissions').find(
       (permission) => childText(permission, 'object') === 'Contact',
     );
@@ -234,6 +240,13 @@ describe('references that lead nowhere are found', () => {
     it(name, async () => assertFinds(checkReferences(await copyWith(file, from, to)), file, message));
   }
 
+  it('a field on a layout or in a list that is not there', async () => {
+    const layout = `${SOURCE}/layouts/Quote__c-Quote Layout.layout-meta.xml`;
+    const list = `${SOURCE}/objects/Quote__c/listViews/All.listView-meta.xml`;
+    for (const file of [layout, list])
+      assertFinds(checkReferences(await copyWith(file, 'Source__c', 'Sauce__c')), file, /Quote__c.Sauce__c/);
+  });
+
   it('a field of an object that is not there', async () => {
     const text = await readFile(join(PACKAGE, TRIP), 'utf8');
     const stray = `${SOURCE}/objects/Quotes__c/fields/Trip_Id__c.field-meta.xml`;
@@ -278,8 +291,28 @@ describe('a package that does not convert is found', () => {
   });
 });
 
+describe('Apex that is none is found', () => {
+  const classes = 'webhook-sender/main/default/classes';
+  const faults: [name: string, file: string, from: string | RegExp, to: string, message: RegExp][] = [
+    ['a missing semicolon', `${classes}/HandoffWebhook.cls`, 'toString();', 'toString()', /^Line \d+, /],
+    ['a missing brace', `${classes}/HandoffWebhookTest.cls`, /\}\s*$/, '', /^Line \d+, column \d+: .*<EOF>/],
+    ['text behind the end', `${classes}/HandoffWebhook.cls`, /\s*$/, '\n}\n', /^Line \d+, column 1: /],
+    ['a text that is not closed', trigger, "'member.deleted'", "'member.deleted", /^Line \d+, /],
+  ];
+  for (const [name, file, from, to, message] of faults)
+    it(name, async () => {
+      const [finding] = checkApex(await copyWith(file, from, to));
+      assert.equal(finding?.file, file);
+      assert.match(finding.message, message);
+    });
+});
+
 describe('the command', () => {
   const check = join(PACKAGE, 'check.ts');
+
+  it('works with an older Node too', { skip: !existsSync(olderNode) }, async () => {
+    assert.match((await run(olderNode, [check])).stdout, /in order/);
+  });
 
   it('says that the package is in order', async () => {
     const { stdout, stderr } = await run(process.execPath, [check]);
@@ -311,16 +344,16 @@ describe('the command', () => {
 
   it('writes the manifest', async () => {
     const directory = await copyPackage();
-    await rm(join(directory, TRIP));
+    await rm(join(directory, TRIP.replace('Trip_Id', 'Details_8')));
     const permission =
-      /\s*<fieldPermissions>\s*<editable>true<\/editable>\s*<field>Quote__c.Trip_Id__c[^]*?<\/fieldPermissions>/;
+      /\s*<fieldPermissions>\s*<editable>true<\/editable>\s*<field>Quote__c.Details_8__c[^]*?<\/fieldPermissions>/;
     const set = await readFile(join(directory, PERMISSION_SET), 'utf8');
     await writeFile(join(directory, PERMISSION_SET), set.replace(permission, ''));
     const { stdout } = await run(process.execPath, [check, '--write-manifest', directory]);
     assert.match(stdout, /in order/);
     assert.doesNotMatch(
       await readFile(join(directory, 'manifest/package.xml'), 'utf8'),
-      /Quote__c.Trip_Id__c/,
+      /Quote__c.Details_8__c/,
     );
   });
 });

@@ -10,7 +10,7 @@ export async function openBudget(redisUrl: string, secretsDir: string, dailyCall
   const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
   const sync = (changes: Partial<SyncRequest>) =>
     bucket.sync({
-      ...{ replica: 'test', returned: 0, owed: 0, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
+      ...{ replica: 'test', returned: 0, unleased: 0, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
       ...changes,
     });
   return {
@@ -18,7 +18,7 @@ export async function openBudget(redisUrl: string, secretsDir: string, dailyCall
     /** Leaves so many calls of the burst. */
     async drain(left = 0): Promise<void> {
       await sync({});
-      await sync({ owed: Math.floor(bucket.available) - left });
+      await sync({ unleased: Math.floor(bucket.available) - left });
     },
     /** Calls that count, as the bucket has them. */
     async used(): Promise<number> {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -65,4 +65,17 @@ async function readCertificate(dir: string, name: string): Promise<Certificate> 
   const cert = await readFile(certFile, 'utf8');
   const key = await readFile(keyFile, 'utf8');
   return { certFile, keyFile, cert, key, fingerprint: new X509Certificate(cert).fingerprint256 };
+}
+
+/** A certificate of its own for a private key (PEM), which ends in so many days. */
+export async function certificateOf(privateKey: string, days: number): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'handoff-certificate-'));
+  try {
+    const keyFile = join(dir, 'key');
+    await writeFile(keyFile, privateKey, { mode: 0o600 });
+    const args = ['req', '-x509', '-key', keyFile, '-days', String(days), '-subj', '/CN=handoff-gateway'];
+    return (await openssl('openssl', args)).stdout;
+  } finally {
+    await rm(dir, { recursive: true });
+  }
 }

@@ -7,7 +7,7 @@ import { openPglite } from '../../src/platform/store/pglite.ts';
 import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { recordLog } from './log.ts';
 import { copyEmptyDatabase } from './pglite.ts';
-import { startPostgres } from './postgres.ts';
+import { databaseOfAnyKind, type PostgresDatabase, startPostgres } from './postgres.ts';
 
 /** A database of a test's own with empty tables. */
 export interface TestDatabase {
@@ -21,6 +21,12 @@ export const databaseKinds: Record<string, (replicas?: number) => Promise<TestDa
   PGlite: openTestPglite,
   PostgreSQL: openTestPostgres,
 };
+
+/** PostgreSQL where there is one: it takes a part of the work of the embedded database. */
+export async function openTestDatabase(): Promise<TestDatabase> {
+  const postgres = await databaseOfAnyKind();
+  return postgres ? openOn(postgres, 1) : openTestPglite();
+}
 
 export async function openTestPglite(): Promise<TestDatabase> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-database-'));
@@ -38,7 +44,10 @@ export async function openTestPglite(): Promise<TestDatabase> {
 
 async function openTestPostgres(count = 1): Promise<TestDatabase | undefined> {
   const server = await startPostgres();
-  if (!server) return undefined;
+  return server && openOn(server, count);
+}
+
+async function openOn(server: PostgresDatabase, count: number): Promise<TestDatabase> {
   const open = () => openPostgres({ url: server.url, log: recordLog().log });
   const replicas: TestDatabase['replicas'] = [open(), ...Array.from({ length: count - 1 }, open)];
   await migrate(replicas[0]);

@@ -9,8 +9,8 @@ import { DiningPartner } from './dining-partner.ts';
 import { ownEnvironment } from './environment.ts';
 import type { Credentials } from './gateway.ts';
 import { Org } from './org.ts';
+import { provideDatabase } from './own-database.ts';
 import type { OwnOrg } from './own-org.ts';
-import { copyEmptyDatabase } from './pglite.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -45,13 +45,14 @@ export async function createInstallation(
   ownOrg?: OwnOrg,
 ): Promise<Installation> {
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-installation-'));
-  if (!common.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
+  const database = await provideDatabase(common, dataDir);
   await writeFile(join(dataDir, 'config.json'), '{}');
   await ownOrg?.trust(common['SECRETS_DIR'] ?? join(dataDir, 'secrets'));
   const settings = {
     ...{ DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0', CHANGES_POLL_SECONDS: '0' },
     ...ownOrg?.env,
     ...common,
+    ...database.env,
   };
   const running = new Set<ChildProcess>();
   return {
@@ -76,6 +77,7 @@ export async function createInstallation(
         child.kill('SIGKILL');
         await once(child, 'exit');
       }
+      await database.stop();
       await rm(dataDir, { recursive: true, maxRetries: 5 });
     },
   };

@@ -9,12 +9,16 @@ import type { Permission } from '../../src/identity/consumers/consumer.ts';
 import { createConsumers } from '../../src/identity/consumers/consumers.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
+import { fieldNamesOf } from '../../src/records/field-names.ts';
+import { listOf, resourcesOf } from '../../src/records/mapping.ts';
 import { DiningPartner } from './dining-partner.ts';
 import { type LogLine, recordLog } from './log.ts';
 import { recordAnswers } from './native-ids.ts';
 import { Org } from './org.ts';
-import { copyEmptyDatabase } from './pglite.ts';
+import { provideDatabase } from './own-database.ts';
 import { freePort } from './ports.ts';
+
+const fieldNames = fieldNamesOf(() => listOf(resourcesOf()));
 
 export interface Credentials {
   id: string;
@@ -49,14 +53,21 @@ export interface RequestOptions {
   body?: object | string | Uint8Array<ArrayBuffer>;
 }
 
-/** Starts a gateway with embedded stores unless `env` names others. */
+/** Starts a gateway with a database of its own, and with further stores that `env` names. */
 export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGateway> {
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-gateway-'));
-  if (!env.DATABASE_URL) await copyEmptyDatabase(join(dataDir, 'database'));
+  const database = await provideDatabase(env, dataDir);
   await writeFile(join(dataDir, 'config.json'), '{}');
   const settings = loadSettings(
     // Reading changes is for the tests about it: others count calls.
-    { DATA_DIR: dataDir, PORT: '0', METRICS_HOST: '127.0.0.1', CHANGES_POLL_SECONDS: '0', ...env },
+    {
+      DATA_DIR: dataDir,
+      PORT: '0',
+      METRICS_HOST: '127.0.0.1',
+      CHANGES_POLL_SECONDS: '0',
+      ...env,
+      ...database.env,
+    },
     join(dataDir, 'config.json'),
   );
   const { log, lines } = recordLog();
@@ -90,6 +101,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     },
     stop: async () => {
       await app.close();
+      await database.stop();
       await rm(dataDir, { recursive: true, maxRetries: 5 });
       await answers.assertNoNativeIds();
     },
@@ -102,6 +114,7 @@ async function createConsumer(secretsDir: string, permissions: Permission[]): Pr
     secrets,
     log: recordLog().log,
     metrics: createMetrics(),
+    fieldNames,
     refreshSeconds: 30,
   });
   const { consumer, apiKey, apiSecret } = await store.create({ name: 'test', permissions });

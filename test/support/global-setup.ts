@@ -20,15 +20,19 @@ interface Server {
 const started: Server[] = [];
 
 /**
- * Once before all test files, whose processes inherit the variables: of PostgreSQL and Redis, what does not run is
- * started for all of them, and a database is made that they copy.
+ * Once before all test files, whose processes inherit the variables. PostgreSQL is started for all of them unless
+ * DATABASE_URL names one: that which runs already may take too few connections for several test files, and waits for its
+ * disk. Redis is started where none runs. A database is made that they copy.
  */
 export async function globalSetup(): Promise<void> {
   // Each test file loads much of the service, and need not compile it again.
   process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '../../node_modules/.cache/compile-tests');
-  const postgres = await provide(sharedServerVariable, findPostgresServer, startPostgresServer);
+  const isGiven = (process.env[sharedServerVariable] ?? process.env['DATABASE_URL']) !== undefined;
+  const postgres = isGiven
+    ? await findPostgresServer()
+    : ((await provide(sharedServerVariable, startPostgresServer)) ?? (await findPostgresServer()));
   if (postgres !== undefined) await provideTemplate(postgres.url);
-  await provide(sharedRedisVariable, findRunningRedis, startRedis);
+  if ((await findRunningRedis()) === undefined) await provide(sharedRedisVariable, startRedis);
 }
 
 /** Once after all test files. */
@@ -36,13 +40,11 @@ export async function globalTeardown(): Promise<void> {
   for (const server of started.toReversed()) await server.stop();
 }
 
-async function provide<Found>(
+/** Undefined where its programs are not installed. */
+async function provide(
   variable: string,
-  find: () => Promise<Found | undefined>,
   start: () => Promise<Server | undefined>,
-): Promise<Found | Server | undefined> {
-  const found = await find();
-  if (found !== undefined) return found;
+): Promise<Server | undefined> {
   const server = await start();
   if (server === undefined) return undefined;
   started.push(server);

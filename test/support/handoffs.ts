@@ -7,12 +7,20 @@ import type { RequestOptions, TestGateway } from './gateway.ts';
 export interface AcceptedHandoff {
   external_id: string;
   type: string;
-  status: 'accepted' | 'created' | 'failed' | 'cancelled';
+  status: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected';
   id: string | null;
   problem: { code: string; detail: string; request_id: string; errors?: object[] } | null;
   attempts: number;
   accepted_at: string;
   completed_at: string | null;
+  valid_until: string | null;
+  approval: {
+    status: 'pending' | 'approved' | 'rejected' | 'expired';
+    decided_by: { consumer_id: string; consumer_name: string | null; actor: string | null } | null;
+    decided_at: string | null;
+    reason: string | null;
+  } | null;
+  request: { trip_id: string; member_id: string; created_by: object; result: Record<string, unknown> } | null;
 }
 
 export const respondAsync = { prefer: 'respond-async' };

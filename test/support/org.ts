@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /** The simulated org as a test sees it: its records, its counters, and the faults that it can be asked for. */
 export class Org {
   readonly url: string;
@@ -71,6 +73,11 @@ export class Org {
 
   async counters(): Promise<Record<string, unknown>> {
     return (await this.#control('GET', 'counters')) as never;
+  }
+
+  /** Until the service has asked what objects there are, which is its first call after its start. */
+  async untilDescribed(): Promise<void> {
+    while ((await this.counters())['metered'] === 0) await sleep(20);
   }
 
   /** The armed faults, and how often each has struck. */

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, existsSync, globSync } from 'node:fs';
+import { chownSync, existsSync, globSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -41,16 +41,33 @@ export const templateVariable = 'HANDOFF_TEST_POSTGRES_TEMPLATE';
  * where there is none of them; with CI=true that is an error, since a suite that skips itself proves nothing.
  */
 export async function startPostgres({ empty = false } = {}): Promise<PostgresDatabase | undefined> {
-  const server = (await findPostgresServer()) ?? (await startPostgresServer());
+  const server = await provideServer();
   if (server === undefined) return missing('none is running, and its programs are not installed');
-  const database = await createDatabase(server.url, empty ? undefined : process.env[templateVariable]);
-  return {
-    url: database.url,
-    stop: async () => {
-      await database.stop();
-      await server.stop();
-    },
-  };
+  return createTestDatabase(server, empty ? undefined : process.env[templateVariable]);
+}
+
+/**
+ * A new database for a service whose test is about something else: as `startPostgres` makes it, and undefined where
+ * there is no PostgreSQL. The embedded database does as well then; it takes several times the work.
+ */
+export async function databaseOfAnyKind(): Promise<PostgresDatabase | undefined> {
+  const server = await provideServer();
+  return server && createTestDatabase(server, process.env[templateVariable]);
+}
+
+async function createTestDatabase(server: PostgresServer, template?: string): Promise<PostgresDatabase> {
+  const database = await createDatabase(server.url, template);
+  // A server that serves others too may wait for its disk at each commit; no test makes it crash.
+  const name = new URL(database.url).pathname.slice(1);
+  await run(server.url, `alter database ${name} set synchronous_commit = off`);
+  return database;
+}
+
+let ownServer: Promise<PostgresServer | undefined> | undefined;
+
+/** The server that runs, or one for the life of this process. */
+async function provideServer(): Promise<PostgresServer | undefined> {
+  return (await findPostgresServer()) ?? (await (ownServer ??= startPostgresServer()));
 }
 
 /** A new database on a server, as a copy of another one there. Its name is the path of its URL. */
@@ -107,24 +124,31 @@ export async function startPostgresServer(): Promise<OwnPostgresServer | undefin
     ...owner,
   });
   const port = await freePort();
-  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off'];
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'fsync=off',
+    'max_connections=300',
+  ];
   const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
-  const launch = (level: 'fatal' | 'panic') =>
-    spawn(
-      join(programs, 'postgres'),
-      [
-        '-D',
-        data,
-        '-p',
-        String(port),
-        ...[...settings, `log_min_messages=${level}`].flatMap((setting) => ['-c', setting]),
-      ],
-      { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder, ...owner },
-    );
+  const launch = (level: 'fatal' | 'panic') => {
+    const set = [...settings, `log_min_messages=${level}`].flatMap((setting) => ['-c', setting]);
+    const started = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...set], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      cwd: folder,
+      ...owner,
+    });
+    // A process that has one for its life ends when its tests do.
+    started.unref();
+    return started;
+  };
   let child = launch('fatal');
   let ended = once(child, 'exit');
-  // A test process that fails would leave it behind.
-  const kill = () => child.kill('SIGKILL');
+  // A process that does not stop it, or fails before, would leave it behind.
+  const kill = () => {
+    child.kill('SIGQUIT');
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
   process.once('exit', kill);
   await untilReady(url, ended);
   // At once, without waiting for clients and without writing anything.

@@ -6,7 +6,7 @@ import { closeServer, listen } from '../../simulators/shared/server.ts';
 export interface RecordingProxy {
   url: string;
   /** Requests so far, in order. */
-  seen: { method: string; path: string; headers: IncomingHttpHeaders }[];
+  seen: { method: string; path: string; headers: IncomingHttpHeaders; body: string }[];
   close(): Promise<void>;
 }
 
@@ -22,8 +22,8 @@ export async function startRecordingProxy(target: string): Promise<RecordingProx
 
   async function forward(request: IncomingMessage) {
     const { method = '', url: path = '', headers } = request;
-    seen.push({ method, path, headers });
     const sent = await buffer(request);
+    seen.push({ method, path, headers, body: sent.toString('utf8') });
     const { host: _, 'content-length': _length, connection: _connection, ...others } = headers;
     const answer = await fetch(target + path, {
       method,

@@ -5,6 +5,7 @@ import { openPglite } from '../../src/platform/store/pglite.ts';
 import { type DiningPartner, partnerCredentials, startOwnPartner } from './dining-partner.ts';
 import { createInstallation, type Installation } from './gateway-process.ts';
 import type { Org } from './org.ts';
+import { embedded } from './own-database.ts';
 import { startOwnOrg } from './own-org.ts';
 import { startPostgres } from './postgres.ts';
 
@@ -42,7 +43,7 @@ export async function openReservationHarness(
     {
       DINING_BASE_URL: own.partner.url,
       DINING_USERNAME: partnerCredentials.username,
-      ...(postgres && { DATABASE_URL: postgres.url }),
+      ...(postgres ? { DATABASE_URL: postgres.url } : embedded),
     },
     ownOrg,
   );
@@ -52,7 +53,7 @@ export async function openReservationHarness(
   await writeFile(secret, partnerCredentials.password, { mode: 0o600 });
   const database = postgres
     ? await openDatabase(postgres.url, opened)
-    : embedded(join(installation.dataDir, 'database'));
+    : embeddedDatabase(join(installation.dataDir, 'database'));
   return {
     org: ownOrg.org,
     partner: own.partner,
@@ -71,7 +72,7 @@ async function openDatabase(url: string, opened: AsyncDisposableStack): Promise<
   return reservationDatabase(async (text) => (await client.query(text)).rows);
 }
 
-function embedded(dir: string): ReservationDatabase {
+function embeddedDatabase(dir: string): ReservationDatabase {
   return reservationDatabase(async (text) => {
     const database = await openPglite(dir);
     const { rows } = await database.execute(text);

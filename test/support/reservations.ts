@@ -17,7 +17,7 @@ export function newReservation(memberId: string, dining: object = {}): Record<st
       service_id: 'table',
       start_at: slotInDays(days),
       party_size: 4,
-      guest: { given_name: 'Inés', family_name: 'Marín', email: 'ines@example.com', phone: '+34952555010' },
+      guest: { given_name: 'Inés', family_name: 'Marín', email: 'ines@example.com', phone: '+12025550143' },
       ...dining,
     },
   };

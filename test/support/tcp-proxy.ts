@@ -20,6 +20,8 @@ export interface ProxyHold {
   hit(count?: number): Promise<void>;
   /** Lets go what is held, where its connection still lives, and holds nothing more. */
   release(): void;
+  /** Releases, and holds answers as `holdAnswers` does, on the same connections only. */
+  releaseUntilAnswer(text: string): ProxyHold;
   /** Breaks the held connections, with what is kept back on them, and holds nothing more. */
   cut(): void;
 }
@@ -28,18 +30,28 @@ export interface ProxyHold {
 class Hold implements ProxyHold {
   readonly direction: 'requests' | 'answers';
   readonly #text: string;
+  readonly #holds: Set<Hold>;
+  /** Undefined: any. */
+  readonly #only: ReadonlySet<Connection> | undefined;
   #hits = 0;
   #over = false;
   readonly #connections = new Set<Connection>();
   readonly #waiting = new Set<() => void>();
 
-  constructor(direction: 'requests' | 'answers', text: string) {
+  constructor(
+    direction: 'requests' | 'answers',
+    text: string,
+    holds: Set<Hold>,
+    only?: ReadonlySet<Connection>,
+  ) {
     this.direction = direction;
     this.#text = text;
+    this.#holds = holds.add(this);
+    this.#only = only;
   }
 
-  matches(chunk: Buffer): boolean {
-    return !this.#over && chunk.includes(this.#text);
+  matches(chunk: Buffer, connection: Connection): boolean {
+    return !this.#over && this.#only?.has(connection) !== false && chunk.includes(this.#text);
   }
 
   strike(connection: Connection): void {
@@ -63,6 +75,12 @@ class Hold implements ProxyHold {
   release(): void {
     this.#over = true;
     for (const connection of this.#connections) connection.letGo(this);
+  }
+
+  releaseUntilAnswer(text: string): ProxyHold {
+    const next = new Hold('answers', text, this.#holds, this.#connections);
+    this.release();
+    return next;
   }
 
   cut(): void {
@@ -98,7 +116,7 @@ class Connection {
   }
 
   #onRequest(chunk: Buffer): void {
-    this.#heldBy ??= [...this.#holds].find((hold) => hold.matches(chunk));
+    this.#heldBy ??= [...this.#holds].find((hold) => hold.matches(chunk, this));
     if (this.#heldBy?.direction === 'requests') this.#keep(chunk);
     else this.#server.write(chunk);
   }
@@ -150,18 +168,13 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     for (const connection of connections) connection.destroy();
     await closed;
   };
-  const hold = (direction: 'requests' | 'answers', text: string): ProxyHold => {
-    const made = new Hold(direction, text);
-    holds.add(made);
-    return made;
-  };
   await listen(0);
   const { port } = server.address() as { port: number };
   url.host = `127.0.0.1:${port}`;
   return {
     url: url.href,
-    holdRequests: (text) => hold('requests', text),
-    holdAnswers: (text) => hold('answers', text),
+    holdRequests: (text) => new Hold('requests', text, holds),
+    holdAnswers: (text) => new Hold('answers', text, holds),
     cut,
     restore: () => listen(port),
     close: async () => {

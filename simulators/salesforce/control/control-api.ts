@@ -9,11 +9,11 @@ import {
 } from '../../shared/control-api.ts';
 import { ControlError } from '../../shared/control-error.ts';
 import type { Sessions } from '../oauth/sessions.ts';
+import { readAutomation } from '../org/automation-input.ts';
 import { deleteRow, insertRow, undeleteRow, updateRow } from '../org/dml.ts';
 import { isPlainObject } from '../org/interpret.ts';
 import type { Org } from '../org/org.ts';
-import { type ObjectType, type Row, readField } from '../org/schema.ts';
-import { readAutomation } from './automation-input.ts';
+import { type ObjectType, type Row, showField } from '../org/schema.ts';
 import { type FaultInput, readFaultInput } from './fault-input.ts';
 import { changeSettings, type Settings } from './settings.ts';
 
@@ -22,6 +22,8 @@ export interface ControlParts extends CommonParts<FaultInput> {
   sessions: Sessions;
   settings: Settings;
   onSettings(): void;
+  /** Merges a change into the org's description (RFC 7396), and makes the org what it then says. */
+  changeOrg(patch: unknown): void;
   /** Back to the state of the start; `records: false` keeps the records. */
   reset(records: boolean): void;
 }
@@ -33,7 +35,7 @@ function typeOf(parts: ControlParts, call: ControlCall): ObjectType {
 }
 
 function showRow(type: ObjectType, row: Row): object {
-  const fields = [...type.fields.values()].map((field) => [field.name, readField(row, field) ?? null]);
+  const fields = [...type.fields.values()].map((field) => [field.name, showField(row, field) ?? null]);
   return Object.fromEntries(fields) as object;
 }
 
@@ -144,6 +146,11 @@ function settings(parts: ControlParts, call: ControlCall): object {
   return parts.settings;
 }
 
+function changeOrg(parts: ControlParts, { body }: ControlCall): object {
+  parts.changeOrg(body);
+  return parts.org.description;
+}
+
 const HANDLERS: Handlers<ControlParts> = {
   ...commonHandlers(readFaultInput),
   'POST tokens/revoke': (parts) => ({ revoked: parts.sessions.revokeAll() }),
@@ -156,6 +163,8 @@ const HANDLERS: Handlers<ControlParts> = {
     return {};
   },
   'DELETE automation/*': removeAutomation,
+  'GET org': ({ org }) => org.description,
+  'PATCH org': changeOrg,
   'GET settings': (parts) => parts.settings,
   'POST settings': settings,
   'PATCH settings': settings,

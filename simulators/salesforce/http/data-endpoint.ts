@@ -1,10 +1,10 @@
 import { type HttpAnswer, type HttpCall, jsonAnswer } from '../../shared/exchange.ts';
 import { tokenOf } from '../oauth/endpoints.ts';
 import type { Sessions } from '../oauth/sessions.ts';
-import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';
+import { ApiError, jsonParserError } from '../org/api-error.ts';
 import type { ApiAnswer, ApiCall, ApiContext } from '../rest/api-call.ts';
 import { mayQuery } from '../rest/composite.ts';
-import { isVersion } from '../rest/discovery.ts';
+import { checkVersion } from '../rest/discovery.ts';
 import { routeCall } from '../rest/router.ts';
 import { splitPath } from '../rest/subrequest.ts';
 import { loadSoqlParser } from '../soql/parse.ts';
@@ -65,10 +65,10 @@ function parseBody(call: HttpCall): unknown {
   }
 }
 
-/** @throws ApiError 404 for an unknown version, 415 and 400 for a body that can't be read. */
-export function toApiCall(call: HttpCall): ApiCall {
+/** @throws ApiError 404 for an unknown version, 410 for a retired one, 415 and 400 for a body that can't be read. */
+export function toApiCall(context: ApiContext, call: HttpCall): ApiCall {
   const [version = '', ...path] = dataPath(call.pathname);
-  if (!isVersion(version)) throw notFound();
+  checkVersion(context, version);
   return {
     method: call.method,
     version,

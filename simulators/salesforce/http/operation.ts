@@ -18,7 +18,7 @@ function pick(table: ByMethod, method: string): string {
 
 function sobjectOperation(method: string, path: string[]): Operation {
   const [, object, third] = path;
-  if (object === undefined) return { name: 'unknown' };
+  if (object === undefined) return { name: 'describeGlobal' };
   if (third === undefined) return { name: pick(ON_OBJECT, method), object };
   return { name: third === 'describe' ? 'describe' : pick(BY_ID, method), object };
 }

@@ -204,7 +204,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const struck = faults.strike(subject, DATA_AROUND);
       checkDailyLimit(parts.api);
       if (parts.gate.runningSince(LONG_RUNNING_MS) > MAX_LONG_RUNNING) throw concurrentLimitError();
-      const apiCall = toApiCall(call);
+      const apiCall = toApiCall(parts.api, call);
       parts.charge(1);
       return await runAround(struck, () => runWithTriggers(parts, apiCall, subject, pause));
     } catch (error) {
@@ -216,7 +216,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     try {
       const kinds = subject.operation === 'token' ? TOKEN_AROUND : AROUND;
       return await runAround(faults.strike(subject, kinds), async () => {
-        if (subject.operation === 'versions') return jsonAnswer(200, listVersions());
+        if (subject.operation === 'versions') return jsonAnswer(200, listVersions(parts.api));
         if (subject.operation === 'recordPage') return recordPage(parts.api.org, call);
         return (await handleOAuth(parts.oauth, call)) ?? edgeAnswer(404, 'URL No Longer Exists');
       });

@@ -18,6 +18,8 @@ export interface AssertionRules {
   username: string;
   keys: KeyObject[];
   audience: string[];
+  /** The app signs in at the org's own address only: `login.` and `test.` hosts do not know it (since Spring '26). */
+  ownAddressOnly: boolean;
   /** Also refuse an `exp` more than five minutes ahead; whether an org does is not documented. */
   strict: boolean;
 }
@@ -58,8 +60,19 @@ async function verifySignature(assertion: string, keys: KeyObject[]): Promise<vo
   throw new OAuthError('invalid_grant', 'invalid assertion');
 }
 
-function checkAudience(payload: JWTPayload, accepted: string[]): void {
+/** A host by which Salesforce signs users of every org in, or of every sandbox; under `localhost` to try it. */
+function isLoginHost(host: string | undefined): boolean {
+  return /^(login|test)\.(salesforce\.com|localhost)$/i.test(host ?? '');
+}
+
+function appNotFound(): OAuthError {
+  return new OAuthError('app_not_found', 'External client app is not installed in this org');
+}
+
+function checkAudience(payload: JWTPayload, { audience: accepted, ownAddressOnly }: AssertionRules): void {
   const given = [payload.aud ?? []].flat();
+  if (ownAddressOnly && given.some((audience) => isLoginHost(URL.parse(audience)?.hostname)))
+    throw appNotFound();
   if (!given.some((audience) => accepted.includes(audience))) {
     throw new OAuthError('invalid_grant', 'audience is invalid');
   }
@@ -75,13 +88,19 @@ function checkExpiry(payload: JWTPayload, strict: boolean): void {
 
 /**
  * Checks a JWT bearer assertion: key of the app, signature, audience, validity, user.
+ * @param host to which the request was sent.
  * @throws OAuthError with the error and description of each cause.
  */
-export async function checkAssertion(assertion: string, rules: AssertionRules): Promise<void> {
+export async function checkAssertion(
+  assertion: string,
+  host: string | undefined,
+  rules: AssertionRules,
+): Promise<void> {
+  if (rules.ownAddressOnly && isLoginHost(host?.replace(/:\d+$/, ''))) throw appNotFound();
   const payload = decode(assertion);
   if (payload.iss !== rules.clientId) throw new OAuthError('invalid_client_id', 'client identifier invalid');
   await verifySignature(assertion, rules.keys);
-  checkAudience(payload, rules.audience);
+  checkAudience(payload, rules);
   checkExpiry(payload, rules.strict);
   // An unknown user and one that never approved the app are answered alike.
   if (payload.sub !== rules.username)

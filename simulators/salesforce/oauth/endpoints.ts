@@ -1,5 +1,6 @@
 import { type HttpAnswer, type HttpCall, jsonAnswer } from '../../shared/exchange.ts';
 import type { Org } from '../org/org.ts';
+import { NEWEST } from '../rest/discovery.ts';
 import { type AssertionRules, checkAssertion, OAuthError } from './assertion.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -30,7 +31,7 @@ async function issueToken(context: OAuthContext, call: HttpCall): Promise<HttpAn
   }
   const assertion = form.get('assertion');
   if (assertion === null) throw new OAuthError('invalid_request', 'assertion is missing');
-  await checkAssertion(assertion, context.rules());
+  await checkAssertion(assertion, call.headers.host, context.rules());
   const session = await context.sessions.issue();
   context.onTokenIssued();
   const body = {
@@ -84,7 +85,7 @@ function userInfo(context: OAuthContext): HttpAnswer {
 function identity(context: OAuthContext, call: HttpCall): HttpAnswer {
   const { org } = context;
   const version = call.query.get('version') ?? '{version}';
-  const rest = `${context.baseUrl()}/services/data/v${version === 'latest' ? '68.0' : version}/`;
+  const rest = `${context.baseUrl()}/services/data/v${version === 'latest' ? `${org.description.newestVersion ?? NEWEST}.0` : version}/`;
   return jsonAnswer(200, {
     id: identityUrl(context),
     asserted_user: true,

@@ -13,6 +13,8 @@ export class ApiError extends Error {
   readonly headers: Record<string, string>;
   /** Further errors of the same record. */
   readonly others: readonly ApiError[];
+  /** Further members of the body of a single call's answer. */
+  readonly details: object;
 
   constructor(
     status: number,
@@ -21,6 +23,7 @@ export class ApiError extends Error {
     fields?: string[],
     headers: Record<string, string> = {},
     others: readonly ApiError[] = [],
+    details: object = {},
   ) {
     super(message);
     this.status = status;
@@ -28,11 +31,13 @@ export class ApiError extends Error {
     this.fields = fields;
     this.headers = headers;
     this.others = others;
+    this.details = details;
   }
 
   /** The body of a single call's answer. */
   toBody(language: Language): object[] {
-    return [this, ...this.others].map(({ message, errorCode, fields }) => ({
+    return [this, ...this.others].map(({ message, errorCode, fields, details }) => ({
+      ...details,
       message: translate(message, language),
       errorCode,
       ...(fields === undefined ? {} : { fields }),
@@ -52,7 +57,15 @@ export class ApiError extends Error {
 /** The errors of one record as one; undefined without any. */
 export function joinErrors([first, ...others]: readonly ApiError[]): ApiError | undefined {
   if (first === undefined || others.length === 0) return first;
-  return new ApiError(first.status, first.errorCode, first.message, first.fields, first.headers, others);
+  return new ApiError(
+    first.status,
+    first.errorCode,
+    first.message,
+    first.fields,
+    first.headers,
+    others,
+    first.details,
+  );
 }
 
 /** 404 as the error page words it; also the answer for a misspelt object in a path. */

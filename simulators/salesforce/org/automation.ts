@@ -1,7 +1,7 @@
 import { ApiError } from './api-error.ts';
 import { callError, ruleError } from './automation-errors.ts';
 import type { AutomationDeclaration, Condition, TriggerDeclaration, TriggerEvent } from './declaration.ts';
-import { type Draft, findField, type ObjectType, type Row, readField, type Value } from './schema.ts';
+import { type Draft, type ObjectType, type Row, readField, type Value } from './schema.ts';
 import { coerceValue } from './values.ts';
 
 /** A record while an operation writes it. */
@@ -55,21 +55,40 @@ function isOf(object: string, type: ObjectType): boolean {
 }
 
 function valueOf(type: ObjectType, row: Row, name: string): Value | null {
-  const field = findField(type, name);
+  const field = type.all.get(name.toLowerCase());
   return (field === undefined ? row[name] : readField(row, field)) ?? null;
+}
+
+/** What a value is compared with. */
+const TESTS: {
+  [T in keyof Condition]?: (value: Value | null, wanted: NonNullable<Condition[T]>) => boolean;
+} = {
+  contains: (value, part) => String(value ?? '').includes(part),
+  matches: (value, pattern) => new RegExp(pattern).test(String(value ?? '')),
+  above: (value, bound) => value !== null && value > bound,
+  below: (value, bound) => value !== null && value < bound,
+};
+
+function holds(condition: Condition, value: Value | null): boolean {
+  if (condition.equals !== undefined && value !== condition.equals) return false;
+  return Object.entries(TESTS).every(([name, test]) => {
+    const wanted = condition[name as keyof Condition];
+    return wanted === undefined || (test as (value: Value | null, wanted: unknown) => boolean)(value, wanted);
+  });
 }
 
 /** The part of a condition that looks at the record. */
 function rowMatches(condition: Condition, type: ObjectType, row: Row): boolean {
-  const { field, equals, contains, matches } = condition;
-  if (field === undefined) return true;
-  const value = valueOf(type, row, field);
-  const text = String(value ?? '');
-  return (
-    (equals === undefined || value === equals) &&
-    (contains === undefined || text.includes(contains)) &&
-    (matches === undefined || new RegExp(matches).test(text))
-  );
+  const { field, recordType } = condition;
+  if (recordType !== undefined) {
+    const own = type.recordTypes.find(({ id }) => id === row.RecordTypeId);
+    if (own?.developerName !== recordType) return false;
+  }
+  return field === undefined || holds(condition, valueOf(type, row, field));
+}
+
+function allMatch(conditions: Condition | Condition[] = [], type: ObjectType, row: Row): boolean {
+  return [conditions].flat().every((condition) => rowMatches(condition, type, row));
 }
 
 /** The part of a condition that looks at the size of the call. */
@@ -80,7 +99,7 @@ function sizeMatches({ rowsAbove = -1, rowsBelow = Number.POSITIVE_INFINITY }: C
 /** @throws ApiError for a value that the field can't hold. */
 function setValues(type: ObjectType, values: Record<string, unknown>, rows: readonly PendingRow[]): void {
   for (const [name, raw] of Object.entries(values)) {
-    const field = findField(type, name);
+    const field = type.all.get(name.toLowerCase());
     if (field === undefined) continue;
     const value = coerceValue(field, raw);
     for (const { draft } of rows) draft[field.name] = value;
@@ -126,9 +145,9 @@ function runTrigger(state: State, trigger: TriggerView, call: TriggerCall): ApiE
   if (trigger.runOnce === true && call.pass > 1) return undefined;
   trigger.calls += 1;
   if (trigger.times !== undefined && trigger.hits >= trigger.times) return undefined;
-  const when = trigger.when ?? {};
-  if (!sizeMatches(when, call.rows.length)) return undefined;
-  const rows = call.rows.filter(({ draft }) => rowMatches(when, call.type, draft));
+  const when = [trigger.when ?? []].flat();
+  if (!when.every((condition) => sizeMatches(condition, call.rows.length))) return undefined;
+  const rows = call.rows.filter(({ draft }) => allMatch(when, call.type, draft));
   if (rows.length === 0) return undefined;
   trigger.hits += 1;
   return act(state, trigger, call, rows);
@@ -172,7 +191,7 @@ export function createAutomation(): Automation {
         .flatMap(({ fields }) => fields.filter((name) => valueOf(type, row, name) === null)),
     brokenRules: (type, row) =>
       state.rules.validationRules
-        .filter(({ object, when }) => isOf(object, type) && rowMatches(when, type, row))
+        .filter(({ object, when }) => isOf(object, type) && allMatch(when, type, row))
         .map(({ message, field }) => ruleError(message, field)),
     takeDelayMs: () => {
       const { delayMs } = state;

@@ -18,13 +18,18 @@ export type TriggerEvent = (typeof TRIGGER_EVENTS)[number];
 
 /** All given parts must hold. */
 export interface Condition {
-  /** The field that `equals`, `contains` and `matches` look at. */
+  /** The field that `equals`, `contains`, `matches`, `above` and `below` look at. */
   field?: string;
   /** null: the field is empty. */
   equals?: string | number | boolean | null;
   contains?: string;
   /** A regular expression. */
   matches?: string;
+  /** The number, or the text of a date, is higher or lower than this. */
+  above?: string | number;
+  below?: string | number;
+  /** The developer name of the record's type. */
+  recordType?: string;
   /** More records in the trigger call than this. */
   rowsAbove?: number;
   /** Fewer records in the trigger call than this. */
@@ -36,8 +41,8 @@ export interface TriggerDeclaration {
   name: string;
   object: string;
   on: TriggerEvent[];
-  /** Always, when absent. */
-  when?: Condition;
+  /** All of them; always, when absent. */
+  when?: Condition | Condition[];
   action: TriggerAction;
   /** How many calls it acts in; without end when absent. */
   times?: number;
@@ -63,8 +68,8 @@ export type TriggerAction =
 export interface ValidationRule {
   name: string;
   object: string;
-  /** When it holds, the record is refused. */
-  when: Condition;
+  /** When it holds, or all of them do, the record is refused. */
+  when: Condition | Condition[];
   message: string;
   /** Where the message is shown; at the top of the page when absent. */
   field?: string;

@@ -5,9 +5,11 @@ import { type Operation, type Outcome, type Prepared, runOperation } from './ope
 import type { EmptiedLookup, Org } from './org.ts';
 import type { Draft, Field, ObjectType, Row } from './schema.ts';
 
-/** As `InterpretOptions`; the simulator's own writes are raw, and no trigger runs for them. */
 interface WriteOptions {
+  /** As `InterpretOptions`; the simulator's own writes are raw, and no trigger runs for them. */
   raw?: boolean;
+  /** As in `Operation`. */
+  allowDuplicates?: boolean;
 }
 
 function missingRequired(type: ObjectType, draft: Draft): string[] {
@@ -42,14 +44,11 @@ function assign(draft: Draft, changes: Changes): void {
   for (const [field, value] of changes) draft[field.name] = value;
 }
 
-function refuseReadOnlyObject(type: ObjectType): void {
+function refuseReadOnlyObject(type: ObjectType, kind: 'inserted' | 'updated' | 'deleted'): void {
   if (type.writeable) return;
-  throw new ApiError(
-    400,
-    'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY',
-    `entity type cannot be inserted: ${type.label}`,
-    [],
-  );
+  const message = `entity type cannot be ${kind}: ${type.label}`;
+  if (kind !== 'deleted') throw new ApiError(400, 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', message, []);
+  throw new ApiError(403, 'INSUFFICIENT_ACCESS_OR_READONLY', 'insufficient access rights on object id', []);
 }
 
 function newDraft(org: Org, type: ObjectType): Draft {
@@ -58,6 +57,8 @@ function newDraft(org: Org, type: ObjectType): Draft {
   for (const field of type.fields.values()) {
     if (field.defaultValue !== undefined) draft[field.name] = field.defaultValue;
   }
+  const recordType = type.recordTypes.find(({ isDefault }) => isDefault);
+  if (recordType !== undefined) draft.RecordTypeId = recordType.id;
   draft.OwnerId = org.user.id;
   draft.CreatedById = org.user.id;
   draft.LastModifiedById = org.user.id;
@@ -71,11 +72,13 @@ function numberDraft(org: Org, type: ObjectType, draft: Draft): void {
   if (draft.Id === '') draft.Id = org.nextId(type);
   for (const field of type.fields.values()) {
     if (field.autoNumberFormat !== undefined) draft[field.name] ??= org.nextAutoNumber(type, field);
+    if (field.fallsBackToId) draft[field.name] ??= draft.Id;
   }
 }
 
 function prepareInsert(org: Org, type: ObjectType, body: Body, { raw = false }: WriteOptions): Prepared {
-  refuseReadOnlyObject(type);
+  // Rights are those of the integration user, who does not write what is raw.
+  if (!raw) refuseReadOnlyObject(type, 'inserted');
   const changes = interpretBody(org, type, body, { mode: 'create', raw });
   const draft = newDraft(org, type);
   assign(draft, changes);
@@ -97,7 +100,7 @@ function prepareUpdate(
   body: Body,
   { raw = false }: WriteOptions,
 ): Prepared {
-  refuseReadOnlyObject(type);
+  if (!raw) refuseReadOnlyObject(type, 'updated');
   const changes = interpretBody(org, type, body, { mode: 'update', raw });
   const now = org.now();
   const draft: Draft = { ...row, LastModifiedDate: now, SystemModstamp: now, LastModifiedById: org.user.id };
@@ -106,7 +109,7 @@ function prepareUpdate(
 }
 
 function prepareDelete(org: Org, type: ObjectType, row: Row): Prepared {
-  refuseReadOnlyObject(type);
+  refuseReadOnlyObject(type, 'deleted');
   const now = org.now();
   return { before: row, draft: { ...row, IsDeleted: true, LastModifiedDate: now, SystemModstamp: now } };
 }
@@ -141,7 +144,7 @@ export function writeRows(
   org: Org,
   type: ObjectType,
   requests: readonly WriteRequest[],
-  { partial = false, raw = false }: WriteOptions & { partial?: boolean },
+  { partial = false, raw = false, allowDuplicates = false }: WriteOptions & { partial?: boolean },
 ): Outcome[] {
   const kind = requests[0]?.kind ?? 'Insert';
   const operation: Operation = {
@@ -149,6 +152,7 @@ export function writeRows(
     kind,
     partial,
     raw,
+    allowDuplicates,
     write: (prepared) => (kind === 'Delete' ? bin : save)(org, type, prepared),
     required: (draft) => missingRequired(type, draft),
   };
@@ -198,7 +202,7 @@ export function undeleteRow(org: Org, type: ObjectType, dead: Row): void {
 
 /** Returns what it has emptied. */
 function clearLookups(org: Org, child: ObjectType, type: ObjectType, id: string): EmptiedLookup[] {
-  const fields = [...child.fields.values()].filter(({ referenceTo }) => referenceTo === type.name);
+  const fields = [...child.all.values()].filter(({ referenceTo }) => referenceTo.includes(type.name));
   return fields.flatMap((field) =>
     org.store.find(child, field, id).map((row) => {
       const { [field.name]: _cleared, ...rest } = row;

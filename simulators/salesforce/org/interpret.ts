@@ -19,26 +19,43 @@ export function isPlainObject(value: unknown): value is Body {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+function wrongObject(field: Field, raw: string): ApiError {
+  // A lookup that may lead to several objects is refused with another code (jsforce#1006).
+  const code = field.referenceTo.length > 1 ? 'FIELD_INTEGRITY_EXCEPTION' : 'MALFORMED_ID';
+  return new ApiError(400, code, `${field.label}: id value of incorrect type: ${raw}`, [field.name]);
+}
+
 /**
- * The stored, 18-character form of an id that should belong to a record of `target`.
- * @throws ApiError MALFORMED_ID for what is no id of that object, INVALID_CROSS_REFERENCE_KEY where there is no record.
+ * The stored, 18-character form of an id that a lookup is set to.
+ * @throws ApiError MALFORMED_ID for what is no id of its object, INVALID_CROSS_REFERENCE_KEY where there is no record.
  */
-function resolveId(org: Org, field: Field, target: ObjectType, raw: string): string {
+function resolveId(org: Org, field: Field, raw: string): string {
+  const targets = field.referenceTo.flatMap((name) => org.schema.find(name) ?? []);
+  if (targets.length === 0) return raw;
   const id15 = toId15(raw);
-  if (id15?.startsWith(target.keyPrefix) !== true) {
-    throw new ApiError(400, 'MALFORMED_ID', `${field.label}: id value of incorrect type: ${raw}`, [
-      field.name,
-    ]);
-  }
+  const target = targets.find(({ keyPrefix }) => id15?.startsWith(keyPrefix));
+  if (id15 === undefined || target === undefined) throw wrongObject(field, raw);
   const row = org.store.get(target, id15);
-  if (row === undefined) {
-    throw new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', 'invalid cross reference id', [field.name]);
-  }
+  if (row === undefined)
+    throw new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', 'invalid cross reference id', []);
   return row.Id;
 }
 
+/** @throws ApiError for an id that is no record type of this object, or one that the user may not use. */
+function resolveRecordType(type: ObjectType, field: Field, raw: string): string {
+  const id15 = toId15(raw);
+  const found = type.recordTypes.find(({ id }) => id.slice(0, 15) === id15);
+  if (found?.available) return found.id;
+  const message = `${field.label}: this ID value isn't valid for the user: ${raw}`;
+  throw new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', message, [field.name]);
+}
+
 function findParentKey(target: ObjectType, relationship: string, given: Body): [Field, unknown] {
-  const entries = Object.entries(given).filter(([name]) => name !== 'attributes' && name !== 'type');
+  if ('type' in given) {
+    const what = 'Cannot deserialize instance of <unknown> from FIELD_NAME value type';
+    throw jsonParserError(`${what} or request may be missing a required field`);
+  }
+  const entries = Object.entries(given).filter(([name]) => name !== 'attributes');
   const [entry] = entries;
   if (entry === undefined || entries.length > 1) {
     throw invalidField(`The relationship ${relationship} needs exactly one external id field`);
@@ -52,14 +69,15 @@ function findParentKey(target: ObjectType, relationship: string, given: Body): [
 
 /** A parent named by its own external id, `"Member__r": {"External_Id__c": "…"}` (REST guide, Upsert, relationships). */
 function resolveParent(org: Org, type: ObjectType, lookup: Field, given: Body): string {
-  const target = org.schema.find(lookup.referenceTo ?? '');
-  if (target === undefined) throw invalidField(`${lookup.name} refers to an unknown object`);
+  const [name = '', ...others] = lookup.referenceTo;
+  const target = others.length === 0 ? org.schema.find(name) : undefined;
+  if (target === undefined) throw invalidField(`${lookup.name} can't be set by an external id`);
   const relationship = lookup.relationshipName ?? type.name;
   const [keyField, raw] = findParentKey(target, relationship, given);
   const value = coerceValue(keyField, raw);
   const missing = `Foreign key external ID: ${String(raw)} not found for field ${keyField.name} in entity ${target.name}`;
   if (value === undefined) throw invalidField(missing, []);
-  if (keyField.type === 'id') return resolveId(org, lookup, target, String(value));
+  if (keyField.type === 'id') return resolveId(org, lookup, String(value));
   const rows = org.store.find(target, keyField, value);
   const [row] = rows;
   if (row === undefined) throw invalidField(missing, []);
@@ -85,11 +103,11 @@ function interpretRelationship(
   return [lookup, resolveParent(org, type, lookup, raw)];
 }
 
-function interpretField(org: Org, field: Field, raw: unknown): Value | undefined {
+function interpretField(org: Org, type: ObjectType, field: Field, raw: unknown): Value | undefined {
   const value = coerceValue(field, raw);
   if (field.type !== 'reference' || value === undefined) return value;
-  const target = org.schema.find(field.referenceTo ?? '');
-  return target === undefined ? value : resolveId(org, field, target, String(value));
+  if (field.name === 'RecordTypeId') return resolveRecordType(type, field, String(value));
+  return resolveId(org, field, String(value));
 }
 
 function isWriteable(field: Field, options: InterpretOptions): boolean {
@@ -123,7 +141,7 @@ export function interpretBody(org: Org, type: ObjectType, body: Body, options: I
     } else if (field.type === 'id') {
       throw invalidField(`The ${field.name} field should not be specified in the sobject data.`);
     } else if (isWriteable(field, options)) {
-      setChange(changes, field, interpretField(org, field, raw), name);
+      setChange(changes, field, interpretField(org, type, field, raw), name);
     } else {
       refused.push(field.name);
     }

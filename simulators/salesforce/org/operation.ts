@@ -2,6 +2,7 @@ import { ApiError, joinErrors } from './api-error.ts';
 import type { PendingRow, TriggerCall } from './automation.ts';
 import type { TriggerEvent } from './declaration.ts';
 import type { Org } from './org.ts';
+import { contentErrors, duplicateRefusal } from './record-rules.ts';
 import type { Draft, ObjectType, Row } from './schema.ts';
 
 export type Kind = 'Insert' | 'Update' | 'Delete';
@@ -20,6 +21,8 @@ export interface Operation {
   partial: boolean;
   /** For the simulator's own work, on which no automation acts. */
   raw: boolean;
+  /** Duplicates are saved that a rule only warns of. */
+  allowDuplicates: boolean;
   /** Writes a record. @throws ApiError where it can't be written. */
   write(prepared: Prepared): Row;
   /** Names of fields without which a record can't be saved. */
@@ -59,14 +62,19 @@ function missingFields(names: string[]): ApiError[] {
   return [new ApiError(400, 'REQUIRED_FIELD_MISSING', message, names)];
 }
 
+/** The order of execution: required fields, then rules of fields and of administrators, then duplicate rules. */
 function validate(org: Org, operation: Operation, item: Item): void {
-  const { type, kind, raw, required } = operation;
+  const { type, kind, raw, required, allowDuplicates } = operation;
   if (kind === 'Delete') return;
   const { automation } = org;
   const missing = required(item.draft);
   if (!raw) missing.push(...automation.missingFields(type, item.draft));
   item.errors.push(...missingFields(missing));
-  if (!raw) item.errors.push(...automation.brokenRules(type, item.draft));
+  if (raw) return;
+  item.errors.push(...contentErrors(org, type, item), ...automation.brokenRules(type, item.draft));
+  if (!isGood(item)) return;
+  const duplicate = duplicateRefusal(org, type, item.draft, allowDuplicates);
+  if (duplicate !== undefined) item.errors.push(duplicate);
 }
 
 function writeItem(org: Org, operation: Operation, item: Item): void {

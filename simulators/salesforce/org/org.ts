@@ -1,8 +1,19 @@
 import { type Journal, openJournal, replayJournal } from '../../shared/journal.ts';
 import type { ApiError } from './api-error.ts';
 import { type Automation, createAutomation } from './automation.ts';
+import type { Built } from './build-org.ts';
+import type { OrgDescription } from './description.ts';
 import { makeId, sequenceOf, toId15 } from './ids.ts';
-import { type Field, findField, type ObjectType, type Row, type Schema, type Value } from './schema.ts';
+import {
+  type Field,
+  findField,
+  hideFields,
+  type ObjectType,
+  type Row,
+  type Schema,
+  type Value,
+} from './schema.ts';
+import { setupRows } from './setup-rows.ts';
 import { createStore, type JournalEntry, type Store } from './store.ts';
 import type { Language } from './translate.ts';
 import { toTimestamp } from './values.ts';
@@ -27,8 +38,15 @@ export interface EmptiedLookup {
 export interface Org {
   id: string;
   user: OrgUser;
+  description: OrgDescription;
   schema: Schema;
   store: Store;
+  /** When the object's metadata last changed, in milliseconds. */
+  changedAt(type: ObjectType): number;
+  /** Makes the org what another description says; the records stay. */
+  become(built: Built): void;
+  /** As if these fields (`Quote__c.Actor__c`) had not been deployed. */
+  hide(names: readonly string[]): void;
   /** The present second in the API's own format; earlier by `lateMs`. */
   now(): string;
   /** What is written now belongs to a transaction that began so long ago, and becomes visible only now. */
@@ -51,7 +69,7 @@ export interface Org {
 }
 
 export interface OrgOptions {
-  schema: Schema;
+  built: Built;
   username: string;
   userName: string;
   dataFile?: string | undefined;
@@ -84,7 +102,7 @@ function createCounters(): Counters {
 }
 
 function autoNumberFields(type: ObjectType): Field[] {
-  return [...type.fields.values()].filter((field) => field.autoNumberFormat !== undefined);
+  return [...type.all.values()].filter((field) => field.autoNumberFormat !== undefined);
 }
 
 /** `Q-{000000}` and 17 make `Q-000017`. */
@@ -132,43 +150,77 @@ function* linesOf(store: Store, counters: Counters): Iterable<OrgLine> {
   for (const entry of store.entries()) yield [entry];
 }
 
-function addUser(org: Org): void {
-  const type = org.schema.find('User');
-  if (type === undefined) return;
-  const [first, ...rest] = org.user.name.split(' ');
-  const created = '2024-01-01T00:00:00.000+0000';
-  const row: Row = {
-    Id: org.user.id,
-    Username: org.user.username,
-    LastName: rest.length === 0 ? org.user.name : rest.join(' '),
-    ...(rest.length === 0 || first === undefined ? {} : { FirstName: first }),
-    IsActive: true,
-    CreatedDate: created,
-    LastModifiedDate: created,
-    SystemModstamp: created,
-    CreatedById: org.user.id,
-    LastModifiedById: org.user.id,
+/** Not through a transaction: they come from the options and the description, and have no place in the journal. */
+function addSetupRows(org: Org): void {
+  for (const type of org.schema.objects.filter(({ setup }) => setup)) {
+    for (const row of setupRows(org, type))
+      org.store.write(type, org.store.get(type, toId15(row.Id) ?? ''), row);
+  }
+}
+
+/** Objects of an org that nobody has changed for long. */
+const LONG_AGO = Date.UTC(2026, 0, 5);
+
+/** What of an object counts as its metadata: rights of the user do not, nor does what describe does not show. */
+function metadataOf(description: OrgDescription, name: string): string {
+  const { fields, label, plural, recordTypes } = description.objects?.[name] ?? {};
+  return JSON.stringify(
+    { fields, label, plural, recordTypes, currencies: description.currencies },
+    (key, value) => (key === 'access' ? undefined : (value as unknown)),
+  );
+}
+
+/** Remembers when objects changed. */
+function createChangeTimes() {
+  const times = new Map<string, number>();
+  let hidden = '';
+  return {
+    of: ({ name }: ObjectType) => times.get(name) ?? LONG_AGO,
+    described: (before: OrgDescription, after: OrgDescription) => {
+      for (const name of Object.keys({ ...before.objects, ...after.objects }))
+        if (metadataOf(before, name) !== metadataOf(after, name)) times.set(name, Date.now());
+    },
+    hidden: (schema: Schema, names: readonly string[]) => {
+      if (hidden === names.join()) return;
+      hidden = names.join();
+      for (const { name } of schema.objects) times.set(name, Date.now());
+    },
   };
-  // Not through a transaction: the user comes from the options and has no place in the journal.
-  org.store.write(type, org.store.get(type, toId15(row.Id) ?? ''), row);
 }
 
 /**
- * An org with one user and the objects of `schema`; with `dataFile`, the records written to it before.
+ * An org with one user and the objects of its description; with `dataFile`, the records written to it before.
  * @throws Error when the data file is damaged.
  */
 export function createOrg(options: OrgOptions): Org {
+  const { built } = options;
   const counters = createCounters();
   let journal: Journal<OrgLine> | undefined;
-  const store = createStore(options.schema, (entries) => {
+  const store = createStore(built.schema, (entries) => {
     journal?.append(entries);
     org.onCommit(entries.length);
   });
+  const changeTimes = createChangeTimes();
   const org: Org = {
     id: ORG_ID,
     user: { id: USER_ID, username: options.username, name: options.userName },
-    schema: options.schema,
+    description: built.description,
+    schema: built.schema,
     store,
+    changedAt: changeTimes.of,
+    become: ({ description, schema, automation }) => {
+      changeTimes.described(org.description, description);
+      org.description = description;
+      org.schema = schema;
+      store.restructure(schema);
+      addSetupRows(org);
+      org.automation.clear();
+      org.automation.add(automation);
+    },
+    hide: (names) => {
+      changeTimes.hidden(org.schema, names);
+      hideFields(org.schema, names);
+    },
     now: () => toTimestamp(new Date(Date.now() - org.lateMs)),
     lateMs: 0,
     nextId: (type) => makeId(type.keyPrefix, counters.next(type.name)),
@@ -180,12 +232,10 @@ export function createOrg(options: OrgOptions): Org {
     emptied: new Map(),
     onCommit: () => undefined,
     clear: () => {
-      const entries = [...store.entries()].filter(
-        ([name, change]) => name !== 'User' && typeof change !== 'string',
-      );
+      const entries = [...store.entries()].filter(([, change]) => typeof change !== 'string');
       journal?.append(entries.map(([name, change]) => [name, (change as Row).Id]));
       store.clear();
-      addUser(org);
+      addSetupRows(org);
     },
     close: () => journal?.close(),
   };
@@ -194,7 +244,8 @@ export function createOrg(options: OrgOptions): Org {
     const alive = [...store.entries()].length;
     journal = openJournal(options.dataFile, { read, alive, lines: () => linesOf(store, counters) });
   }
-  addUser(org);
+  addSetupRows(org);
+  org.automation.add(built.automation);
   return org;
 }
 

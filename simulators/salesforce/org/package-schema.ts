@@ -1,25 +1,28 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { XMLParser } from 'fast-xml-parser';
-import type { Field, FieldType, ObjectType, Schema } from './schema.ts';
-import { createSchema, defineField } from './schema.ts';
-import { fieldMap, standardObjects, systemFields } from './standard-objects.ts';
+import {
+  FIELD_KINDS,
+  type FieldDescription,
+  type FieldKind,
+  type ObjectDescription,
+  type OrgDescription,
+} from './description.ts';
 
 type Xml = Record<string, unknown>;
 
-const FIELD_TYPES: Record<string, FieldType> = {
-  Text: 'string',
+const FIELD_TYPES: Record<string, FieldKind> = {
+  Text: 'text',
   TextArea: 'textarea',
-  LongTextArea: 'textarea',
-  Html: 'textarea',
+  LongTextArea: 'longtext',
+  Html: 'richtext',
   Email: 'email',
   Phone: 'phone',
   Url: 'url',
-  Number: 'double',
+  Number: 'number',
   Currency: 'currency',
   Percent: 'percent',
-  Checkbox: 'boolean',
+  Checkbox: 'checkbox',
   Date: 'date',
   DateTime: 'datetime',
   Time: 'time',
@@ -27,18 +30,8 @@ const FIELD_TYPES: Record<string, FieldType> = {
   MultiselectPicklist: 'multipicklist',
   Lookup: 'reference',
   MasterDetail: 'reference',
-  AutoNumber: 'string',
-};
-
-const DEFAULT_LENGTHS: Partial<Record<FieldType, number>> = {
-  string: 255,
-  textarea: 255,
-  email: 80,
-  phone: 40,
-  url: 255,
-  picklist: 255,
-  multipicklist: 4099,
-  reference: 18,
+  AutoNumber: 'autonumber',
+  Location: 'location',
 };
 
 // Values stay text: a parser that turned `010` into a number would lose the zero of a display format.
@@ -56,117 +49,87 @@ function str(xml: Xml, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function num(xml: Xml, name: string, otherwise = 0): number {
+function num(xml: Xml, name: string): number | undefined {
   const value = str(xml, name);
-  return value === undefined ? otherwise : Number(value);
+  return value === undefined ? undefined : Number(value);
 }
 
-function picklist(xml: Xml): Partial<Field> {
+/** True where the file says so; what is false by default is left out. */
+function flag(xml: Xml, name: string): true | undefined {
+  return xml[name] === 'true' ? true : undefined;
+}
+
+function picklist(xml: Xml): Partial<FieldDescription> {
   const set = (xml.valueSet ?? {}) as Xml;
   const values = (((set.valueSetDefinition ?? {}) as Xml).value ?? []) as Xml[];
-  const chosen = values.find((value) => value.default === 'true');
-  const standard = chosen === undefined ? undefined : str(chosen, 'fullName');
-  return {
-    restricted: set.restricted === 'true',
-    picklistValues: values.map((value) => str(value, 'fullName') ?? ''),
-    ...(standard === undefined ? {} : { defaultValue: standard }),
-  };
+  return present({
+    restricted: flag(set, 'restricted'),
+    values: values.map((each) =>
+      present({
+        value: str(each, 'fullName') ?? '',
+        label: str(each, 'label'),
+        active: each.isActive === 'false' ? false : undefined,
+        default: flag(each, 'default'),
+      }),
+    ),
+  });
 }
 
-function reference(xml: Xml, name: string): Partial<Field> {
-  const child = str(xml, 'relationshipName');
-  return {
-    referenceTo: str(xml, 'referenceTo') ?? '',
-    relationshipName: name.replace(/__c$/, '__r'),
-    ...(child === undefined ? {} : { childRelationshipName: `${child}__r` }),
-  };
-}
-
-function typeDetails(xml: Xml, declared: string, name: string): Partial<Field> {
-  switch (declared) {
-    case 'Picklist':
-    case 'MultiselectPicklist':
+function typeDetails(xml: Xml, kind: FieldKind): Partial<FieldDescription> {
+  switch (kind) {
+    case 'picklist':
+    case 'multipicklist':
       return picklist(xml);
-    case 'Lookup':
-    case 'MasterDetail':
-      return reference(xml, name);
-    case 'AutoNumber':
-      return autoNumber(xml);
-    case 'Checkbox':
-      return { defaultValue: xml.defaultValue === 'true' };
-    case 'LongTextArea':
-    case 'Html':
-      return { long: true };
+    case 'reference':
+      return present({ referenceTo: str(xml, 'referenceTo') ?? '', children: str(xml, 'relationshipName') });
+    case 'autonumber':
+      return { format: str(xml, 'displayFormat') ?? '{0}' };
+    case 'checkbox':
+      return { default: xml.defaultValue === 'true' };
     default:
       return {};
   }
 }
 
-function autoNumber(xml: Xml): Partial<Field> {
-  const format = str(xml, 'displayFormat') ?? '{0}';
-  return { autoNumberFormat: format, length: 30, createable: false, updateable: false };
+/** Members that are not undefined. */
+function present<T extends object>(values: T): { [K in keyof T]: NonNullable<T[K]> } {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as { [K in keyof T]: NonNullable<T[K]> };
 }
 
-function readField(file: string): Field {
+function readField(file: string): [name: string, field: FieldDescription] {
   const xml = readXml(file, 'CustomField');
   const name = str(xml, 'fullName') ?? basename(file).replace('.field-meta.xml', '');
   const declared = str(xml, 'type') ?? '';
   const type = FIELD_TYPES[declared];
   if (type === undefined) throw new Error(`${file}: field type ${declared} is not simulated`);
-  const calculated = 'formula' in xml ? { createable: false, updateable: false } : {};
-  return defineField({
-    name,
+  const required = declared === 'MasterDetail' ? true : flag(xml, 'required');
+  const given = {
     type,
     label: str(xml, 'label') ?? name,
-    length: num(xml, 'length', DEFAULT_LENGTHS[type]),
+    length: num(xml, 'length'),
     precision: num(xml, 'precision'),
     scale: num(xml, 'scale'),
-    required: xml.required === 'true' || declared === 'MasterDetail',
-    externalId: xml.externalId === 'true',
-    unique: xml.unique === 'true',
-    caseSensitive: xml.caseSensitive === 'true',
-    ...typeDetails(xml, declared, name),
-    ...calculated,
-  });
-}
-
-function nameField(xml: Xml): Field {
-  const declared = (xml.nameField ?? {}) as Xml;
-  const label = str(declared, 'label') ?? 'Name';
-  if (declared.type === 'AutoNumber') {
-    return defineField({ name: 'Name', type: 'string', label, ...autoNumber(declared), length: 80 });
-  }
-  return defineField({ name: 'Name', type: 'string', label, length: 80 });
-}
-
-/** Made from the name, so that ids in a data file keep their prefix when the package gains an object. */
-function customKeyPrefix(name: string, taken: Set<string>): string {
-  for (let attempt = 0; ; attempt += 1) {
-    const digest = createHash('sha256').update(`${name}:${attempt}`).digest();
-    const prefix = `a${digest.readUInt16BE(0).toString(36).padStart(2, '0').slice(-2)}`;
-    if (!taken.has(prefix)) return prefix;
-  }
-}
-
-function newObject(name: string, taken: Set<string>): ObjectType {
-  const keyPrefix = customKeyPrefix(name, taken);
-  taken.add(keyPrefix);
-  return {
-    name,
-    label: name,
-    pluralLabel: name,
-    keyPrefix,
-    custom: name.endsWith('__c'),
-    writeable: true,
-    fields: fieldMap([...systemFields(), defineField({ name: 'Name', type: 'string', length: 80 })]),
+    required,
+    externalId: flag(xml, 'externalId'),
+    unique: flag(xml, 'unique'),
+    caseSensitive: flag(xml, 'caseSensitive'),
+    // Formulas of a package are read only, and not worked out.
+    formula: 'formula' in xml ? [] : undefined,
   };
+  const allowed: readonly string[] = ['type', 'label', 'required', ...FIELD_KINDS[type]];
+  const kept = Object.entries(present(given)).filter(([option]) => allowed.includes(option));
+  return [name, { ...(Object.fromEntries(kept) as unknown as FieldDescription), ...typeDetails(xml, type) }];
 }
 
-function applyObjectFile(object: ObjectType, file: string): void {
+function readObject(file: string): ObjectDescription {
   const xml = readXml(file, 'CustomObject');
-  object.label = str(xml, 'label') ?? object.label;
-  object.pluralLabel = str(xml, 'pluralLabel') ?? object.pluralLabel;
-  if (object.custom) object.fields.set('name', nameField(xml));
+  const described = { label: str(xml, 'label'), plural: str(xml, 'pluralLabel') };
+  if (xml.nameField === undefined) return present(described) as ObjectDescription;
+  const name = xml.nameField as Xml;
+  const type = name.type === 'AutoNumber' ? 'autonumber' : 'text';
+  const details = { type, label: str(name, 'label'), format: str(name, 'displayFormat') } as const;
+  return present({ ...described, name: present(details) }) as ObjectDescription;
 }
 
 function metadataFiles(packageDir: string): string[] {
@@ -176,25 +139,23 @@ function metadataFiles(packageDir: string): string[] {
 }
 
 /**
- * The standard objects plus what a source-format package declares (`objects/X/X.object-meta.xml`,
- * `objects/X/fields/Y.field-meta.xml`), the same files that would be deployed to an org.
+ * What a source-format package declares (`objects/X/X.object-meta.xml`, `objects/X/fields/Y.field-meta.xml`), the same
+ * files that would be deployed to an org.
  * @throws Error naming the directory or file that is missing or not understood.
  */
-export function loadSchema(packageDir: string): Schema {
-  const objects = new Map(standardObjects().map((object) => [object.name, object]));
-  const taken = new Set([...objects.values()].map((object) => object.keyPrefix));
+export function describePackage(packageDir: string): Pick<OrgDescription, 'objects'> {
+  const objects: Record<string, ObjectDescription> = {};
   for (const relative of metadataFiles(packageDir)) {
     const file = join(packageDir, relative);
     const isField = relative.endsWith('.field-meta.xml');
     const name = basename(isField ? dirname(dirname(file)) : dirname(file));
-    const object = objects.get(name) ?? newObject(name, taken);
-    objects.set(name, object);
+    const object = objects[name] ?? {};
     if (isField) {
-      const field = readField(file);
-      object.fields.set(field.name.toLowerCase(), field);
+      const [field, described] = readField(file);
+      objects[name] = { ...object, fields: { ...object.fields, [field]: described } };
     } else {
-      applyObjectFile(object, file);
+      objects[name] = { ...object, ...readObject(file) };
     }
   }
-  return createSchema([...objects.values()].sort((a, b) => (a.name < b.name ? -1 : 1)));
+  return { objects };
 }

@@ -1,3 +1,5 @@
+import type { DuplicateRule } from './description.ts';
+
 /** A value as a record keeps it; an empty field is absent. */
 export type Value = string | number | boolean;
 
@@ -7,6 +9,7 @@ export type FieldType =
   | 'textarea'
   | 'picklist'
   | 'multipicklist'
+  | 'combobox'
   | 'boolean'
   | 'int'
   | 'double'
@@ -18,7 +21,32 @@ export type FieldType =
   | 'email'
   | 'phone'
   | 'url'
-  | 'reference';
+  | 'reference'
+  | 'address'
+  | 'location';
+
+export interface PicklistValue {
+  value: string;
+  /** What people see; never written. */
+  label: string;
+  /** An inactive value stays in old records and is given to no new one. */
+  active: boolean;
+  isDefault: boolean;
+}
+
+/** A kind of records of one object. */
+export interface RecordType {
+  id: string;
+  developerName: string;
+  label: string;
+  /** The integration user may use it. */
+  available: boolean;
+  active: boolean;
+  /** The user's default. */
+  isDefault: boolean;
+  /** By name of a picklist, the values that it allows. */
+  picklists: ReadonlyMap<string, ReadonlySet<string>>;
+}
 
 export interface Field {
   name: string;
@@ -37,18 +65,29 @@ export interface Field {
   caseSensitive: boolean;
   /** Long and rich text: neither filterable nor sortable in SOQL. */
   long: boolean;
+  /** Rich text. */
+  html: boolean;
   restricted: boolean;
-  picklistValues: string[];
+  picklistValues: PicklistValue[];
   defaultValue?: Value;
   /** `Q-{000000}` style; present on auto-number fields only. */
   autoNumberFormat?: string;
-  referenceTo?: string;
+  /** More than one object for a polymorphic lookup; empty for other fields. */
+  referenceTo: readonly string[];
   /** How the parent is named in bodies and paths: `Member__r`. */
   relationshipName?: string;
   /** How the parent names its children. */
   childRelationshipName?: string;
-  /** A read-only value made from other fields, such as a Contact's Name. */
-  compute?: (row: Row) => string | undefined;
+  /** A parent for which this does not hold is refused. */
+  lookupFilter?: { field: string; equals: Value | null; message?: string };
+  /** The address or location that it is a part of. */
+  compoundFieldName?: string;
+  /** The name of a record of an own object: its id, where none is given. */
+  fallsBackToId: boolean;
+  /** The fields of a formula. */
+  formula?: readonly string[];
+  /** A read-only value made from other fields, such as a Contact's Name; an object for compound fields. */
+  compute?: (row: Row) => Value | object | undefined;
 }
 
 /** A stored record. Never changed in place: an update replaces the whole object. */
@@ -66,12 +105,18 @@ export interface ObjectType {
   pluralLabel: string;
   keyPrefix: string;
   custom: boolean;
-  /** False for objects that the API may only read, such as User here. */
+  /** False for objects that the user may only read, such as User here. */
   writeable: boolean;
-  /** By lower-case name: field names in bodies, paths and queries ignore case. */
+  /** Its records are made from the description, and kept nowhere. */
+  setup: boolean;
+  /** Every field by lower-case name: names in bodies, paths and queries ignore case. */
+  all: Map<string, Field>;
+  /** Those that the user may not see. */
+  denied: ReadonlySet<string>;
+  /** Those that the user sees now. */
   fields: Map<string, Field>;
-  /** Those that are hidden for now. */
-  hidden?: Map<string, Field>;
+  recordTypes: RecordType[];
+  duplicateRules: DuplicateRule[];
 }
 
 export interface Schema {
@@ -94,19 +139,30 @@ export function defineField(field: Partial<Field> & { name: string; type: FieldT
     unique: false,
     caseSensitive: false,
     long: false,
+    html: false,
     restricted: false,
     picklistValues: [],
+    referenceTo: [],
+    fallsBackToId: false,
     ...field,
   };
 }
 
+/** All fields are shown that the user may see. */
 export function createSchema(objects: ObjectType[]): Schema {
   const byName = new Map(objects.map((object) => [object.name.toLowerCase(), object]));
-  return { objects, find: (name) => byName.get(name.toLowerCase()) };
+  const schema: Schema = { objects, find: (name) => byName.get(name.toLowerCase()) };
+  hideFields(schema, []);
+  return schema;
 }
 
 export function findField(type: ObjectType, name: string): Field | undefined {
   return type.fields.get(name.toLowerCase());
+}
+
+/** An address or a location: read as an object, and neither filtered nor sorted by. */
+export function isCompound({ type }: Field): boolean {
+  return type === 'address' || type === 'location';
 }
 
 /** The lookup field behind a relationship name (`Member__r`, `Account`), whatever its case. */
@@ -118,9 +174,15 @@ export function findRelationship(type: ObjectType, name: string): Field | undefi
   return undefined;
 }
 
-/** What a field of this record reads as, computed fields included. */
-export function readField(row: Row, field: Field): Value | undefined {
+/** What a field of this record reads as, computed fields included; an object for compound fields. */
+export function showField(row: Row, field: Field): Value | object | undefined {
   return field.compute === undefined ? row[field.name] : field.compute(row);
+}
+
+/** The same for what is compared; a compound field can't be. */
+export function readField(row: Row, field: Field): Value | undefined {
+  const value = showField(row, field);
+  return typeof value === 'object' ? undefined : value;
 }
 
 /**
@@ -133,16 +195,12 @@ export function foldFor(field: Field): (value: Value) => Value {
   return (value) => (typeof value === 'string' ? value.toLowerCase() : value);
 }
 
-/** Hides these fields (`Quote__c.Actor__c`), as if they had not been deployed, and shows all others again. */
+/** Hides these fields (`Quote__c.Actor__c`), as if they had not been deployed, and shows all others that the user may see. */
 export function hideFields(schema: Schema, names: readonly string[]): void {
   const wanted = new Set(names.map((name) => name.toLowerCase()));
-  for (const object of schema.objects) {
-    const all = new Map([...object.fields, ...(object.hidden ?? [])]);
-    object.hidden = new Map();
-    object.fields.clear();
-    for (const [name, field] of all) {
-      const isHidden = wanted.has(`${object.name}.${name}`.toLowerCase());
-      (isHidden ? object.hidden : object.fields).set(name, field);
-    }
+  for (const type of schema.objects) {
+    const isHidden = (name: string): boolean =>
+      type.denied.has(name) || wanted.has(`${type.name}.${name}`.toLowerCase());
+    type.fields = new Map([...type.all].filter(([name]) => !isHidden(name)));
   }
 }

@@ -39,7 +39,9 @@ export interface Store {
   /** A point in the running transaction that `rollback` returns to. */
   savepoint(): number;
   rollback(savepoint: number): void;
-  /** Every stored record and every mark of a deleted one, as journal entries. */
+  /** Takes the objects of another schema; their records stay, also those of an object that is away for a while. */
+  restructure(schema: Schema): void;
+  /** Every stored record and every mark of a deleted one, as journal entries; not those of the set-up. */
   entries(): Iterable<JournalEntry>;
   /** Takes an entry of the journal in, outside any transaction. */
   restore(entry: JournalEntry): void;
@@ -48,12 +50,12 @@ export interface Store {
 
 function isIndexed(field: Field): boolean {
   // Every record points to the one user: an index of that would hold all rows under one value.
-  const lookup = field.type === 'reference' && field.referenceTo !== 'User';
+  const lookup = field.type === 'reference' && !field.referenceTo.includes('User');
   return field.externalId || field.unique || lookup;
 }
 
 function createTable(type: ObjectType): Table {
-  const indexed = [...type.fields.values()].filter(isIndexed);
+  const indexed = [...type.all.values()].filter(isIndexed);
   const key =
     indexed.find((field) => field.name === 'External_Id__c') ?? indexed.find((field) => field.externalId);
   return {
@@ -116,11 +118,24 @@ function toEntry({ table, before, after }: Change): JournalEntry {
   return [table.type.name, after ?? before?.Id ?? ''];
 }
 
+function* entriesOf(table: Table): Iterable<JournalEntry> {
+  for (const row of table.rows.values()) yield [table.type.name, row];
+  for (const [id, row] of table.deleted) yield [table.type.name, row ?? id];
+}
+
 function* allEntries(tables: Iterable<Table>): Iterable<JournalEntry> {
-  for (const table of tables) {
-    for (const row of table.rows.values()) yield [table.type.name, row];
-    for (const [id, row] of table.deleted) yield [table.type.name, row ?? id];
-  }
+  for (const table of tables) if (!table.type.setup) yield* entriesOf(table);
+}
+
+function restore(tables: ReadonlyMap<string, Table>, [name, change]: JournalEntry): void {
+  const table = tables.get(name);
+  // An object that left the org takes its records with it, and the set-up has none here.
+  if (table === undefined || table.type.setup) return;
+  const id15 = (typeof change === 'string' ? change : change.Id).slice(0, 15);
+  const before = table.rows.get(id15) ?? table.deleted.get(id15);
+  if (typeof change !== 'string') apply({ table, before, after: change });
+  else if (before !== undefined) apply({ table, before, after: undefined });
+  else table.deleted.set(id15, undefined);
 }
 
 /**
@@ -173,15 +188,13 @@ export function createStore(schema: Schema, commit: (entries: JournalEntry[]) =>
     savepoint: () => changes?.length ?? 0,
     rollback,
     entries: () => allEntries(tables.values()),
-    restore: ([name, change]) => {
-      const table = tables.get(name);
-      // An object that left the package takes its records with it.
-      if (table === undefined) return;
-      const id15 = (typeof change === 'string' ? change : change.Id).slice(0, 15);
-      const before = table.rows.get(id15) ?? table.deleted.get(id15);
-      if (typeof change !== 'string') apply({ table, before, after: change });
-      else if (before !== undefined) apply({ table, before, after: undefined });
-      else table.deleted.set(id15, undefined);
+    restore: (entry) => restore(tables, entry),
+    restructure: ({ objects }) => {
+      for (const type of objects) {
+        const before = tables.get(type.name);
+        tables.set(type.name, createTable(type));
+        for (const entry of before === undefined ? [] : entriesOf(before)) restore(tables, entry);
+      }
     },
     clear: () => {
       for (const [name, table] of tables) tables.set(name, createTable(table.type));

@@ -18,6 +18,17 @@ const GERMAN: readonly (readonly [RegExp, string])[] = [
   ],
   [/: invalid email address:/, ': Ungültige E-Mail-Adresse:'],
   [/: id value of incorrect type:/, ': ID-Wert vom falschen Typ:'],
+  [
+    /: this ID value isn't valid for the user: (\S+)$/,
+    ': Dieser ID-Wert ist für den Benutzer nicht gültig: $1',
+  ],
+  [/^entity type cannot be (?:inserted|updated): /, 'Entitätstyp kann nicht geschrieben werden: '],
+  [/^insufficient access rights on object id$/, 'Unzureichende Zugriffsrechte für Objekt-ID'],
+  [/^Use one of these records\?$/, 'Einen dieser Datensätze verwenden?'],
+  [
+    /^Value does not exist or does not match filter criteria\.$/,
+    'Der Wert ist nicht vorhanden oder entspricht nicht den Filterkriterien.',
+  ],
   [/^invalid cross reference id$/, 'Ungültige Querverweis-ID'],
   [/^entity is deleted$/, 'Entität wurde gelöscht'],
   [

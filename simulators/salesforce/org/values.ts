@@ -68,16 +68,23 @@ function coerceText(field: Field, given: unknown): Value | undefined {
   return limitLength(field, raw);
 }
 
+/** The refusal of a value that a restricted picklist does not have. */
+export function notInPicklist(field: Field, value: string): ApiError {
+  const message = `${field.label}: bad value for restricted picklist field: ${value}`;
+  return new ApiError(400, 'INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST', message, [field.name]);
+}
+
 function coercePicklist(field: Field, raw: unknown): Value | undefined {
   if (typeof raw !== 'string') throw wrongType(field, raw);
   if (raw === '') return undefined;
-  const chosen = field.type === 'multipicklist' ? raw.split(';') : [raw];
-  const unknown = chosen.find((value) => !field.picklistValues.includes(value));
-  if (field.restricted && unknown !== undefined) {
-    const message = `${field.label}: bad value for restricted picklist field: ${unknown}`;
-    throw new ApiError(400, 'INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST', message, [field.name]);
-  }
-  return limitLength(field, raw);
+  const chosen =
+    field.type === 'multipicklist' ? [...new Set(raw.split(';').filter((value) => value !== ''))] : [raw];
+  const known = field.picklistValues.filter(({ active }) => active).map(({ value }) => value);
+  const unknown = chosen.find((value) => !known.includes(value));
+  if (field.restricted && unknown !== undefined) throw notInPicklist(field, unknown);
+  // The order of several values is the picklist's own, not that of the caller.
+  const orderOf = (value: string): number => (known.includes(value) ? known.indexOf(value) : known.length);
+  return limitLength(field, chosen.sort((a, b) => orderOf(a) - orderOf(b)).join(';'));
 }
 
 function coerceNumber(field: Field, raw: unknown): Value | undefined {
@@ -110,6 +117,7 @@ export function coerceValue(field: Field, raw: unknown): Value | undefined {
   switch (field.type) {
     case 'picklist':
     case 'multipicklist':
+    case 'combobox':
       return coercePicklist(field, raw);
     case 'boolean':
       if (typeof raw !== 'boolean') throw wrongType(field, raw);

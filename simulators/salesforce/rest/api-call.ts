@@ -1,7 +1,7 @@
 import { ApiError, invalidField, jsonParserError, notFound } from '../org/api-error.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
 import type { Org } from '../org/org.ts';
-import { type Field, findField, type ObjectType, type Row, readField } from '../org/schema.ts';
+import { type Field, findField, type ObjectType, type Row, showField } from '../org/schema.ts';
 import type { CursorStore } from '../soql/cursors.ts';
 
 /** One call of the data API, sent alone or as a subrequest. */
@@ -72,6 +72,11 @@ export function attributesOf(call: ApiCall, type: ObjectType, row: Row): { type:
   return { type: type.name, url: rowUrl(call, type, row) };
 }
 
+/** The caller saves duplicates that a rule only warns of (REST guide, Duplicate Rule Header). */
+export function allowsDuplicates(call: ApiCall): boolean {
+  return /(^|[;,]\s*)allowSave\s*=\s*true\b/i.test(call.header('sforce-duplicate-rule-header') ?? '');
+}
+
 /** The named fields; all of them without names. @throws ApiError INVALID_FIELD for a name that is none. */
 export function selectFields(type: ObjectType, names: string[] | undefined): Field[] {
   if (names === undefined) return [...type.fields.values()];
@@ -86,7 +91,7 @@ export function selectFields(type: ObjectType, names: string[] | undefined): Fie
 /** A record as the row resources show it: empty fields as null, and always its Id. */
 export function presentRow(call: ApiCall, type: ObjectType, row: Row, fields: Field[]): Body {
   const shown: Body = { attributes: attributesOf(call, type, row) };
-  for (const field of fields) shown[field.name] = readField(row, field) ?? null;
+  for (const field of fields) shown[field.name] = showField(row, field) ?? null;
   shown.Id = row.Id;
   return shown;
 }

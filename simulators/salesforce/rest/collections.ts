@@ -3,7 +3,14 @@ import { getRow, type WriteRequest, writeRows } from '../org/dml.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
 import type { Outcome } from '../org/operation.ts';
 import type { ObjectType, Row } from '../org/schema.ts';
-import { type ApiAnswer, type ApiCall, type ApiContext, bodyObject, pickMethod } from './api-call.ts';
+import {
+  type ApiAnswer,
+  type ApiCall,
+  type ApiContext,
+  allowsDuplicates,
+  bodyObject,
+  pickMethod,
+} from './api-call.ts';
 
 const MAX_RECORDS = 200;
 const MAX_CHUNKS = 10;
@@ -78,13 +85,14 @@ function rolledBack(item: ItemResult): ItemResult {
 }
 
 /** 200 in every case, results in the order of the request (sObject Collections). */
-function writeRuns(context: ApiContext, runs: Run[], allOrNone: boolean): ApiAnswer {
+function writeRuns(context: ApiContext, call: ApiCall, runs: Run[], allOrNone: boolean): ApiAnswer {
+  const allowDuplicates = allowsDuplicates(call);
   const { org } = context;
   const { store } = org;
   const body = store.transaction(() => {
     const start = store.savepoint();
     const outcomes = runs.flatMap(({ type, requests }) =>
-      writeRows(org, type, requests, { partial: !allOrNone }),
+      writeRows(org, type, requests, { partial: !allOrNone, allowDuplicates }),
     );
     const results = outcomes.map((outcome) => toItem(context, outcome));
     if (!allOrNone || results.every((item) => item.success)) return results;
@@ -99,7 +107,7 @@ function createMany(context: ApiContext, call: ApiCall): ApiAnswer {
   const items = records.map((body) => {
     return { type: typeOf(context, body), request: { kind: 'Insert', body } as const };
   });
-  return writeRuns(context, toRuns(items), allOrNone);
+  return writeRuns(context, call, toRuns(items), allOrNone);
 }
 
 function unknownId(): ApiError {
@@ -122,7 +130,7 @@ function updateMany(context: ApiContext, call: ApiCall): ApiAnswer {
     const type = typeOf(context, record);
     return { type, request: updateRequest(context, type, record) };
   });
-  return writeRuns(context, toRuns(items), allOrNone);
+  return writeRuns(context, call, toRuns(items), allOrNone);
 }
 
 function deleteMany(context: ApiContext, call: ApiCall): ApiAnswer {
@@ -143,7 +151,7 @@ function deleteMany(context: ApiContext, call: ApiCall): ApiAnswer {
     };
     return { type, request: { kind: 'Delete', find } as const };
   });
-  return writeRuns(context, toRuns(items), call.query.get('allOrNone') === 'true');
+  return writeRuns(context, call, toRuns(items), call.query.get('allOrNone') === 'true');
 }
 
 /** `/composite/sobjects`. */

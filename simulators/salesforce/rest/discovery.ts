@@ -1,24 +1,36 @@
+import { ApiError, notFound } from '../org/api-error.ts';
 import type { ApiAnswer, ApiCall, ApiContext } from './api-call.ts';
 import { pickMethod } from './api-call.ts';
 
-const OLDEST = 20;
-const NEWEST = 68;
+/** Versions 7 to 30 are retired (API End-of-Life Policy). */
+const FIRST_EVER = 7;
+const OLDEST = 31;
+
+/** The newest version where the description names none. */
+export const NEWEST = 68;
 
 /** Three releases a year, counted from v20.0, Winter '11. */
 function versionLabel(version: number): string {
-  const season = ['Winter', 'Spring', 'Summer'][(version - OLDEST) % 3] ?? '';
-  return `${season} '${11 + Math.floor((version - OLDEST) / 3)}`;
+  const season = ['Winter', 'Spring', 'Summer'][(version - 20) % 3] ?? '';
+  return `${season} '${11 + Math.floor((version - 20) / 3)}`;
 }
 
-/** True for `v20.0` to `v68.0`. */
-export function isVersion(segment: string): boolean {
-  const version = Number(/^v(\d{2})\.0$/.exec(segment)?.[1]);
-  return version >= OLDEST && version <= NEWEST;
+/**
+ * For `v31.0` and later ones up to the org's newest.
+ * @throws ApiError 410 for a retired version; 404 for one that is not there yet, or that is written in another way.
+ */
+export function checkVersion({ org }: ApiContext, segment: string): void {
+  const version = Number(/^v(\d{1,2})\.0$/.exec(segment)?.[1]);
+  if (version >= OLDEST && version <= (org.description.newestVersion ?? NEWEST)) return;
+  if (version >= FIRST_EVER && version < OLDEST)
+    throw new ApiError(410, 'UNSUPPORTED_API_VERSION', 'The requested API version is no longer supported.');
+  throw notFound();
 }
 
 /** `GET /services/data`, oldest first; needs no token and is not metered. */
-export function listVersions(): object[] {
-  return Array.from({ length: NEWEST - OLDEST + 1 }, (_, index) => {
+export function listVersions({ org }: ApiContext): object[] {
+  const newest = org.description.newestVersion ?? NEWEST;
+  return Array.from({ length: newest - OLDEST + 1 }, (_, index) => {
     const version = OLDEST + index;
     return { label: versionLabel(version), url: `/services/data/v${version}.0`, version: `${version}.0` };
   });

@@ -1,6 +1,6 @@
 import { ApiError } from '../org/api-error.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
-import { type Row, readField } from '../org/schema.ts';
+import { type Row, showField } from '../org/schema.ts';
 import { parseSoql } from '../soql/parse.ts';
 import { type FieldPath, followLookup } from '../soql/paths.ts';
 import { malformedQuery } from '../soql/query-error.ts';
@@ -26,13 +26,13 @@ function placeParentField(context: ApiContext, call: ApiCall, row: Row, path: Fi
     shown = nested;
     current = parent;
   }
-  shown[path.field.name] = readField(current, path.field) ?? null;
+  shown[path.field.name] = showField(current, path.field) ?? null;
 }
 
 function presentResult(context: ApiContext, call: ApiCall, result: QueryResult, row: Row): Body {
   const shown: Body = { attributes: attributesOf(call, result.type, row) };
   for (const { path } of result.columns) {
-    if (path.lookups.length === 0) shown[path.field.name] = readField(row, path.field) ?? null;
+    if (path.lookups.length === 0) shown[path.field.name] = showField(row, path.field) ?? null;
     else placeParentField(context, call, row, path, shown);
   }
   return shown;

@@ -5,6 +5,7 @@ import {
   type ApiAnswer,
   type ApiCall,
   type ApiContext,
+  allowsDuplicates,
   bodyObject,
   findType,
   pickMethod,
@@ -12,10 +13,12 @@ import {
   rowUrl,
   selectFields,
 } from './api-call.ts';
-import { describeObject } from './describe.ts';
+import { describeGlobal, describeObject } from './describe.ts';
 
 function create(context: ApiContext, call: ApiCall, type: ObjectType): ApiAnswer {
-  const row = insertRow(context.org, type, bodyObject(call));
+  const row = insertRow(context.org, type, bodyObject(call), {
+    allowDuplicates: allowsDuplicates(call),
+  });
   const headers = { Location: rowUrl(call, type, row) };
   return { status: 201, body: { id: row.Id, success: true, errors: [] }, headers };
 }
@@ -34,7 +37,7 @@ function rowById(context: ApiContext, call: ApiCall, type: ObjectType, id: strin
     GET: () => show(call, type, getRow(context.org, type, id)),
     PATCH: () => {
       const row = getRow(context.org, type, id, unknownForWrite());
-      updateRow(context.org, type, row, bodyObject(call));
+      updateRow(context.org, type, row, bodyObject(call), { allowDuplicates: allowsDuplicates(call) });
       return { status: 204 };
     },
     DELETE: () => {
@@ -46,15 +49,15 @@ function rowById(context: ApiContext, call: ApiCall, type: ObjectType, id: strin
 }
 
 function subResource(context: ApiContext, call: ApiCall, type: ObjectType, name: string): ApiAnswer {
-  if (name === 'describe')
-    return pickMethod(call, { GET: () => ({ status: 200, body: describeObject(call, type) }) })();
+  if (name === 'describe') return pickMethod(call, { GET: () => describeObject(context, call, type) })();
   return rowById(context, call, type, name);
 }
 
 /** `/sobjects` and everything below it. */
 export function handleSobjects(context: ApiContext, call: ApiCall): ApiAnswer {
   const [, objectName, name, ...rest] = call.path;
-  if (objectName === undefined || rest.length > 0) throw notFound();
+  if (objectName === undefined) return pickMethod(call, { GET: () => describeGlobal(context, call) })();
+  if (rest.length > 0) throw notFound();
   const type = findType(context, objectName);
   if (name !== undefined) return subResource(context, call, type, name);
   return pickMethod(call, { POST: () => create(context, call, type) })();

@@ -1,6 +1,6 @@
 import { ApiError, notFound } from '../org/api-error.ts';
 import type { ApiAnswer, ApiCall, ApiContext } from './api-call.ts';
-import { isVersion } from './discovery.ts';
+import { checkVersion } from './discovery.ts';
 
 export type Route = (context: ApiContext, call: ApiCall) => ApiAnswer;
 
@@ -23,13 +23,14 @@ export function splitPath(pathname: string): string[] {
 }
 
 /** @throws ApiError when the URL is none of the data API, or is a Composite call itself. */
-function toCall(request: Subrequest): ApiCall {
+function toCall(context: ApiContext, request: Subrequest): ApiCall {
   const url = URL.parse(request.url.replace(/^\/?(services\/data\/)?/, '/'), 'http://subrequest');
   const [version = '', ...path] = splitPath(url?.pathname ?? '');
   const nested = path[0] === 'composite' && path[1] !== 'sobjects';
-  if (url === null || !isVersion(version) || nested) {
+  if (url === null || nested) {
     throw new ApiError(400, 'INVALID_INPUT', `${request.url} can't be used as a subrequest`);
   }
+  checkVersion(context, version);
   const headers = new Map(
     Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
@@ -46,7 +47,7 @@ function toCall(request: Subrequest): ApiCall {
 /** Runs a subrequest; a refusal becomes its answer. */
 export function runSubrequest(context: ApiContext, request: Subrequest, route: Route): ApiAnswer {
   try {
-    const part = toCall(request);
+    const part = toCall(context, request);
     const refusal = context.refusePart(part);
     if (refusal !== undefined) throw refusal;
     return route(context, part);

@@ -1,7 +1,7 @@
 import { ApiError } from '../org/api-error.ts';
 import { caseChecksum, toId15 } from '../org/ids.ts';
 import type { Org } from '../org/org.ts';
-import { type Field, foldFor, type ObjectType, type Row, type Value } from '../org/schema.ts';
+import { type Field, foldFor, isCompound, type ObjectType, type Row, type Value } from '../org/schema.ts';
 import { parseDay, parseInstant } from '../org/values.ts';
 import type { Condition, ConditionTree } from './conditions.ts';
 import { decodeLiteral, type Literal, likeMatcher } from './literals.ts';
@@ -28,6 +28,7 @@ const QUOTED = new Set([
   'textarea',
   'picklist',
   'multipicklist',
+  'combobox',
   'email',
   'phone',
   'url',
@@ -130,10 +131,19 @@ function like(scope: Scope, condition: Condition, path: FieldPath): Predicate {
   };
 }
 
+/** INCLUDES: one of the values, of which `a;b` stands for both together (SOQL Reference, Multi-Select Picklists). */
+function inclusion(path: FieldPath, values: (Value | undefined)[], negated: boolean): Predicate {
+  const wanted = values.map((value) => String(value ?? '').split(';'));
+  return (row) => {
+    const chosen = String(path.read(row) ?? '').split(';');
+    return wanted.some((all) => all.every((value) => chosen.includes(value))) !== negated;
+  };
+}
+
 function compileTest(scope: Scope, condition: Condition): Filter {
   const path = resolvePath(scope.org, scope.type, scope.soql, condition.field);
   const { operator } = condition;
-  if (path.field.long) {
+  if (path.field.long || isCompound(path.field)) {
     throw fieldError(
       scope.soql,
       condition.field,
@@ -144,11 +154,18 @@ function compileTest(scope: Scope, condition: Condition): Filter {
     return { kind: 'test', path, operator, values: [], accepts: like(scope, condition, path) };
   }
   const values = readValues(scope, condition, path.field);
-  const test = { kind: 'test', path, operator, values } as const;
+  return { kind: 'test', path, operator, values, accepts: predicate(path, operator, values) };
+}
+
+/** @throws ApiError INVALID_QUERY_FILTER_OPERATOR for an operator that the field does not have. */
+function predicate(path: FieldPath, operator: string, values: (Value | undefined)[]): Predicate {
   const comparison = ordered(path, operator, values[0]);
-  if (comparison !== undefined) return { ...test, accepts: comparison };
-  if (operator === '=' || operator === 'IN') return { ...test, accepts: membership(path, values, false) };
-  if (['!=', '<>', 'NOT IN'].includes(operator)) return { ...test, accepts: membership(path, values, true) };
+  if (comparison !== undefined) return comparison;
+  if (operator === '=' || operator === 'IN') return membership(path, values, false);
+  if (['!=', '<>', 'NOT IN'].includes(operator)) return membership(path, values, true);
+  const isMulti = path.field.type === 'multipicklist';
+  if (isMulti && ['INCLUDES', 'EXCLUDES'].includes(operator))
+    return inclusion(path, values, operator === 'EXCLUDES');
   throw new ApiError(400, 'INVALID_QUERY_FILTER_OPERATOR', `operator ${operator} is not simulated`);
 }
 

@@ -25,7 +25,7 @@ function resolveLookups(org: Org, type: ObjectType, soql: string, names: string[
   let current = type;
   for (const name of names) {
     const field = findRelationship(current, name);
-    const target = org.schema.find(field?.referenceTo ?? '');
+    const target = field && parentOf(org, field);
     if (field === undefined || target === undefined || lookups.length >= MAX_LEVELS) {
       throw fieldError(
         soql,
@@ -39,6 +39,11 @@ function resolveLookups(org: Org, type: ObjectType, soql: string, names: string[
   return lookups;
 }
 
+/** The object that a lookup leads to; of a polymorphic one the first that the org has. */
+function parentOf(org: Org, { referenceTo }: Field): ObjectType | undefined {
+  return referenceTo.flatMap((name) => org.schema.find(name) ?? [])[0];
+}
+
 /** The parent that a lookup of this record points to. */
 export function followLookup(
   org: Org,
@@ -46,6 +51,7 @@ export function followLookup(
   lookup: { field: Field; target: ObjectType },
 ): Row | undefined {
   const id = row[lookup.field.name];
+  // Of a polymorphic lookup this is empty where it leads to another object: TYPEOF is not simulated.
   return typeof id === 'string' ? org.store.get(lookup.target, id.slice(0, 15)) : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../org/api-error.ts';
 import type { Org } from '../org/org.ts';
-import { foldFor, type ObjectType, type Row, type Value } from '../org/schema.ts';
+import { foldFor, isCompound, type ObjectType, type Row, type Value } from '../org/schema.ts';
 import type { Timeline } from '../org/timeline.ts';
 import { compileFilter, type Filter } from './filter.ts';
 import type { OrderTerm, ParsedQuery } from './parse.ts';
@@ -23,7 +23,7 @@ export interface QueryResult {
 function resolveSorting(org: Org, type: ObjectType, query: ParsedQuery): Sorting[] {
   return query.orderBy.map((term) => {
     const path = resolvePath(org, type, query.soql, term.field);
-    if (path.field.long || path.field.type === 'multipicklist') {
+    if (path.field.long || path.field.type === 'multipicklist' || isCompound(path.field)) {
       throw fieldError(
         query.soql,
         term.field,

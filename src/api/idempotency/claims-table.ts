@@ -2,13 +2,13 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import {
-  changeInPieces,
+  changeInChunks,
   executePrepared,
   interval,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
 import { expandBody, type PackedAnswer } from './answer-text.ts';
-import type { ClaimKey, KeyedRequest } from './keyed-request.ts';
+import { type ClaimKey, claimant, type KeyedRequest } from './keyed-request.ts';
 import { isLeased } from './leases-table.ts';
 
 /** A claim that was just taken. */
@@ -88,14 +88,16 @@ export class ClaimsTable {
     const statement = sql<ClaimRow & KeyColumns>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
-          last_attempt_at, repeat_until)
+          last_attempt_at, repeat_until, record_id, actor)
       select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, overwrites, ${firstFence},
-        ${leaseEnd}, now(), now(), now() + make_interval(secs => repeat_seconds)
+        ${leaseEnd}, now(), now(), now() + make_interval(secs => repeat_seconds),
+        coalesce(record_id, external_id), actor
       from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
         ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
         ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[],
-        ${column(({ repeatWindowSeconds }) => repeatWindowSeconds ?? null)}::double precision[])
-        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds)
+        ${column(({ repeatWindowSeconds }) => repeatWindowSeconds ?? null)}::double precision[],
+        ${column(({ recordId }) => recordId ?? null)}::uuid[], ${column(({ actor }) => actor ?? null)}::text[])
+        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds, record_id, actor)
       order by consumer_id, key
       on conflict (consumer_id, key) do update set
         ${lease.begin},
@@ -105,6 +107,8 @@ export class ClaimsTable {
         overwrites = excluded.overwrites,
         repeat_until = excluded.repeat_until,
         external_id = case when ${isContinued} then c.external_id else excluded.external_id end,
+        record_id = case when ${isContinued} then c.record_id else excluded.record_id end,
+        actor = case when ${isContinued} then c.actor else excluded.actor end,
         created_at = case when ${isContinued} then c.created_at else excluded.created_at end,
         entity_tag_before = case when ${isContinued} then c.entity_tag_before end,
         completed_at = null, response_status = null, response_headers = null, response_body = null,
@@ -198,7 +202,7 @@ export class ClaimsTable {
       delete from idempotency_claims where (consumer_id, key) in (
         select consumer_id, key from idempotency_claims where completed_at <= now() - ${this.#retention}
         order by completed_at limit ${limit} for update skip locked)`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 
   /**
@@ -274,12 +278,32 @@ export async function completeForPlan(
   { consumerId, key, externalId }: ClaimKey & Pick<KeyedRequest, 'externalId'>,
   answer: PackedAnswer,
 ): Promise<void> {
+  // Without a key an equal request is a new try once one was refused: of another record, since this one's plan has ended.
+  if (answer.status >= 400)
+    await sql`
+      delete from idempotency_claims
+      where consumer_id = ${consumerId} and key = ${key} and external_id = ${externalId} and completed_at is null
+        and repeat_until is not null
+    `.execute(transaction);
   await sql`
     update idempotency_claims set completed_at = now(), response_status = ${answer.status},
       response_headers = ${JSON.stringify(answer.headers)}::jsonb, response_body = ${answer.text},
       response_compressed = decode(${asBase64(answer)}::text, 'base64')
     where consumer_id = ${consumerId} and key = ${key} and external_id = ${externalId} and completed_at is null
   `.execute(transaction);
+}
+
+/**
+ * Forgets the claims of a consumer, with their answers, but for those of requests under way: a repeat of one must not make a
+ * second record.
+ */
+export async function forgetClaims(database: Database, consumerId: string): Promise<void> {
+  const consumers = [consumerId, claimant + consumerId];
+  const statement = (limit: number) => sql`
+    delete from idempotency_claims where (consumer_id, key) in (
+      select consumer_id, key from idempotency_claims c
+      where consumer_id = any(${consumers}::text[]) and (completed_at is not null or ${lease.isOver}) limit ${limit})`;
+  await changeInChunks(database.bulk, deletedAtOnce, statement);
 }
 
 async function names({ is_named, response_compressed }: SearchedClaim, memberId: string): Promise<boolean> {

@@ -2,14 +2,18 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { packAnswer } from './answer-text.ts';
 import { type AbandonedClaim, ClaimsTable } from './claims-table.ts';
-import type { StoredAnswer } from './keyed-request.ts';
+import { consumerOfClaim, type StoredAnswer } from './keyed-request.ts';
 import { LeasesTable } from './leases-table.ts';
 
 /**
  * The answer of an interrupted creation whose record exists; undefined where there is none, or where the operation
  * makes no record. Throws while the CRM can't be asked.
  */
-export type Reconcile = (operation: string, externalId: string) => Promise<StoredAnswer | undefined>;
+export type Reconcile = (
+  operation: string,
+  externalId: string,
+  consumerId: string,
+) => Promise<StoredAnswer | undefined>;
 
 export interface HousekeepingOptions {
   database: Database;
@@ -31,7 +35,7 @@ export function createHousekeeping({ database, log, retentionHours, reconcile }:
   const leases = new LeasesTable(database);
 
   async function finish({ consumer_id, key, fence, operation, external_id }: AbandonedClaim): Promise<void> {
-    const answer = await reconcile(operation, external_id);
+    const answer = await reconcile(operation, external_id, consumerOfClaim(consumer_id));
     const claim = { consumerId: consumer_id, key };
     if (answer) await claims.complete([{ claim, fence, answer: await packAnswer(answer) }]);
     else await claims.remove(claim, fence);

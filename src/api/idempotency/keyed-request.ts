@@ -2,6 +2,17 @@ import { hash } from 'node:crypto';
 import { Problem } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 
+/**
+ * Starts the name under which claims of requests without a key are kept: no consumer's id does, so no key that is sent ever meets
+ * them.
+ */
+export const claimant = 'repeat of ';
+
+/** The id of the consumer whose claim is kept under this name. */
+export function consumerOfClaim(name: string): string {
+  return name.startsWith(claimant) ? name.slice(claimant.length) : name;
+}
+
 export interface KeyedRequest {
   consumerId: string;
   /** In lower case. */
@@ -11,6 +22,10 @@ export interface KeyedRequest {
   fingerprint: Buffer;
   /** External ID to store if the claim is new. */
   externalId: string;
+  /** The record that the request is about, where its path names one; else it is the External ID. */
+  recordId?: string | undefined;
+  /** The person, as X-Actor named them. */
+  actor?: string | undefined;
   /** The record that an unconditional change writes. */
   overwrites?: string | undefined;
   /** For a request without a key: for so long after its arrival the same one counts as its repeat. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { leaseEnd, leasesOf } from '../../platform/store/leases.ts';
-import { changeInPieces } from '../../platform/store/statements.ts';
+import { changeInChunks } from '../../platform/store/statements.ts';
 import type { ClaimKey } from './keyed-request.ts';
 
 /*
@@ -76,7 +76,7 @@ export class LeasesTable {
     const statement = (limit: number) => sql`
       delete from record_leases where record in (
         select record from record_leases l where ${recordLease.isOver} limit ${limit} for update skip locked)`;
-    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 

@@ -1,5 +1,11 @@
 import { Problem } from '../../platform/base/problem.ts';
-import { fingerprint, type KeyedRequest, type RequestIdentity, type StoredAnswer } from './keyed-request.ts';
+import {
+  claimant,
+  fingerprint,
+  type KeyedRequest,
+  type RequestIdentity,
+  type StoredAnswer,
+} from './keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger } from './ledger.ts';
 
 /*
@@ -7,9 +13,6 @@ import type { Claim, ExecutedAnswer, Ledger } from './ledger.ts';
  * a console that lost the answer. So it is claimed in the ledger like one with a key. Unlike a key, nobody relies on it:
  * while the database is unavailable, the request is executed without a claim.
  */
-
-/** Starts the name under which such claims are kept: no consumer's id does, so no key that is sent ever meets them. */
-const claimant = 'repeat of ';
 
 /** The request as the ledger takes it: known by its consumer and its bytes. */
 export function requestWithoutKey(
@@ -28,8 +31,8 @@ export function requestWithoutKey(
 
 export interface Execution {
   execute: (claim: Claim) => Promise<ExecutedAnswer>;
-  /** Executes it while the database is unavailable: nobody keeps the claim. */
-  executeUnkept: (claim: Claim) => Promise<StoredAnswer>;
+  /** Executes it while the database is unavailable: nobody keeps the claim. Undefined: it is not executed then. */
+  executeUnkept: ((claim: Claim) => Promise<StoredAnswer>) | undefined;
   admit: (() => void) | undefined;
 }
 
@@ -43,7 +46,7 @@ export async function runWithinWindow(
   let executed: ExecutedAnswer | undefined;
   const run = async (claim: Claim) => {
     isClaimed = true;
-    executed = await execute(unlessUnavailable(claim));
+    executed = await execute(executeUnkept ? unlessUnavailable(claim) : claim);
     // Given back rather than kept: an equal request is a new try.
     if (executed.status >= 400) throw new Error('refused');
     return executed;
@@ -53,7 +56,7 @@ export async function runWithinWindow(
   } catch (error) {
     // It was executed; its answer is a failure, or could not be stored.
     if (executed !== undefined) return { answer: executed, replayed: false };
-    if (isClaimed || !isStoreUnavailable(error)) throw error;
+    if (isClaimed || executeUnkept === undefined || !isStoreUnavailable(error)) throw error;
     return { answer: await executeUnkept(unkeptClaim(request)), replayed: false };
   }
 }

@@ -1,27 +1,39 @@
 import { readFileSync } from 'node:fs';
+import { permissionActions, permissionResources } from '../../identity/consumers/consumer.ts';
 import type { Route } from '../route.ts';
 import { headerComponents, parameterComponents } from './headers.ts';
-import { operation } from './operations.ts';
+import { operation, usualSecurity } from './operations.ts';
 import { createProblemResponses } from './problem-responses.ts';
 import { createSchemaWriter, type JsonObject } from './schemas.ts';
+import { type DocumentedWebhook, webhookItems } from './webhooks.ts';
 
-/**
- * The OpenAPI 3.1 document of all routes, made from the routes themselves. `tags`: the groups of operations, in their order,
- * with descriptions. Throws where a route is in no group.
- */
+/** What the document has beside the routes. */
+interface DocumentParts {
+  /** The groups of operations, in their order, with descriptions. */
+  tags: Readonly<Record<string, string>>;
+  webhooks?: Readonly<Record<string, DocumentedWebhook>>;
+  version: string;
+}
+
+/** The OpenAPI 3.1 document of all routes, made from the routes themselves. Throws where a route is in no group. */
 export function openApiDocument(
   all: readonly Route[],
-  tags: Readonly<Record<string, string>>,
-  version: string,
+  { tags, webhooks = {}, version }: DocumentParts,
 ): JsonObject {
-  const routes = all.filter(({ isForBrowsers }) => !isForBrowsers);
+  const routes = all.filter(({ isUnlisted }) => !isUnlisted);
   const schemas = createSchemaWriter();
   const problemResponses = createProblemResponses();
+  const tokenUrl = routes.find(({ form }) => form !== undefined)?.path;
   const paths: Record<string, JsonObject> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(route, schemas, problemResponses);
+    paths[path][route.method.toLowerCase()] = operation(
+      route,
+      schemas,
+      problemResponses,
+      tokenUrl !== undefined,
+    );
   }
   const used = new Set(routes.map(({ tag }) => tag));
   for (const tag of used) if (!(tag in tags)) throw new Error(`no feature describes the tag ${tag}`);
@@ -39,10 +51,11 @@ export function openApiDocument(
     tags: Object.entries(tags)
       .filter(([name]) => used.has(name))
       .map(([name, text]) => ({ name, description: text })),
-    security: [{ apiKey: [], apiSecret: [] }],
+    security: usualSecurity(tokenUrl !== undefined),
     paths,
+    ...(Object.keys(webhooks).length > 0 && { webhooks: webhookItems(webhooks, schemas) }),
     components: {
-      securitySchemes,
+      securitySchemes: { ...securitySchemes, ...(tokenUrl && tokenSchemes(tokenUrl)) },
       schemas: sorted({ ...schemas.components, ...problemSchemas }),
       parameters: parameterComponents,
       headers: headerComponents,
@@ -84,6 +97,26 @@ const securitySchemes = {
       'that both sides know. Several, separated by a space, while secrets are changed; one that is right is enough.',
   },
 };
+
+/** Of what issues tokens. A private key in place of the secret has no kind of its own in OpenAPI. */
+function tokenSchemes(tokenUrl: string): JsonObject {
+  const scopes = permissionResources.flatMap((resource) =>
+    permissionActions.map((action) => [`${resource}:${action}`, `The permission to ${action} ${resource}.`]),
+  );
+  return {
+    oauth2: {
+      type: 'oauth2',
+      description: 'An access token, as `Authorization: Bearer`, in place of the API key and the secret.',
+      flows: { clientCredentials: { tokenUrl, scopes: Object.fromEntries(scopes) as JsonObject } },
+    },
+    clientSecret: {
+      type: 'http',
+      scheme: 'basic',
+      description:
+        'The API key as user name and the API secret as password. Or both, or an assertion, in the form.',
+    },
+  };
+}
 
 /** In a fixed order, so that moving a route does not move half of the document. */
 function sorted(components: JsonObject): JsonObject {

@@ -54,6 +54,12 @@ const headers = {
     always: false,
     example: 'true',
   },
+  'Handoff-Mode': {
+    description: 'There, and `test`, where the credentials are those of a test consumer.',
+    schema: { type: 'string', enum: ['test'] },
+    always: false,
+    example: 'test',
+  },
   'Retry-After': {
     description: 'Seconds after which a repeat may help, the same as `retry_after` in the body.',
     schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
@@ -80,8 +86,9 @@ const headers = {
     example: 'GET, HEAD, OPTIONS, POST',
   },
   'WWW-Authenticate': {
-    description: 'The challenge that every 401 carries (RFC 9110).',
-    schema: { type: 'string', pattern: '^ApiKey ', maxLength: 200 },
+    description:
+      'The challenges that every 401 carries (RFC 9110): for a pair, and for a token where tokens are issued.',
+    schema: { type: 'string', pattern: '^ApiKey ', maxLength: 2048 },
     always: true,
     example: 'ApiKey realm="handoff-gateway"',
   },
@@ -113,11 +120,14 @@ export const headerComponents: JsonObject = Object.fromEntries(
 );
 
 /** The headers of every answer of a route. */
-export function usualHeaders({ permission, signature, deprecation }: Route): HeaderName[] {
+export function usualHeaders({ permission, signature, form, deprecation }: Route): HeaderName[] {
+  const isOpen = isPublic(permission) && !signature && !form;
+  const knowsCaller = isPublic(permission) ? permission.showsMore !== undefined || form !== undefined : true;
   return [
     'X-Request-Id',
     'Cache-Control',
-    ...(isPublic(permission) && !signature ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
+    ...(knowsCaller ? (['Handoff-Mode'] as const) : []),
+    ...(isOpen ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
     ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
   ];
 }
@@ -185,7 +195,7 @@ const requestHeaders = {
   'Cache-Control': {
     description:
       '`max-age=N` (RFC 9111) takes an answer that is at most N seconds old, which may come from a copy and then says its ' +
-      '`Age`. `no-cache` asks the CRM.',
+      '`Age`. `no-cache` asks the CRM. `stale-if-error=N` (RFC 5861) takes an answer of that age from the copy where the CRM fails.',
     schema: { type: 'string', maxLength: 1000 },
     example: 'max-age=60',
   },

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { formType } from '../pipeline/framework-errors.ts';
 import { type DocumentedAnswer, isPublic, type Permission, type Route } from '../route.ts';
 import { type HeaderName, headerRefs, ownHeaders, parameterRef, usualHeaders } from './headers.ts';
 import type { ProblemResponses } from './problem-responses.ts';
@@ -9,6 +10,7 @@ export function operation(
   route: Route,
   schemas: SchemaWriter,
   problemResponses: ProblemResponses,
+  issuesTokens: boolean,
 ): JsonObject {
   const { operationId, tag, summary, permission, request, deprecation } = route;
   const answers = Object.entries(route.answers).map(([status, answer]) => [
@@ -22,7 +24,7 @@ export function operation(
     description: description(route),
     ...(deprecation && { deprecated: true }),
     ...(isPublic(permission)
-      ? { security: openSecurity(route) }
+      ? { security: openSecurity(route, issuesTokens) }
       : { 'x-permissions': permissionNames(permission) }),
     parameters: [
       ...parameters('path', request.params, schemas),
@@ -34,10 +36,18 @@ export function operation(
   };
 }
 
+type Security = Record<string, string[]>;
+
+/** A pair, or a token; its scopes are the permissions, which each operation names. */
+export function usualSecurity(issuesTokens: boolean): Security[] {
+  return [{ apiKey: [], apiSecret: [] }, ...(issuesTokens ? [{ oauth2: [] }] : [])];
+}
+
 /** What a public route accepts: a signature, credentials of a consumer or none, or nothing. */
-function openSecurity({ permission, signature }: Route): Record<string, string[]>[] {
+function openSecurity({ permission, signature, form }: Route, issuesTokens: boolean): Security[] {
   if (signature) return [{ webhookSignature: [] }];
-  return 'showsMore' in permission ? [{}, { apiKey: [], apiSecret: [] }] : [];
+  if (form) return [{ clientSecret: [] }, {}];
+  return 'showsMore' in permission ? [{}, ...usualSecurity(issuesTokens)] : [];
 }
 
 function description({ description: text, permission, deprecation }: Route): string {
@@ -53,7 +63,7 @@ function permissionText(permission: Permission): string {
     const more = showsMore === undefined ? '' : ` With valid credentials of any consumer: ${showsMore}.`;
     return `Needs no credentials: ${none}.${more}`;
   }
-  if ('anyCredentials' in permission) return `Needs valid credentials, and no permission.`;
+  if ('anyCredentials' in permission) return `Needs valid credentials, but no permission.`;
   const names = permissionNames(permission).map((name) => `\`${name}\``);
   return `Needs the permission ${names.join(' or ')}.`;
 }
@@ -103,7 +113,7 @@ function requestBody(schema: TSchema, route: Route, schemas: SchemaWriter): Json
   const example = route.requestExample ?? exampleOf(schema);
   return {
     required: route.bodyOptional !== true,
-    content: { 'application/json': { schema: schemas.request(schema), example } },
+    content: { [route.form ? formType : 'application/json']: { schema: schemas.request(schema), example } },
   };
 }
 

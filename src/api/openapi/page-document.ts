@@ -1,3 +1,4 @@
+import { formType } from '../pipeline/framework-errors.ts';
 import type { JsonObject } from './schemas.ts';
 
 interface Parameter {
@@ -8,10 +9,12 @@ interface Parameter {
   example?: unknown;
 }
 
+type Content = Partial<Record<string, { example: unknown }>>;
+
 interface Operation extends JsonObject {
   parameters: Parameter[];
   security?: unknown[];
-  requestBody?: { content: { 'application/json': { example: unknown } } };
+  requestBody?: { content: Content };
 }
 
 interface Document extends JsonObject {
@@ -74,20 +77,34 @@ function sample(method: string, path: string, operation: Operation, parameters: 
 
 /** For a POSIX shell. Address and credentials come from its variables, as do the ids of what has to be made first. */
 function command(method: string, path: string, operation: Operation, parameters: Parameter[]): string {
-  const body = operation.requestBody?.content['application/json'].example;
   const isKeyed = parameters.some(({ name, required }) => name === 'Idempotency-Key' && required);
+  const { requestBody, security } = operation;
   // With a body, curl takes POST by itself.
-  const option = method === 'GET' || (method === 'POST' && body !== undefined) ? '' : `-X ${method} `;
+  const usual = requestBody === undefined ? 'GET' : 'POST';
+  const option = method === usual ? '' : `-X ${method} `;
+  const isForm = requestBody !== undefined && formType in requestBody.content;
   const lines = [
     `curl -sS ${option}"$HANDOFF_URL${target(path, parameters)}"`,
-    ...(operation.security?.length === 0
+    ...(security?.length === 0 || isForm
       ? []
       : ['-H "x-api-key: $HANDOFF_API_KEY" -H "x-api-secret: $HANDOFF_API_SECRET"']),
     // macOS has uuidgen, a small Linux has only the file.
     ...(isKeyed ? ['-H "Idempotency-Key: $(uuidgen 2>/dev/null || cat /proc/sys/kernel/random/uuid)"'] : []),
-    ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${bodyText(body)}'`]),
+    ...bodyOptions(requestBody?.content ?? {}),
   ];
   return lines.join(' \\\n  ');
+}
+
+/** A form holds its caller's credentials, or comes with them. */
+function bodyOptions({ 'application/json': json, [formType]: form }: Content): string[] {
+  if (form !== undefined) {
+    const fields = Object.entries(form.example as Record<string, string>);
+    return [
+      '-u "$HANDOFF_API_KEY:$HANDOFF_API_SECRET"',
+      ...fields.map(([name, value]) => `-d '${name}=${value}'`),
+    ];
+  }
+  return json === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${bodyText(json.example)}'`];
 }
 
 /** What every installation has stands there itself; `{id}` becomes `$ID`, `{deliveryId}` becomes `$DELIVERY_ID`. */

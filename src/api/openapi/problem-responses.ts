@@ -1,3 +1,4 @@
+import { ownableResources } from '../../identity/consumers/consumer.ts';
 import { type ProblemCode, problems } from '../../platform/base/problems.ts';
 import {
   exampleProblem,
@@ -6,7 +7,7 @@ import {
   problemAnswer,
   problemContentType,
 } from '../pipeline/problem-answer.ts';
-import { isPublic, type Route } from '../route.ts';
+import { isPublic, type Permission, type Route } from '../route.ts';
 import { type HeaderName, headerRefs, usualHeaders } from './headers.ts';
 import { faultSchema, problemSchema } from './problem-schema.ts';
 import type { JsonObject } from './schemas.ts';
@@ -15,10 +16,7 @@ import type { JsonObject } from './schemas.ts';
 export function problemCodes(route: Route): ProblemCode[] {
   const { permission, signature, request, conditional, idempotencyKey } = route;
   const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'rate_limited', 'internal_error'];
-  if (!isPublic(permission)) {
-    codes.push('invalid_credentials', 'address_not_allowed');
-    if (!('anyCredentials' in permission)) codes.push('permission_denied');
-  }
+  if (!isPublic(permission)) codes.push(...codesOf(permission));
   if (signature) codes.push('invalid_credentials', 'secrets_unavailable');
   if (request.params) codes.push('not_found');
   // The body of a GET is not read; any other is read before it can be refused.
@@ -34,6 +32,14 @@ export function problemCodes(route: Route): ProblemCode[] {
     );
   }
   return [...new Set([...codes, ...route.problems])];
+}
+
+function codesOf(permission: Exclude<Permission, { none: string }>): ProblemCode[] {
+  const codes: ProblemCode[] = ['invalid_credentials', 'address_not_allowed'];
+  if (!('anyCredentials' in permission)) codes.push('permission_denied');
+  const isChange = 'resource' in permission && permission.action !== 'read';
+  if (isChange && ownableResources.includes(permission.resource)) codes.push('approval_required');
+  return codes;
 }
 
 /** The error answers of operations; those that several operations have in common are written once. */
@@ -73,7 +79,7 @@ function nameOf(codes: ProblemCode[], route: Route): string {
   const parts = [
     codes.map(pascalCase).join('Or'),
     isKeyed(route) && codes.some(isKept) ? 'Keyed' : '',
-    isPublic(route.permission) && !route.signature ? 'Public' : '',
+    isPublic(route.permission) && !route.signature && !route.form ? 'Public' : '',
     route.deprecation ? 'Deprecated' : '',
   ];
   return parts.join('');

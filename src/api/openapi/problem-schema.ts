@@ -5,7 +5,7 @@ import { maxFaults } from '../pipeline/framework-errors.ts';
 export const problemSchema = {
   type: 'object',
   title: 'Problem',
-  description: 'A problem document (RFC 9457). Programs go by `code`; the texts are for people.',
+  description: 'A problem document (RFC 9457). `code` is for programs; the texts are for people.',
   required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
   properties: {
     type: {
@@ -49,6 +49,11 @@ export const problemSchema = {
       properties: {
         resource: { type: 'string', maxLength: 20, description: 'On what, for example `quotes`.' },
         action: { type: 'string', maxLength: 10, description: '`read`, `write` or `delete`.' },
+        field: {
+          type: 'string',
+          maxLength: 100,
+          description: 'Only where the permission is there and lacks a field: which one.',
+        },
       },
     },
     cause: {

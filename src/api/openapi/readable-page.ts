@@ -21,8 +21,9 @@ const withoutEval = Buffer.from('globalThis.__zod_globalConfig = { jitless: true
 export function createReadablePage(path: string, document: () => string): ReadablePage {
   return {
     html: remembered(() => createStaticBody('text/html; charset=utf-8', Buffer.from(html(path)))),
-    start: remembered(() =>
-      createStaticBody(javaScript, Buffer.from(startScript(JSON.parse(document()) as object))),
+    start: remembered(
+      () => createStaticBody(javaScript, Buffer.from(startScript(JSON.parse(document()) as object))),
+      document,
     ),
     scalar: remembered(async () =>
       createStaticBody(javaScript, Buffer.concat([withoutEval, await scalarScript()])),
@@ -30,10 +31,14 @@ export function createReadablePage(path: string, document: () => string): Readab
   };
 }
 
-/** Remembers the outcome, unless it is a failure. */
-function remembered<T>(make: () => Promise<T>): () => Promise<T> {
+/** Remembers the outcome, unless it is a failure, for as long as it is made of the same text. */
+export function remembered<T>(make: () => Promise<T>, source = () => ''): () => Promise<T> {
   let made: Promise<T> | undefined;
+  let text = '';
   return () => {
+    const now = source();
+    if (now !== text) made = undefined;
+    text = now;
     made ??= make().catch((error: unknown) => {
       made = undefined;
       throw error;

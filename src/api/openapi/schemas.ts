@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { currentSchema } from '../../platform/base/current-schema.ts';
 
 export type JsonObject = Record<string, unknown>;
 
@@ -27,9 +28,16 @@ export interface SchemaWriter {
 
 type Side = 'request' | 'answer';
 
+/** The schema with what follows from other systems as they are now. */
+function ofToday({ [currentSchema]: current, ...schema }: Keywords): Keywords {
+  if (typeof current !== 'function') return schema;
+  return { ...schema, ...(current as () => Keywords)() };
+}
+
 export function createSchemaWriter(): SchemaWriter {
   const components: Record<string, JsonObject> = {};
-  const write = (schema: Keywords, side: Side): JsonObject => {
+  const write = (given: Keywords, side: Side): JsonObject => {
+    const schema = ofToday(given);
     const written = writeKeywords(schema, side, (part) => write(part, side));
     if (schema.title === undefined) return written;
     const known = components[schema.title];
@@ -44,6 +52,12 @@ export function createSchemaWriter(): SchemaWriter {
     answer: (schema) => write(schema as Keywords, 'answer'),
     components,
   };
+}
+
+/** A schema of requests that stands alone, without references. */
+export function inlineSchema(schema: TSchema): JsonObject {
+  const { title: _, ...rest } = ofToday(schema as Keywords);
+  return writeKeywords(rest, 'request', (part) => inlineSchema(part));
 }
 
 function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => JsonObject): JsonObject {
@@ -95,7 +109,7 @@ function openEnum({ enum: values, ...rest }: Keywords): JsonObject {
  * examples reports them.
  */
 export function exampleOf(schema: TSchema): unknown {
-  const { examples, enum: values, anyOf, items, properties, type } = schema as Keywords;
+  const { examples, enum: values, anyOf, items, properties, type } = ofToday(schema as Keywords);
   if (examples) return examples[0];
   if (values) return values[0];
   if (anyOf?.[0]) return exampleOf(anyOf[0]);

@@ -1,22 +1,27 @@
 import { TLSSocket } from 'node:tls';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { BearerTokens } from '../../identity/consumers/authentication.ts';
+import { modeOf } from '../../platform/base/mode.ts';
 import type { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import { bearerTokenIn, markTest } from './authentication.ts';
 import { problemOfFramework } from './framework-errors.ts';
+import { intentOf, problemOfIntent } from './intent.ts';
 import { problemAnswer, problemOfError } from './problem-answer.ts';
 import { send } from './run-route.ts';
 import type { Step } from './step.ts';
 
 /**
- * Answers with problems. A problem `permission_denied`, whatever threw it, is also the result of the attempt. Problems of
- * unauthenticated callers are counted, with `countUnauthenticated`.
+ * Answers with problems. A lack of permission, whatever threw it, is also the result of the attempt. Problems of
+ * unauthenticated callers are counted, with `countUnauthenticated`. `tokens`: where they are accepted, a refusal names them.
  */
-export function answerErrors(countUnauthenticated: Step, log: Log) {
+export function answerErrors(countUnauthenticated: Step, log: Log, tokens: BearerTokens | undefined) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
-    const answer = (thrown: unknown) => sendProblem(problemOfError(thrown), request, reply, log);
-    const problem =
-      problemOfFramework(error, request.routeOptions?.config?.readOnlyFields) ?? problemOfError(error);
-    if (problem.code === 'permission_denied' && request.attempt) request.attempt.result = problem.code;
+    const { readOnlyFields, takesForm } = request.routeOptions?.config ?? {};
+    const answer = (thrown: unknown) => sendProblem(problemOfError(thrown), request, reply, { log, tokens });
+    const problem = problemOfFramework(error, readOnlyFields, takesForm) ?? problemOfError(error);
+    const isDenied = problem.code === 'permission_denied' || problem.code === 'approval_required';
+    if (isDenied && request.attempt) request.attempt.result = 'permission_denied';
     if (problem.code === 'rate_limited') return answer(problem);
     let pending: ReturnType<Step>;
     try {
@@ -42,17 +47,62 @@ async function answerAfter(
   answer(problem);
 }
 
-function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, log: Log): void {
+interface ErrorTools {
+  log: Log;
+  tokens: BearerTokens | undefined;
+}
+
+function sendProblem(
+  problem: Problem,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log, tokens }: ErrorTools,
+): void {
   // What the service's own budget refuses has not failed; its request line says 503, and a metric counts it.
   if (problem.status >= 500 && problem.facts.isPaced !== true) logFailure(problem, request, reply, log);
   setCommonHeaders(request, reply);
-  send(reply, problemAnswer(problem, request.id, request.idempotencyKey !== undefined));
+  markTest(request, reply);
+  const own = request.routeOptions?.config?.answerProblem?.(problem, request.headers);
+  const answer = own ?? answerInItsWords(problem, request);
+  const challenge = own === undefined && tokens && bearerChallenge(problem, request, tokens);
+  if (challenge) answer.headers = { ...answer.headers, ...challengeHeader(answer.headers, challenge) };
+  send(reply, answer);
 }
 
-/** A caller that hung up is no error of the service; a fault in its code is. */
+/** A tool was called by who has sent no header. */
+function answerInItsWords(problem: Problem, { raw, id, idempotencyKey }: FastifyRequest) {
+  const intent = intentOf(raw);
+  const shown = intent ? problemOfIntent(problem, intent) : problem;
+  return problemAnswer(shown, id, idempotencyKey !== undefined);
+}
+
+/** Beside the challenge for the pair, if there is one. */
+function challengeHeader({ 'www-authenticate': other }: Record<string, string> = {}, challenge: string) {
+  return { 'www-authenticate': [other, challenge].filter((one) => one !== undefined).join(', ') };
+}
+
+/** RFC 6750 section 3, with where the metadata is (RFC 9728 section 5.1). */
+function bearerChallenge(
+  { code, status, facts: { required } }: Problem,
+  { consumer, headers, routeOptions }: FastifyRequest,
+  tokens: BearerTokens,
+): string | undefined {
+  const start = 'Bearer realm="handoff-gateway"';
+  const end = `resource_metadata="${tokens.metadataUrl(routeOptions?.url)}"`;
+  if (status === 401) {
+    const isSent = headers.authorization !== undefined && bearerTokenIn(headers.authorization) !== undefined;
+    return isSent ? `${start}, error="invalid_token", ${end}` : `${start}, ${end}`;
+  }
+  if (code !== 'permission_denied' || !consumer?.scopes || !required) return undefined;
+  const scope = `${required.resource}:${required.action}`;
+  return `${start}, error="insufficient_scope", scope="${scope}", ${end}`;
+}
+
+/** A caller that hung up is no error of the service, nor one that tries a fault with a test key; a fault in its code is. */
 function logFailure(problem: Problem, request: FastifyRequest, { raw }: FastifyReply, log: Log): void {
   const { code, facts } = problem;
-  const level = raw.destroyed && code !== 'internal_error' ? 'info' : 'error';
+  const isMinor = raw.destroyed || modeOf(request.consumer?.id) === 'test';
+  const level = isMinor && code !== 'internal_error' ? 'info' : 'error';
   const trace_id = request.span?.traceId;
   log[level]({ request_id: request.id, trace_id, code, err: facts.cause ?? problem }, 'the request failed');
 }

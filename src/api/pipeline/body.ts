@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Connections } from '../connections/lingering-close.ts';
 import type { Route } from '../route.ts';
-import { bodyTooLarge, maxBodyBytes } from './framework-errors.ts';
+import { bodyTooLarge, formType, maxBodyBytes, wrongMediaType } from './framework-errors.ts';
 import { readBytes } from './read-bytes.ts';
 import type { Step } from './step.ts';
 
@@ -26,20 +26,29 @@ export function bytesOf({ bodyBytes }: FastifyRequest): Buffer {
 }
 
 /**
- * Reads JSON bodies, keeping their bytes and text; every other content type is refused by the framework. `timeoutMs`:
+ * Reads JSON bodies, and forms where a route takes one, keeping their bytes and text; every other content type is refused by the framework. `timeoutMs`:
  * how long a body may take to come.
  */
-export function readJsonBodies(app: FastifyInstance, connections: Connections, timeoutMs: number): void {
+export function readBodies(app: FastifyInstance, connections: Connections, timeoutMs: number): void {
   app.decorateRequest('bodyText', '');
   app.decorateRequest('bodyBytes');
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', async (request: FastifyRequest, message: IncomingMessage) => {
-    const { config, bodyLimit } = request.routeOptions;
+  const read = async (request: FastifyRequest, message: IncomingMessage) => {
+    const { bodyLimit } = request.routeOptions;
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced > bodyLimit) throw bodyTooLarge(bodyLimit);
     connections.askForBody(message);
     request.bodyBytes = await readBytes(message, { announced, limit: bodyLimit, timeoutMs });
-    return config.isSigned ? undefined : readBody(request);
+  };
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, message: IncomingMessage) => {
+    const { isSigned, takesForm } = request.routeOptions.config;
+    if (takesForm) throw wrongMediaType(true);
+    await read(request, message);
+    return isSigned ? undefined : readBody(request);
+  });
+  app.addContentTypeParser(formType, async (request: FastifyRequest, message: IncomingMessage) => {
+    if (!request.routeOptions.config.takesForm) throw wrongMediaType(false);
+    await read(request, message);
   });
 }
 
@@ -93,7 +102,8 @@ function requireBody({ body }: FastifyRequest): void {
   if (body === undefined) throw new Problem('malformed_json', 'The body is missing.');
 }
 
-function decode(body: Buffer): string {
+/** Throws `malformed_json` for what is not UTF-8. */
+export function decode(body: Buffer): string {
   try {
     return utf8.decode(body);
   } catch (cause) {

@@ -10,6 +10,11 @@ function isText(value: string): boolean {
 /** Patterns that schemas of requests may have, with the message for a text that does not fit. */
 export const patterns = {
   notBlank: { source: '\\S', message: 'must hold more than white space' },
+  /** The white space at its ends does not count. */
+  twoOrMore: {
+    source: '\\S[\\s\\S]*\\S',
+    message: 'must have at least 2 characters beside white space at its ends',
+  },
   phone: { source: '^\\+[0-9]{7,15}$', message: 'must be + and 7 to 15 digits' },
   utcSeconds: {
     source: '^[^.]{19}(\\.0{1,9})?Z$',

@@ -15,20 +15,26 @@ export const maxBodyBytes = 1_048_576;
 export function problemOfFramework(
   error: FastifyError,
   readOnly: readonly string[] = [],
+  takesForm = false,
 ): Problem | undefined {
   if (error.validation) return problemOfValidation(error.validation, error.validationContext, readOnly);
   switch (error.code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Problem(
-        'unsupported_media_type',
-        'Send the body as JSON, with Content-Type: application/json.',
-      );
+      return wrongMediaType(takesForm);
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_ASYNC_CONSTRAINT':
       return new Problem('invalid_request', 'The path of the request is not a valid URL path.');
     default:
       return undefined;
   }
+}
+
+export const formType = 'application/x-www-form-urlencoded';
+
+/** The body is neither a form nor JSON, or the wrong one of them. */
+export function wrongMediaType(takesForm: boolean): Problem {
+  const [what, type] = takesForm ? ['a form', formType] : ['JSON', 'application/json'];
+  return new Problem('unsupported_media_type', `Send the body as ${what}, with Content-Type: ${type}.`);
 }
 
 /** `limit` in bytes. */
@@ -66,7 +72,7 @@ function isReadOnly(
 /** The end of a detail: how many faults there are beyond the first. */
 function furtherFaults(count: number): string {
   if (count > maxFaults) return `, and there are more faults than the ${maxFaults} that are listed`;
-  return count > 1 ? `, and ${count - 1} more of the kind` : '';
+  return count > 1 ? `, and ${count - 1} more` : '';
 }
 
 const parts: Record<string, string> = { body: 'body', params: 'path' };
@@ -110,7 +116,7 @@ function messageOf({ keyword, params, message }: FastifySchemaValidationError): 
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
     case 'minLength':
-      return 'must not be empty';
+      return limit === 1 ? 'must not be empty' : `must have at least ${limit} characters`;
     case 'maxLength':
       return `must have at most ${limit} characters`;
     case 'minProperties':

@@ -56,9 +56,13 @@ function outcomeAdvice(keyed: boolean): string {
 /** A thrown error as a problem; one that is no `Problem` becomes `internal_error` with a fixed text. */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  return new Problem('internal_error', 'The service made an error. It is logged under the request id.', {
-    cause: error,
-  });
+  return new Problem(
+    'internal_error',
+    'Something went wrong in the service. It is logged under the request id.',
+    {
+      cause: error,
+    },
+  );
 }
 
 /**

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Attempt, AttemptRecorder, AttemptSum } from '../../identity/audit/attempt.ts';
 import { apiKeyPattern, maxCredentialLength } from '../../identity/consumers/credentials.ts';
+import { modeOf } from '../../platform/base/mode.ts';
 import type { Span } from '../../platform/base/span.ts';
 import { readTraceContext } from '../../platform/base/trace-context.ts';
 import { escapeInvisible } from '../../platform/base/visible-text.ts';
@@ -100,14 +101,8 @@ class Observation {
     // The pattern, never the path itself: a path holds identifiers. Each access makes the framework build new options.
     const route = this.#request.routeOptions.url ?? 'none';
     metrics.httpActiveRequests.level -= 1;
-    metrics.httpRequestDuration.observe(
-      {
-        http_request_method: methodOf(this.#request),
-        http_route: route,
-        http_response_status_code: this.#hasHungUp ? hungUpStatus : this.#reply.statusCode,
-      },
-      ms / 1000,
-    );
+    if (this.#request.isPassedOn) return endSpan(this.#span, this.#request, this.#reply, this.#hasHungUp);
+    this.#measure(route, ms);
     endSpan(this.#span, this.#request, this.#reply, this.#hasHungUp);
     const endpoint = `${this.#request.method} ${route}`;
     const attempt = this.#attempt(endpoint);
@@ -115,10 +110,26 @@ class Observation {
     this.#log(ms, endpoint, attempt);
   }
 
+  /** Errors that test consumers bring about are no errors of the service: alerts and activity leave them out. */
+  #measure(route: string, ms: number): void {
+    const { metrics } = this.#observers;
+    const http_response_status_code = this.#hasHungUp ? hungUpStatus : this.#reply.statusCode;
+    if (this.#isTest) return metrics.testRequests.inc({ http_response_status_code });
+    const http_request_method = methodOf(this.#request);
+    metrics.httpRequestDuration.observe(
+      { http_request_method, http_route: route, http_response_status_code },
+      ms / 1000,
+    );
+  }
+
+  get #isTest(): boolean {
+    return modeOf(this.#request.consumer?.id) === 'test';
+  }
+
   #attempt(endpoint: string): Attempt | undefined {
     const { attempt, id, headers } = this.#request;
     if (attempt === undefined) return undefined;
-    const { consumerId, result, timestamp, address } = attempt;
+    const { consumerId, credential, result, timestamp, address } = attempt;
     const { statusCode: status } = this.#reply;
     // Named one by one: to take the rest of an object costs as much as all of this.
     return {
@@ -130,7 +141,7 @@ class Observation {
       sum: attempt.sum ?? this.#sumOfRefusals(consumerId, status),
       request_id: id,
       user_agent: userAgentOf(headers),
-      api_key: publicKeyIn(headers['x-api-key']),
+      api_key: publicKeyIn(credential === undefined ? headers['x-api-key'] : apiKeyIn(credential)),
       status,
     };
   }
@@ -151,6 +162,7 @@ class Observation {
         span_id: this.#span.spanId,
         endpoint,
         consumer_id: attempt?.consumer_id,
+        mode: this.#isTest ? 'test' : undefined,
         address: attempt?.address,
         user_agent: attempt?.user_agent,
         result: attempt?.result,
@@ -181,6 +193,11 @@ function publicKeyIn(header: string | string[] | undefined): string | null {
     0,
     maxShownKey,
   );
+}
+
+/** Public keys of consumers have names of their own. */
+function apiKeyIn(credential: string | undefined): string | undefined {
+  return credential?.includes('/') ? undefined : credential;
 }
 
 /** Named by OpenTelemetry's conventions for HTTP servers, but without path and query: they hold identifiers. */

@@ -1,17 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
-import { visibleRecords } from '../../identity/consumers/visible-records.ts';
-import { type Call, startCall } from '../../platform/base/call.ts';
+import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { type Call, startCall, type VisibleFields } from '../../platform/base/call.ts';
+import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Span } from '../../platform/base/span.ts';
+import { isUuid } from '../../platform/base/uuid.ts';
 import type { Reconcile } from '../idempotency/housekeeping.ts';
-import { fingerprint, type KeyedRequest, parseIdempotencyKey } from '../idempotency/keyed-request.ts';
+import {
+  fingerprint,
+  type KeyedRequest,
+  parseIdempotencyKey,
+  type StoredAnswer,
+} from '../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../idempotency/ledger.ts';
 import { requestWithoutKey, runWithinWindow } from '../idempotency/repeat-window.ts';
 import type { Route, RouteAnswer } from '../route.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
+import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
+import { intentOf, keyOfIntent, repeatSecondsOf } from './intent.ts';
+import { type PassedRequest, passOn } from './pass-on.ts';
 import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
 import type { Step } from './step.ts';
 
@@ -23,9 +33,18 @@ declare module 'fastify' {
   }
 }
 
-/** Checks the Idempotency-Key header before the body's schema is. Throws `idempotency_key_missing` or `…_invalid`. */
+/**
+ * Checks the Idempotency-Key header, or what stands for it, before the body's schema is. Throws `idempotency_key_missing`,
+ * `…_invalid`, and `invalid_request` for an intent.
+ */
 export function readIdempotencyKey(route: Route): Step {
   return (request) => {
+    const intent = intentOf(request.raw);
+    if (intent?.refusal) throw intent.refusal;
+    if (intent !== undefined && route.method !== 'GET') {
+      request.idempotencyKey = keyOfIntent(intent);
+      return;
+    }
     if (route.idempotencyKey === 'ignored') return;
     const header = request.headers['idempotency-key'];
     if (typeof header === 'string') request.idempotencyKey = parseIdempotencyKey(header);
@@ -53,21 +72,12 @@ function answerOf(route: Route, ledger: Ledger) {
     const call = callOf(request);
     call.isWrite = route.method !== 'GET';
     request.call = call;
-    const prepared = route.prepare?.(request.body as never, request.bodyText);
+    const input = inputOf(route, request, call);
     const handle = (claim: Claim | undefined) =>
-      route.handle({
-        params: request.params as never,
-        query: request.query as never,
-        body: request.body as never,
-        prepared,
-        headers: request.headers,
-        bodyText: request.bodyText,
-        consumer: request.consumer,
-        address: request.attempt?.address ?? null,
-        call,
-        claim,
+      route.handle({ ...input, claim }).catch((error: unknown) => {
+        throw withoutHiddenFaults(error, fieldsSeenBy(route, request, call));
       });
-    const admit = route.admit && (() => route.admit?.(call, request.headers));
+    const admit = route.admit && (() => route.admit?.(call, input));
     const claimed = requestToClaim(route, request);
     if (claimed === undefined) {
       admit?.();
@@ -75,12 +85,23 @@ function answerOf(route: Route, ledger: Ledger) {
     }
     const traced = withLedgerSpans(ledger, call.span);
     const executeOwned = (claim: Claim) => execute(() => handle(claim), request.id);
-    const executeUnkept = async (claim: Claim) => storedAnswer(await handle(claim));
-    const { answer, replayed } =
+    // Without the ledger a tool does nothing: its callers rely on being done once.
+    const executeUnkept =
+      request.idempotencyKey === undefined && (async (claim: Claim) => storedAnswer(await handle(claim)));
+    const running =
       claimed.repeatWindowSeconds === undefined
-        ? await traced.run(claimed, executeOwned, admit)
-        : await runWithinWindow(traced, claimed, { execute: executeOwned, executeUnkept, admit });
-    return replayed ? { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } } : answer;
+        ? traced.run(claimed, executeOwned, admit)
+        : runWithinWindow(traced, claimed, {
+            execute: executeOwned,
+            executeUnkept: executeUnkept || undefined,
+            admit,
+          });
+    const { answer, replayed } = await running;
+    const shown = withoutHiddenRefusal(
+      route.showStored?.(answer, call) ?? answer,
+      fieldsSeenBy(route, request, call),
+    );
+    return replayed ? asReplay(shown) : shown;
   };
 }
 
@@ -88,17 +109,51 @@ function answerOf(route: Route, ledger: Ledger) {
 function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
   const call = startCall(id, consumer?.id, undefined, span);
   if (consumer === undefined) return call;
-  const visible = (resource: string) => visibleRecords(consumer, resource);
-  return { ...call, consumerName: consumer.name, actor, visible };
+  return {
+    ...call,
+    ...{ consumerName: consumer.name, actor },
+    visible: (resource) => visibleRecords(consumer, resource),
+    visibleFields: (resource) => visibleFields(consumer, resource),
+  };
+}
+
+/** All that a handler gets but for the claim. Throws what `prepare` does. */
+function inputOf(route: Route, request: FastifyRequest, call: Call) {
+  return {
+    params: request.params as never,
+    query: request.query as never,
+    body: request.body as never,
+    prepared: route.prepare?.(request.body as never, request.bodyText),
+    headers: request.headers,
+    bodyText: request.bodyText,
+    consumer: request.consumer,
+    credential: request.attempt?.credential,
+    address: request.attempt?.address ?? null,
+    call,
+    passOn: route.passesOn && ((inner: PassedRequest) => passOn(request, inner)),
+  };
+}
+
+function asReplay(answer: StoredAnswer): StoredAnswer {
+  return { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } };
+}
+
+/** The fields that the caller sees of what its request is about. */
+function fieldsSeenBy({ permission }: Route, { body }: FastifyRequest, call: Call): VisibleFields {
+  const needed = 'anyOf' in permission ? permission.byBody?.(body) : permission;
+  return needed && 'resource' in needed ? call.visibleFields?.(needed.resource) : undefined;
 }
 
 /** The request as the ledger takes it; undefined where it has no key and needs none. */
 function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | undefined {
-  const { consumer, idempotencyKey, method, url } = request;
+  const { consumer, actor, idempotencyKey, method, url } = request;
   const { operationId: operation, repeatWindowSeconds = 0 } = route;
   if (!consumer || (idempotencyKey === undefined && repeatWindowSeconds === 0)) return undefined;
-  const common = { consumerId: consumer.id, operation, externalId: randomUUID() };
-  const body = bytesOf(request);
+  const common = {
+    ...{ consumerId: consumer.id, operation, externalId: randomUUID() },
+    ...{ recordId: recordIn(request.params), actor },
+  };
+  const body = identifyingBytes(request);
   if (idempotencyKey === undefined)
     return requestWithoutKey({ ...common, repeatWindowSeconds }, { method, path: route.path, body });
   const ifMatch = request.headers['if-match'];
@@ -109,7 +164,20 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
     key: idempotencyKey,
     fingerprint: fingerprint({ method, path: url, ifMatch, scope, body }),
     overwrites: isNamed ? route.overwrites?.(request.params as never) : undefined,
+    repeatWindowSeconds: repeatSecondsOf(intentOf(request.raw)),
   };
+}
+
+/** What of the request makes a repeat the same: its bytes, or the arguments of a tool. */
+function identifyingBytes(request: FastifyRequest): Buffer {
+  const intent = intentOf(request.raw);
+  return intent ? Buffer.from(intent.arguments) : bytesOf(request);
+}
+
+/** The record that a path names. */
+function recordIn(params: unknown): string | undefined {
+  const { id } = (params ?? {}) as { id?: string };
+  return id !== undefined && isUuid(id) ? id.toLowerCase() : undefined;
 }
 
 /**
@@ -139,9 +207,9 @@ function storedAnswer({ headers = {}, body = '', ...answer }: RouteAnswer) {
 /** Finds out, for the ledger's housekeeping, how an operation ended that was never finished. */
 export function createReconcile(routes: readonly Route[]): Reconcile {
   const byOperation = new Map(routes.map((route) => [route.operationId, route]));
-  return async (operation, externalId) => {
+  return async (operation, externalId, consumerId) => {
     const answer = await byOperation.get(operation)?.reconcile?.(externalId, {
-      ...startCall(randomUUID()),
+      ...startCall(randomUUID(), ownWorldOf(consumerId)),
       isWrite: true,
     });
     return answer && storedAnswer(answer);

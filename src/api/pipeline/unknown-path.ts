@@ -54,7 +54,13 @@ function distanceOf(asked: readonly string[], parts: readonly string[]): number 
     return 1 + (longer === asked ? distanceOf(asked.slice(1), parts) : distanceOf(asked, parts.slice(1)));
   }
   // Anything fits a parameter.
-  return parts.reduce((sum, part, i) => sum + (part.startsWith(':') ? 0 : leven(part, asked[i] ?? '')), 0);
+  return parts.reduce((sum, part, i) => sum + (part.startsWith(':') ? 0 : wrongIn(part, asked[i] ?? '')), 0);
+}
+
+/** Infinite where more than half of the characters are wrong. */
+function wrongIn(part: string, asked: string): number {
+  const wrong = leven(part, asked);
+  return wrong > Math.max(part.length, asked.length) / 2 ? Infinity : wrong;
 }
 
 /** Slashes at the end, or twice, make no parts. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { createReadablePage, type ReadablePage } from '../openapi/readable-page.ts';
+import { createReadablePage, type ReadablePage, remembered } from '../openapi/readable-page.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { answerWith, createStaticBody, prefersHtml, type StaticBody } from '../static-body.ts';
+import { answerWith, createStaticBody, prefersHtml } from '../static-body.ts';
 
 const path = '/v1/docs';
 const open = { none: 'documentation is public' } as const;
@@ -15,7 +15,10 @@ const sharedHeaders = {
   Vary: 'Headers of the request on which the answer depends.',
   ETag: 'Strong entity tag, for If-None-Match.',
 };
-const notModified = { description: 'It is still as If-None-Match names it.', headers: sharedHeaders };
+const notModified = {
+  description: 'It has not changed since the answer with the tag in If-None-Match.',
+  headers: sharedHeaders,
+};
 
 /** The OpenAPI document: JSON for programs, a page for browsers. `document` gives it as JSON text. */
 export function docsRoutes({ document }: { document: () => string }): Route[] {
@@ -24,7 +27,10 @@ export function docsRoutes({ document }: { document: () => string }): Route[] {
 }
 
 function documentRoute(document: () => string, page: ReadablePage): Route {
-  let json: Promise<StaticBody> | undefined;
+  const json = remembered(
+    () => createStaticBody('application/json; charset=utf-8', Buffer.from(document())),
+    document,
+  );
   return defineRoute({
     method: 'GET',
     path,
@@ -49,8 +55,7 @@ function documentRoute(document: () => string, page: ReadablePage): Route {
     async handle({ headers }) {
       const shared = { 'cache-control': 'no-cache', vary: 'Accept' };
       if (!prefersHtml(headers.accept)) {
-        json ??= createStaticBody('application/json; charset=utf-8', Buffer.from(document()));
-        return answerWith(await json, headers, shared);
+        return answerWith(await json(), headers, shared);
       }
       return answerWith(await page.html(), headers, {
         ...shared,
@@ -64,7 +69,7 @@ const scripts = {
   method: 'GET',
   tag: 'Operations',
   permission: open,
-  isForBrowsers: true,
+  isUnlisted: true,
   idempotencyKey: 'ignored',
   request: {},
   answers: { 200: { description: 'JavaScript.' } },

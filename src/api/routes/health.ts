@@ -8,7 +8,10 @@ const connection = (description: string) =>
 const user = Type.Object(
   {
     Id: Type.String({ description: "The CRM's identifier of the integration user.", maxLength: 18 }),
-    Name: Type.String({ description: 'Name of the integration user.', maxLength: 255 }),
+    Name: Type.String({
+      description: 'Display name of the integration user, not its user name.',
+      maxLength: 255,
+    }),
   },
   { additionalProperties: false },
 );
@@ -41,6 +44,17 @@ const quota = Type.Object(
   },
 );
 
+const orgFault = Type.Object(
+  {
+    object: Type.String({ description: "The CRM's name of the object.", maxLength: 80 }),
+    field: Type.Union([Type.String({ maxLength: 80 }), Type.Null()], {
+      description: "The CRM's name of the field; null: the object itself.",
+    }),
+    problem: Type.String({ description: 'What is wrong with it.', maxLength: 500 }),
+  },
+  { additionalProperties: false },
+);
+
 const platformEntries = {
   status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
   crm: Type.Object({
@@ -53,10 +67,10 @@ const platformEntries = {
       }),
     ),
     lacks: Type.Optional(
-      Type.String({
+      Type.Array(orgFault, {
         description:
-          'Fields that the org does not have, and what to do; the service works without. Else absent.',
-        maxLength: 1000,
+          'Objects and fields of the org that are missing or do not fit; requests that do not need them work. Else absent.',
+        maxItems: 1000,
       }),
     ),
     quota: Type.Optional(quota),

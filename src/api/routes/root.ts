@@ -7,7 +7,7 @@ export function rootRoute(home: string): Route {
   return defineRoute({
     method: 'GET',
     tag: 'Operations',
-    isForBrowsers: true,
+    isUnlisted: true,
     idempotencyKey: 'ignored',
     path: '/',
     operationId: 'getRoot',

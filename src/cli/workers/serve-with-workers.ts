@@ -20,14 +20,14 @@ import { WorkerGroup } from './worker-group.ts';
  * It hands new connections to the workers by turns; each is this same program with the same arguments. Throws what keeps
  * the service from starting or from going on.
  */
-export async function serveWithWorkers(settings: Settings): Promise<void> {
+export async function serveWithWorkers(settings: Settings, workers: number): Promise<void> {
   if (cluster.isWorker) return runWorker(settings);
   const log = createLog(settings.logLevel, { pid: process.pid });
   warnOfVariables(settings, log);
   const opened = new AsyncDisposableStack();
   const env: NodeJS.ProcessEnv = {};
   const metrics = new WorkerMetrics();
-  const group = new WorkerGroup({ count: settings.workers, log, metrics, fork: () => cluster.fork(env) });
+  const group = new WorkerGroup({ count: workers, log, metrics, fork: () => cluster.fork(env) });
   let stopping = false;
   const stop = async (): Promise<boolean> => {
     stopping = true;
@@ -55,7 +55,7 @@ export async function serveWithWorkers(settings: Settings): Promise<void> {
     // As JSON, metrics that are not a number would arrive as something else.
     cluster.setupPrimary({ serialization: 'advanced' });
     const url = await group.start();
-    log.info({ url, operations_url: operationsUrl, workers: settings.workers }, 'ready');
+    log.info({ url, operations_url: operationsUrl, workers }, 'ready');
     if (Object.keys(simulated).length > 0)
       process.stdout.write(`${banner({ url, operationsUrl, settings, org, simulated })}\n`);
     await group.failure;

@@ -1,14 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/call.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { PaidCall } from '../budget/call-budget.ts';
 import type { CrmFailure } from '../rest/failure.ts';
-import type { BatchCall } from '../rest/limiter.ts';
+import { type BatchCall, countByConsumer } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { pauseBeforeRepeat } from '../rest/retry.ts';
 import { type BatchOptions, executeAfterLoss, executeBatch } from './execute.ts';
 import type { ForwardedBatches } from './forwarded-batches.ts';
 import { Forwarding } from './forwarding.ts';
+import type { DrawnBatch, MixedKind, Mixing, MixingBatcher, Room } from './mixing.ts';
 import { largestBatch, type ObjectSize } from './object-size.ts';
 import type { ItemOutcome, Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
@@ -21,7 +23,8 @@ import { RequestQueue } from './request-queue.ts';
  *   lingering  calls are in flight: requests wait until they fill a batch, the first has lingered, or nothing is in
  *              flight any more
  *   acquiring  one call waits for a call of the budget, where there is one, and for its permit (token and slot); then the
- *              batch is taken from all that wait by then, and sent. No request joins a batch that is sent
+ *              batch is taken from all that wait by then, and sent. No request joins a batch that is sent. Where calls of
+ *              the budget are short, batches of other batchers go with it: see mixing.ts
  *
  *   idle -> acquiring -> lingering or idle;  lingering -> acquiring
  */
@@ -52,13 +55,18 @@ export interface BatcherOptions<Item, Result> {
   metrics: Metrics;
   /** Batches of other replicas, which share calls while these are short. */
   forwarded?: ForwardedBatches | undefined;
+  /** Batches of other kinds, which do so too, and what one of this batcher takes in such a call. */
+  mixing?: Mixing | undefined;
+  mixedKind?: MixedKind | undefined;
 }
 
-export class Batcher<Item, Result> {
+export class Batcher<Item, Result> implements MixingBatcher {
   readonly #options: BatcherOptions<Item, Result>;
   readonly #queue: RequestQueue<Item, Result>;
   readonly #forwarding: Forwarding<Item, Result>;
   #isAcquiring = false;
+  /** It has got its call, and is about to take the batch. */
+  #isDrawing = false;
   /** Batches that are sent and not answered. */
   #inFlight = 0;
   #latencyMs = presumedLatencyMs;
@@ -75,6 +83,7 @@ export class Batcher<Item, Result> {
       goOnAfterLoss: (batch, lost) =>
         void this.#execute(batch, { ...startCall(`batch ${options.name}`), batcher: options.name }, { lost }),
     });
+    options.mixing?.register(this);
   }
 
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
@@ -102,7 +111,10 @@ export class Batcher<Item, Result> {
     client.admission.enter(operation.effect, call);
     const own: BatchCall = { ...call, batcher: name };
     const kind = isWrite(operation, call) ? 'write' : 'read';
-    const paid = await client.budget?.wait(kind, name, remainingMs(call)).paid;
+    const requests = countByConsumer([call.consumerId]);
+    const who = { tenant: name, requesters: () => requests };
+    const paid = await client.budget?.wait(kind, who, remainingMs(call)).paid;
+    paid?.chargeTo(requests);
     const permit = await client.acquire(own, paid);
     try {
       metrics.crmBatchSize.observe({ operation: operation.name }, 1);
@@ -145,7 +157,7 @@ export class Batcher<Item, Result> {
 
   /** One batch, from acquiring its permit to its answers. Never throws. */
   async #send(): Promise<void> {
-    const { name, client, operation, metrics } = this.#options;
+    const { client } = this.#options;
     clearTimeout(this.#linger);
     this.#linger = undefined;
     this.#isAcquiring = true;
@@ -157,22 +169,87 @@ export class Batcher<Item, Result> {
       this.#consider();
       return;
     }
-    const call = { ...startCall(`batch ${name}`, undefined, acquireMs), batcher: name };
+    const call = this.#newCall();
     const acquired = await client.acquire(call, paid).catch((failure: unknown) => ({ failure }));
-    if (paid?.wasShort && !('failure' in acquired))
-      await this.#forwarding.invite(this.#perCall - this.#queue.requests);
+    const companions = paid?.wasShort && !('failure' in acquired) ? await this.#gather() : [];
     this.#isAcquiring = false;
     const batch = this.#queue.take(this.#perCall);
-    if ('failure' in acquired) {
-      for (const { reject } of batch) reject(acquired.failure);
-    } else if (batch.length === 0) acquired.release();
-    else {
-      metrics.crmBatchSize.observe({ operation: operation.name }, batch.length);
-      this.#inFlight += 1;
-      this.#consider();
-      await this.#execute(batch, call, { permit: acquired });
-    }
+    if ('failure' in acquired) for (const { reject } of batch) reject(acquired.failure);
+    else if (batch.length === 0) acquired.release();
+    else await this.#sendWith(companions, batch, { permit: acquired, paid, call });
     this.#consider();
+  }
+
+  /** Lets other replicas add their requests to a call; the batchers that may add batches to it. */
+  async #gather(): Promise<MixingBatcher[]> {
+    this.#isDrawing = true;
+    const companions = this.#options.mixing?.companionsOf(this) ?? [];
+    await Promise.all([this, ...companions].map((batcher) => batcher.invite()));
+    this.#isDrawing = false;
+    return companions;
+  }
+
+  /** Sends a batch that was taken, in one call with those that the companions have. Never throws. */
+  async #sendWith(
+    companions: readonly MixingBatcher[],
+    batch: Pending<Item, Result>[],
+    { permit, paid, call }: { permit: Permit; paid: PaidCall | undefined; call: BatchCall },
+  ): Promise<void> {
+    const { mixing } = this.#options;
+    const others = this.#drawBeside(batch, companions);
+    const further = others.flatMap(({ consumers }) => consumers);
+    paid?.chargeTo(countByConsumer([...batch.map(consumerIdOf), ...further]));
+    const [own = permit, ...permits] =
+      others.length === 0 ? [] : (mixing?.share(permit, others.length + 1) ?? []);
+    const sent = permits.map((each, index) => others[index]?.execute(each));
+    await Promise.all([this.#sendBatch(batch, call, own), ...sent]);
+  }
+
+  /** What the companions send in the same call. One with little time must not shorten that of others. */
+  #drawBeside(batch: readonly Pending<Item, Result>[], companions: readonly MixingBatcher[]): DrawnBatch[] {
+    const { mixing, operation, timeoutMs } = this.#options;
+    if (mixing === undefined || companions.length === 0) return [];
+    if (batch.some(({ call }) => remainingMs(call) < timeoutMs)) return [];
+    const bytes = batch.reduce((sum, { item }) => sum + operation.size(item), 0);
+    const first = { consumers: batch.map(consumerIdOf), bytes, rows: this.mixedKind.rows };
+    return mixing.draw(companions, first, this.#queue.consumers);
+  }
+
+  get mixedKind(): MixedKind {
+    return this.#options.mixedKind ?? { rows: undefined, isWrite: false };
+  }
+
+  get waitsSince(): number | undefined {
+    return this.#isDrawing ? undefined : this.#queue.waitsSince;
+  }
+
+  invite(): Promise<void> {
+    return this.#forwarding.invite(this.#perCall - this.#queue.requests);
+  }
+
+  draw(room: Room): DrawnBatch | undefined {
+    const batch = this.#isDrawing ? [] : this.#queue.take(Math.min(this.#perCall, room.records), { room });
+    if (batch.length === 0) return undefined;
+    const { operation } = this.#options;
+    return {
+      consumers: batch.map(consumerIdOf),
+      bytes: batch.reduce((sum, { item }) => sum + operation.size(item), 0),
+      execute: (permit) => this.#sendBatch(batch, this.#newCall(), permit),
+    };
+  }
+
+  async #sendBatch(batch: Pending<Item, Result>[], call: BatchCall, permit: Permit): Promise<void> {
+    const { operation, metrics } = this.#options;
+    metrics.crmBatchSize.observe({ operation: operation.name }, batch.length);
+    this.#inFlight += 1;
+    this.#consider();
+    await this.#execute(batch, call, { permit });
+    this.#consider();
+  }
+
+  #newCall(): BatchCall {
+    const { name } = this.#options;
+    return { ...startCall(`batch ${name}`, undefined, acquireMs), batcher: name };
   }
 
   /**
@@ -196,7 +273,11 @@ export class Batcher<Item, Result> {
     };
     try {
       const items = batch.map(({ item }) => item);
-      const options = { ...this.#splitOptions(call), permit, onOutcome };
+      const consumers = new Map<unknown, string | undefined>(
+        batch.map(({ item, call: { consumerId } }) => [item, consumerId]),
+      );
+      const consumerOf = (item: unknown) => consumers.get(item);
+      const options = { ...this.#splitOptions(call), permit, onOutcome, consumerOf };
       const outcomes = lost
         ? await executeAfterLoss(operation, items, lost, call, options)
         : await executeBatch(operation, items, call, options);
@@ -272,4 +353,8 @@ export class Batcher<Item, Result> {
     metrics.crmRetries.inc({ reason: failure.kind });
     return pauseMs;
   }
+}
+
+function consumerIdOf({ call }: { call: Call }): string | undefined {
+  return call.consumerId;
 }

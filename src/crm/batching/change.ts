@@ -1,5 +1,6 @@
 import { hasValues } from '../../records/field-values.ts';
 import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, toCrmFields } from '../mapping/records.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
@@ -8,7 +9,7 @@ import { byIdsQuery } from '../soql/query.ts';
 import { isTooMuch } from './execute.ts';
 import { type OperationOptions, queryRows } from './find.ts';
 import type { Operation, Reconciled } from './operation.ts';
-import { whereTextsFit } from './optional.ts';
+import { asMisfit, whereTextsFit, whereValuesFit } from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 /** What comes back is counted as this part of what is sent: the records may be long though the changes are short. */
@@ -36,22 +37,24 @@ export function createUpdate(options: OperationOptions): Operation<Update, Updat
     size: ({ values, ref, readBack }) =>
       sizeOf({ values }) + (readBack && 'values' in ref ? sizeOf(ref) / answerPart : 0),
     execute: (all, call, permit) =>
-      whereTextsFit(options.resource, all, async (items) => {
-        const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, items), call, permit);
-        const found = byId(rows);
-        return items.map(({ ref, readBack }, index) => {
-          const outcome = outcomes[index] as Written['outcomes'][number];
-          if ('failure' in outcome) return outcome;
-          const row = readBack ? found.get(ref.nativeId) : undefined;
-          return { result: { record: row && toRecord(row) } };
-        });
-      }),
+      whereValuesFit(options.resource, all, (fitting) =>
+        whereTextsFit(options.resource, fitting, async (items) => {
+          const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, items), call, permit);
+          const found = byId(rows);
+          return items.map(({ ref, readBack }, index) => {
+            const outcome = asMisfit(options.resource, outcomes[index] as Written['outcomes'][number]);
+            if ('failure' in outcome) return outcome;
+            const row = readBack ? found.get(ref.nativeId) : undefined;
+            return { result: { record: row && toRecord(row) } };
+          });
+        }),
+      ),
     async reconcile(items, call) {
       const found = await findByIds(options, items, call);
       return items.map((item) => {
         const row = found.get(item.ref.nativeId);
         const record = row && toRecord(row);
-        return record === undefined ? 'not done' : compare(item, record);
+        return record === undefined ? 'not done' : compare(options.resource, item, record);
       });
     },
   };
@@ -75,10 +78,10 @@ function toUpdateWrite(options: OperationOptions, items: readonly Update[]): Wri
   return { singles, nativeIds: nativeIdsOf(items), readBack };
 }
 
-function compare({ ref, values }: Update, now: StoredRecord): Reconciled<Updated> {
-  if (hasValues(now.values, values)) return { result: { record: now } };
+function compare(resource: Resource, { ref, values }: Update, now: StoredRecord): Reconciled<Updated> {
+  if (hasValues(resource, now.values, values)) return { result: { record: now } };
   // Without the time of the last change, "not yet done" can't be distinguished from "done, and changed again by another".
-  return 'values' in ref && hasValues(now.values, ref.values) ? 'not done' : 'unknown';
+  return 'values' in ref && hasValues(resource, now.values, ref.values) ? 'not done' : 'unknown';
 }
 
 export interface Deletion {
@@ -138,9 +141,9 @@ async function findByIds(
   items: readonly Deletion[],
   call: BatchCall,
 ): Promise<Map<string, CrmRow>> {
-  const soql = byIdsQuery(options.resource, nativeIdsOf(items));
+  const query = { ...byIdsQuery(options.resource, nativeIdsOf(items)), records: 1 };
   try {
-    return byId(await queryRows({ ...options, isAfterLoss: true }, soql, 1, call));
+    return byId(await queryRows({ ...options, isAfterLoss: true }, query, call));
   } catch (error) {
     if (items.length < 2 || !(error instanceof CrmFailure) || !isTooMuch(error)) throw error;
     const middle = Math.ceil(items.length / 2);

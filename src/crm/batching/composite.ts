@@ -1,26 +1,28 @@
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { CrmAnswer, CrmRequest } from '../rest/request.ts';
+import type { CrmAnswer, CrmRequest, Part } from '../rest/request.ts';
 import type { ItemOutcome } from './operation.ts';
-
-/** A part of a Composite call. */
-export type Part = Pick<CrmRequest, 'method' | 'path' | 'body'>;
 
 /**
  * One metered call that does several things in order (REST Developer Guide, Composite). Without `collateSubrequests`
  * the CRM may change the order.
  */
-export function toComposite(dataPath: string, parts: readonly Part[]): Part {
-  const compositeRequest = parts.map(({ method, path, body }, index) => ({
+export function toComposite(
+  dataPath: string,
+  parts: readonly Part[],
+): Pick<CrmRequest, 'method' | 'path' | 'body' | 'parts'> {
+  const compositeRequest = parts.map(({ method, path, body, httpHeaders = {} }, index) => ({
     method,
     url: path,
     referenceId: `part${index}`,
+    ...(Object.keys(httpHeaders).length > 0 && { httpHeaders }),
     ...(body && { body }),
   }));
   return {
     method: 'POST',
     path: `${dataPath}/composite`,
     body: { allOrNone: false, collateSubrequests: false, compositeRequest },
+    parts,
   };
 }
 

@@ -1,11 +1,18 @@
 import type { Visible } from '../../platform/base/call.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';
-import { toCrmFields } from '../mapping/records.ts';
+import { constantsOf, toCrmFields } from '../mapping/records.ts';
 import type { CrmRequest } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
 import { byKey, createFind, keysQuery, type OperationOptions } from './find.ts';
 import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
-import { unlessOwnerIsNeeded, whereTextsFit } from './optional.ts';
+import {
+  asMisfit,
+  unlessEnded,
+  unlessOwnerIsNeeded,
+  whereTextsFit,
+  whereTypeIsKnown,
+  whereValuesFit,
+} from './optional.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 export interface Creation {
@@ -14,6 +21,8 @@ export interface Creation {
   values: FieldValues;
   /** The record is wanted, with what the CRM has put into it. */
   readBack: boolean;
+  /** Milliseconds since 1970: from then on it is not made any more. */
+  validUntil?: number | undefined;
   /** What its maker may see: one that may see only its own needs to be written into it. */
   visible: Visible;
 }
@@ -32,15 +41,27 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
     effect: 'create',
     size: sizeOf,
     execute: (all, call, permit) =>
-      unlessOwnerIsNeeded(resource, all, (most) =>
-        whereTextsFit(resource, most, async (items) => {
-          const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
-          const found = byKey(resource, rows);
-          return items.map(({ readBack, externalId }, index) => {
-            const row = readBack ? found.get(externalId) : undefined;
-            return toCreated(outcomes[index] as Written['outcomes'][number], row && toRecord(row));
-          });
-        }),
+      unlessOwnerIsNeeded(resource, all, (owned) =>
+        whereTypeIsKnown(resource, owned, (most) =>
+          whereValuesFit(resource, most, (fitting) =>
+            whereTextsFit(resource, fitting, (some) =>
+              unlessEnded(some, permit, async (items, unusedPermit) => {
+                const { outcomes, rows } = await sendWrite(
+                  client,
+                  toWrite(options, items),
+                  call,
+                  unusedPermit,
+                );
+                const found = byKey(resource, rows);
+                return items.map(({ readBack, externalId }, index) => {
+                  const row = readBack ? found.get(externalId) : undefined;
+                  const outcome = asMisfit(resource, outcomes[index] as Written['outcomes'][number]);
+                  return toCreated(outcome, row && toRecord(row));
+                });
+              }),
+            ),
+          ),
+        ),
       ),
     // A record that was made and deleted since has freed its External ID: sent again, it would be made a second time.
     async reconcile(items, call) {
@@ -64,12 +85,17 @@ function toWrite({ client, resource }: OperationOptions, items: readonly Creatio
       effect: 'create',
       method: 'POST',
       path: `${client.dataPath}/sobjects/${resource.crmObject}`,
-      body: toCrmFields(resource, { ...values, id: externalId }),
+      body: { ...constantsOf(resource), ...toCrmFields(resource, { ...values, id: externalId }) },
       resource,
     }),
   );
   const keys = items.filter(({ readBack }) => readBack).map(({ externalId }) => externalId);
-  return { singles, readBack: keys.length === 0 ? undefined : keysQuery(resource, keys) };
+  const ends = items.map(({ validUntil = Number.POSITIVE_INFINITY }) => validUntil);
+  return {
+    singles,
+    readBack: keys.length === 0 ? undefined : keysQuery(resource, keys),
+    notAfter: Math.min(...ends),
+  };
 }
 
 function toCreated(

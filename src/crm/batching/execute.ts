@@ -10,6 +10,8 @@ import { splitUp, type Verdict } from './split.ts';
 export interface BatchOptions<Result> {
   /** For the first exchange. */
   permit?: Permit | undefined;
+  /** The consumer of an item. */
+  consumerOf?: ((item: unknown) => string | undefined) | undefined;
   /** Takes the outcome of an item as soon as it is known, by its index; all of them are returned as well. */
   onOutcome?: ((index: number, outcome: ItemOutcome<Result>) => void) | undefined;
   /** Called where the batch is sent again in parts. */
@@ -56,6 +58,7 @@ async function execute<Item, Result>(
   const { permit, ...others } = options;
   let verdicts: Verdict<Result>[];
   try {
+    nameSharers(items, call, options);
     const outcomes = await operation.execute(items, call, permit);
     // As in nearly all calls.
     if (outcomes.every((outcome) => 'result' in outcome)) return outcomes;
@@ -67,6 +70,11 @@ async function execute<Item, Result>(
   const isSettled = items.length < 2 || verdicts.every(({ again }) => again === undefined);
   if (isSettled) return verdicts.map(({ outcome }) => outcome);
   return split(operation, items, verdicts, call, others);
+}
+
+/** Says for whom the next call is: parts of a batch are not for all of its consumers. */
+function nameSharers(items: readonly unknown[], call: BatchCall, { consumerOf }: BatchOptions<never>): void {
+  if (consumerOf !== undefined) call.sharers = items.map(consumerOf);
 }
 
 /** Goes on after a call that failed as a whole. */
@@ -148,9 +156,11 @@ async function sendPart<Item, Result>(
   operation: Operation<Item, Result>,
   part: readonly Item[],
   call: BatchCall,
-  { isRolledBack = false, pause }: Options<Result>,
+  options: Options<Result>,
 ): Promise<Verdict<Result>[]> {
+  const { isRolledBack = false, pause, consumerOf } = options;
   try {
+    nameSharers(part, call, options);
     return readOutcomes(await operation.execute(part, call));
   } catch (error) {
     if (!(error instanceof CrmFailure)) throw error;
@@ -158,7 +168,7 @@ async function sendPart<Item, Result>(
     if (isKnown && isOfOne(error, operation)) return sameForAll(part, error);
     // It was sent several times already.
     const repeatsLeft = isRolledBack ? 0 : 1;
-    const outcomes = await afterFailure(operation, part, error, call, { repeatsLeft, pause });
+    const outcomes = await afterFailure(operation, part, error, call, { repeatsLeft, pause, consumerOf });
     return outcomes.map((outcome) => ({ outcome }));
   }
 }
@@ -211,6 +221,7 @@ async function reconcile<Item, Result>(
 ): Promise<ItemOutcome<Result>[]> {
   const options = { ...given, onOutcome: undefined };
   const unknown = { failure };
+  nameSharers(items, call, options);
   const reconciled = await operation.reconcile?.(items, call).catch(() => undefined);
   if (reconciled === undefined) return items.map(() => unknown);
   const open = items.filter((_, index) => reconciled[index] === 'not done');
@@ -221,6 +232,7 @@ async function reconcile<Item, Result>(
     const outcome: ItemOutcome<Result> = next.next().value ?? unknown;
     if (!('failure' in outcome)) return outcome;
     if (outcome.failure.kind === 'gone' && operation.whenGone !== undefined) return operation.whenGone;
+    if (outcome.failure.kind === 'ended') return unknown;
     // The first call may still be at work: a repeat without a final answer leaves the outcome unknown.
     return { failure: withUnknownOutcome(outcome.failure) };
   });

@@ -4,9 +4,9 @@ import type { StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, readKey } from '../mapping/records.ts';
 import type { BatchCall } from '../rest/limiter.ts';
-import type { CrmAnswer, CrmRequest, Permit } from '../rest/request.ts';
+import type { CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
-import { findQuery, type WantedKeys } from '../soql/query.ts';
+import { findQuery, type RowsQuery, toSoql, type WantedKeys } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
 import type { Operation } from './operation.ts';
 import { unlessOwnerIsNeeded } from './optional.ts';
@@ -14,7 +14,7 @@ import { unlessOwnerIsNeeded } from './optional.ts';
 export interface OperationOptions {
   /** With the columns that the calls may name. */
   resource: Resource;
-  client: Pick<CrmClient, 'execute' | 'dataPath'>;
+  client: Pick<CrmClient, 'execute' | 'dataPath' | 'writeHeaders'>;
   /** A row as the port shows it; undefined for one that the API does not have. */
   toRecord: (row: CrmRow) => StoredRecord | undefined;
   /** Look-ups also find records in the recycle bin. */
@@ -61,9 +61,7 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
 
 function queryFor(options: OperationOptions, items: readonly Lookup[], call: BatchCall, permit?: Permit) {
   const wanted = groupByViewer(items);
-  const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
-  const soql = findQuery(options.resource, wanted, options.withDeleted);
-  return queryRows(options, soql, count, call, permit);
+  return queryRows(options, findQuery(options.resource, wanted, options.withDeleted), call, permit);
 }
 
 /** Deleted records first: an existing record then replaces earlier ones with the same key. */
@@ -90,22 +88,22 @@ function isVisible({ values }: StoredRecord, visible: Visible): boolean {
   return visible === 'all' || values[ownerField] === visible.consumerId;
 }
 
-/** The query for records with these External IDs, at least one, whoever made them. */
-export function keysQuery(resource: Resource, keys: readonly string[]): string {
+/** The query for records with these External IDs, at least one, by any system or user. */
+export function keysQuery(resource: Resource, keys: readonly string[]): RowsQuery {
   return findQuery(resource, [{ keys, visible: 'all' }]);
 }
 
-/** All rows of a query for so many records: the CRM makes pages short where records are long. Throws `CrmFailure`. */
+/** All rows of a query: the CRM makes pages short where records are long. Throws `CrmFailure`. */
 export async function queryRows(
-  { client, resource, withDeleted, isAfterLoss }: Omit<OperationOptions, 'toRecord'>,
-  soql: string,
-  records: number,
+  { client, resource, isAfterLoss }: Omit<OperationOptions, 'toRecord' | 'withDeleted'>,
+  rowsQuery: RowsQuery,
   call: BatchCall,
   permit?: Permit,
 ): Promise<CrmRow[]> {
   const { dataPath } = client;
   const query = { operation: 'query', effect: 'read', resource, method: 'GET' } as const;
-  const request = { ...query, path: queryPath(dataPath, soql, withDeleted), records, isAfterLoss };
+  const { records } = rowsQuery;
+  const request = { ...query, ...toPart(dataPath, rowsQuery), records, isAfterLoss };
   const isTooLong = request.path.length > longestPath;
   const answer = await client.execute(isTooLong ? inBody(dataPath, request) : request, call, permit);
   let { rows, next } = readPage(answer, dataPath);
@@ -128,6 +126,11 @@ function inBody(dataPath: string, request: CrmRequest): CrmRequest {
       return requireSuccess(part as CrmAnswer, request);
     },
   };
+}
+
+/** A query as a part of a Composite call. */
+export function toPart(dataPath: string, query: RowsQuery): Part & { method: 'GET'; query: RowsQuery } {
+  return { method: 'GET', path: queryPath(dataPath, toSoql(query), query.withDeleted), query };
 }
 
 export function queryPath(dataPath: string, soql: string, withDeleted = false): string {

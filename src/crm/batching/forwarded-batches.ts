@@ -17,7 +17,7 @@ import type { SentOutcome } from './sent-outcome.ts';
  */
 
 /** Replicas with another version of these messages use another channel. */
-const protocol = 4;
+const protocol = 5;
 /** How long a call that could be made waits for other replicas. */
 const windowMs = 40;
 /** What the sender of a batch waits beyond the time that the receiver has for it. */

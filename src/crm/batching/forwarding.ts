@@ -39,7 +39,8 @@ interface ForwardingOptions<Item, Result> {
 /** The requests of one batcher that share a call of another replica, and those of other replicas that share its calls. */
 export class Forwarding<Item, Result> implements ForwardingBatcher {
   readonly #options: ForwardingOptions<Item, Result>;
-  #isInviting = false;
+  /** Invitations that are open. */
+  #inviting = 0;
 
   constructor(options: ForwardingOptions<Item, Result>) {
     this.#options = options;
@@ -51,15 +52,15 @@ export class Forwarding<Item, Result> implements ForwardingBatcher {
     const { batchKey, client, forwarded } = this.#options;
     const others = (client.budget?.replicas ?? 1) - 1;
     if (forwarded === undefined || others === 0 || capacity <= 0) return;
-    this.#isInviting = true;
+    this.#inviting += 1;
     await forwarded.invite(batchKey, capacity, others);
-    this.#isInviting = false;
+    this.#inviting -= 1;
   }
 
   forward(most: number): ForwardedBatch | undefined {
     const { queue, operation, timeoutMs, add, goOnAfterLoss } = this.#options;
     // What waits here goes with the call that this replica has.
-    const batch = this.#isInviting ? [] : queue.take(most, { isForwarded: true });
+    const batch = this.#inviting > 0 ? [] : queue.take(most, { isForwarded: true });
     if (batch.length === 0) return undefined;
     const sentAt = performance.now();
     const open = new Map(batch.entries());

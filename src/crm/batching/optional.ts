@@ -4,7 +4,15 @@ import { ownerField } from '../../records/created-by.ts';
 import { detailsTooLarge } from '../../records/field-values.ts';
 import type { FieldValues } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { isLacking, lacksOwner, type OptionalColumns, type UsedColumns } from '../optional-columns.ts';
+import {
+  columnOf,
+  isLacking,
+  lacksOwner,
+  misfitFailure,
+  namedBy,
+  type OptionalColumns,
+  type UsedColumns,
+} from '../optional-columns.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
@@ -32,6 +40,22 @@ export async function unlessOwnerIsNeeded<Item extends { visible: Visible }, Res
   return unlessRefused(items, refusalOf, executeOthers);
 }
 
+/** Executes where the record type of new records is known; else all fail: the CRM would give them another one. */
+export async function whereTypeIsKnown<Item, Result>(
+  { fit, constants = {} }: Resource,
+  items: readonly Item[],
+  executeAll: (items: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  const [column] =
+    Object.entries(constants).find(
+      ([, value]) => typeof value === 'object' && fit.recordTypeId(value.recordType) === undefined,
+    ) ?? [];
+  if (column === undefined) return executeAll(items);
+  const problem = 'has a record type that is not known before the CRM was asked';
+  const misfit = fit.whyNotCreated([column]) ?? { column, problem, needs: [] };
+  return unlessRefused(items, () => misfitFailure(fit.refusal(misfit)), executeAll);
+}
+
 /** Executes for those items whose texts the org's columns hold; the others fail, and disturb nobody. */
 export async function whereTextsFit<Item extends { values: FieldValues }, Result>(
   resource: Resource,
@@ -39,6 +63,76 @@ export async function whereTextsFit<Item extends { values: FieldValues }, Result
   executeOthers: (others: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
 ): Promise<ItemOutcome<Result>[]> {
   return unlessRefused(items, ({ values }) => tooLong(resource, values), executeOthers);
+}
+
+/**
+ * Executes for those items that are still wanted at this moment; the others fail, and disturb nobody. Where one ends before the
+ * call is sent, the rest goes in another call.
+ */
+export function unlessEnded<Item extends { validUntil?: number | undefined }, Result>(
+  items: readonly Item[],
+  permit: Permit | undefined,
+  executeOthers: (others: readonly Item[], permit: Permit | undefined) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  const refusalOf = ({ validUntil }: Item) =>
+    validUntil !== undefined && Date.now() >= validUntil
+      ? new CrmFailure('ended', 'an offer has ended')
+      : undefined;
+  return unlessRefused(items, refusalOf, async (others) => {
+    try {
+      return await executeOthers(others, permit);
+    } catch (error) {
+      const isUndone = error instanceof CrmFailure && !error.outcomeUnknown;
+      if (!isUndone || others.every((item) => refusalOf(item) === undefined)) throw error;
+      return unlessEnded(others, undefined, executeOthers);
+    }
+  });
+}
+
+/** Executes for those items whose values the org can take; the others fail, and disturb nobody. */
+export async function whereValuesFit<Item extends { values: FieldValues }, Result>(
+  { fit }: Resource,
+  items: readonly Item[],
+  executeOthers: (others: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  if (fit.isWhole) return executeOthers(items);
+  const refusalOf = ({ values }: Item) => {
+    const [misfit] = Object.keys(values).flatMap((name) => fit.why('write', name) ?? []);
+    return misfit && misfitFailure(fit.refusal(misfit));
+  };
+  return unlessRefused(items, refusalOf, executeOthers);
+}
+
+/**
+ * The outcome of a write: a refusal for what no caller sets is one of the org's set-up, a constant that it does not take, or a
+ * field that it requires. The org is looked at where it knows better what its fields can hold.
+ */
+export function asMisfit<Result>(resource: Resource, outcome: ItemOutcome<Result>): ItemOutcome<Result> {
+  if (!('failure' in outcome)) return outcome;
+  const columns = columnsOf(outcome.failure);
+  if (columns.length === 0) return outcome;
+  const { fit, constants = {}, fields } = resource;
+  const constant = Object.keys(constants).find((name) => columns.includes(name.toLowerCase()));
+  const refused = constant !== undefined && {
+    column: constant,
+    problem: 'does not take the constant of the mapping',
+    needs: [],
+  };
+  const misfit = fit.whyNotCreated(columns) ?? refused;
+  if (misfit) return { ...outcome, failure: misfitFailure(fit.refusal(misfit)) };
+  const own = Object.values(fields).filter(({ added }) => added === undefined);
+  const isOwn = (column: string) => own.some(({ crm }) => columnOf(crm).toLowerCase() === column);
+  if (!columns.every(isOwn)) fit.onRefused();
+  return outcome;
+}
+
+/** Codes of refusals that a description of the object may explain. */
+const explained =
+  /^(INVALID_FIELD|REQUIRED_FIELD_MISSING|STRING_TOO_LONG|NUMBER_OUTSIDE_VALID_RANGE|INVALID_CROSS_REFERENCE_KEY|INVALID_(TYPE_ON_FIELD_IN_RECORD|OR_NULL_FOR_RESTRICTED_PICKLIST|FIELD_FOR_INSERT_UPDATE))$/;
+
+/** The columns in lower case that such a refusal names. */
+function columnsOf({ facts: { errors = [] } }: CrmFailure): string[] {
+  return errors.flatMap((error) => (explained.test(error.code) ? namedBy(error) : []));
 }
 
 async function unlessRefused<Item, Result>(

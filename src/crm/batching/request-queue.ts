@@ -6,11 +6,11 @@ import type { CallKind } from '../budget/waiters.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { returnMs } from './forwarded-batches.ts';
+import { type MixedKind, placesOf, type Room } from './mixing.ts';
+import { mostBytes } from './object-size.ts';
 import type { Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
 
-/** Bytes in one call. The CRM documents no limit of a body; an answer of the same size must fit into memory too. */
-const mostBytes = 3 * 1024 * 1024;
 /** The same for requests that join a call of another replica, through the shared cache. */
 const mostForwardedBytes = 256 * 1024;
 /** A request that has reached its maximum wait while no call of the budget was waited for is looked at so often. */
@@ -22,6 +22,16 @@ export interface RequestQueueOptions<Item, Result> {
   client: Pick<CrmClient, 'budget' | 'shortestCallMs'>;
   /** The longest that a call may take. */
   timeoutMs: number;
+  /** What its batches take in a call that several kinds share; undefined where they have calls of their own. */
+  mixedKind?: MixedKind | undefined;
+}
+
+/** How a batch is taken that joins another call. */
+interface Joining {
+  /** A call of another replica; background work does not. */
+  isForwarded?: boolean;
+  /** A call of another batcher, which it must not shorten. */
+  room?: Room;
 }
 
 /**
@@ -63,7 +73,8 @@ export class RequestQueue<Item, Result> {
     if (budget === undefined || call.background !== undefined) return;
     // As many wait on each of the other replicas, and share the same calls.
     const further = Math.floor((this.requests * budget.replicas) / perCall);
-    budget.check(this.#kindOf(call), { joins, further });
+    const who = { ...this.#who, consumer: call.consumerId ?? '' };
+    budget.check(this.#kindOf(call), who, { joins, further });
   }
 
   add(pending: Pending<Item, Result>): void {
@@ -75,42 +86,35 @@ export class RequestQueue<Item, Result> {
 
   /** Waits for a call of the budget; undefined where nothing waits any more. */
   async waitForCall(budget: CallBudget): Promise<PaidCall | undefined> {
-    const { name, operation } = this.#options;
+    const { operation } = this.#options;
     let paid: PaidCall | undefined;
     while (paid === undefined && this.size > 0) {
       const isForWrite = this.#urgent.size > 0 || (operation.effect !== 'read' && this.#requests.size > 0);
-      this.#callWait = budget.wait(isForWrite ? 'write' : 'read', name);
+      this.#callWait = budget.wait(isForWrite ? 'write' : 'read', {
+        ...this.#who,
+        requesters: () => this.#waiting(),
+      });
       paid = await this.#callWait.paid;
       this.#callWait = undefined;
     }
     return paid;
   }
 
-  /** Removes a batch of at most `most` requests. `isForwarded`: it joins a call of another replica; background work does not. */
-  take(most: number, { isForwarded = false } = {}): Pending<Item, Result>[] {
-    const { client, timeoutMs } = this.#options;
+  /** Removes a batch of at most `most` requests. */
+  take(most: number, joining: Joining = {}): Pending<Item, Result>[] {
+    const { isForwarded = false, room } = joining;
     const queues = [this.#urgent, this.#requests, ...(isForwarded ? [] : [this.#background])];
-    const bytesAtMost = isForwarded ? mostForwardedBytes : mostBytes;
-    // The other replica needs the time for a call after it has received them and before it answers.
-    const enoughMs = client.shortestCallMs + (isForwarded ? 2 * returnMs : 0);
+    const enoughMs = this.#enoughMs(joining);
     const batch: Pending<Item, Result>[] = [];
     const time = now();
-    let bytes = 0;
-    const fits = ({ item, call }: Pending<Item, Result>): boolean => {
-      const leftMs = remainingMs(call, time);
-      if (isForwarded && leftMs < enoughMs) return false;
-      const [first] = batch;
-      // A call ends at the earliest deadline of its requests: one with little time must not shorten that of others.
-      if (first !== undefined && remainingMs(first.call, time) >= timeoutMs !== leftMs >= timeoutMs)
-        return false;
-      const bytesWithIt = bytes + this.#sizeOf(item, isForwarded);
-      // A single item is sent whatever its size, but only in a call of this replica.
-      const isFirst = first === undefined && !isForwarded;
-      if (!isFirst && (batch.length >= most || bytesWithIt > bytesAtMost)) return false;
-      bytes = bytesWithIt;
-      return true;
-    };
-    for (let next = nextOf(queues, fits); next; next = nextOf(queues, fits)) {
+    const fits = this.#fitting(batch, { ...joining, most, enoughMs, time });
+    const left = this.#divide(most);
+    const mayHaveNext = (tenant: string) => room?.division.mayHaveNext(tenant) ?? true;
+    const hasLeft = (tenant: string) => (left?.get(tenant) ?? 0) > 0 && mayHaveNext(tenant);
+    const takeNext = () => (left && nextOf(queues, fits, hasLeft)) ?? nextOf(queues, fits, mayHaveNext);
+    for (let next = takeNext(); next; next = takeNext()) {
+      left?.set(next.tenant, (left.get(next.tenant) ?? 0) - 1);
+      room?.division.note(next.tenant);
       clearTimeout(next.expiry);
       next.leaveQueue();
       if (remainingMs(next.call, time) >= enoughMs) batch.push(next);
@@ -118,6 +122,74 @@ export class RequestQueue<Item, Result> {
     }
     this.#stopIfEmpty();
     return batch;
+  }
+
+  /** Whether a request goes into the batch, which is as it is then; to be asked once for each. */
+  #fitting(
+    batch: readonly Pending<Item, Result>[],
+    {
+      isForwarded = false,
+      room,
+      most,
+      enoughMs,
+      time,
+    }: Joining & Record<'most' | 'enoughMs' | 'time', number>,
+  ): (pending: Pending<Item, Result>) => boolean {
+    const { timeoutMs } = this.#options;
+    const joins = isForwarded || room !== undefined;
+    const bytesAtMost = room?.bytes ?? (isForwarded ? mostForwardedBytes : mostBytes);
+    let bytes = 0;
+    return ({ item, call }) => {
+      const leftMs = remainingMs(call, time);
+      if (joins && leftMs < enoughMs) return false;
+      const [first] = batch;
+      // A call ends at the earliest deadline of its requests: one with little time must not shorten that of others.
+      if (first !== undefined && remainingMs(first.call, time) >= timeoutMs !== leftMs >= timeoutMs)
+        return false;
+      const bytesWithIt = bytes + this.#sizeOf(item, isForwarded);
+      // A single item is sent whatever its size, but only in a call of its own batcher.
+      const isFirst = first === undefined && !joins;
+      if (!isFirst && (batch.length >= most || bytesWithIt > bytesAtMost)) return false;
+      bytes = bytesWithIt;
+      return true;
+    };
+  }
+
+  /** Milliseconds that a request must have left. */
+  #enoughMs({ isForwarded, room }: Joining): number {
+    const { client, timeoutMs } = this.#options;
+    if (room !== undefined) return timeoutMs;
+    // The other replica needs the time for a call after it has received them and before it answers.
+    return client.shortestCallMs + (isForwarded ? 2 * returnMs : 0);
+  }
+
+  get #who(): { tenant: string; places: number } {
+    const { name, mixedKind } = this.#options;
+    return { tenant: name, places: mixedKind === undefined ? 0 : placesOf([mixedKind]) };
+  }
+
+  /** Since when the first request waits, on whatever replica, by `performance.now()`; undefined where none does. */
+  get waitsSince(): number | undefined {
+    const heads = [this.#urgent, this.#requests, this.#background].flatMap((queue) => [...queue.heads()]);
+    return heads.length === 0 ? undefined : Math.min(...heads.map(([, { since }]) => since));
+  }
+
+  /** Of whom requests wait, background work left out. */
+  get consumers(): Set<string> {
+    return new Set(
+      [this.#urgent, this.#requests].flatMap((queue) => [...queue.counts()].map(([tenant]) => tenant)),
+    );
+  }
+
+  /** For whom the next call would be. */
+  *#waiting(): Generator<[consumer: string, requests: number]> {
+    for (const queue of [this.#urgent, this.#requests, this.#background]) yield* queue.counts();
+  }
+
+  /** What each consumer may have of a call that cannot take all, before others have more; undefined while calls are plenty. */
+  #divide(most: number): Map<string, number> | undefined {
+    const parts = this.size > most ? this.#options.client.budget?.parts() : undefined;
+    return parts && new Map(parts.entries().map(([tenant, part]) => [tenant, Math.ceil(part * most)]));
   }
 
   #sizeOf(item: Item, isForwarded: boolean): number {
@@ -173,9 +245,13 @@ export class RequestQueue<Item, Result> {
   }
 }
 
-function nextOf<T>(queues: readonly FairQueue<T>[], fits: (value: T) => boolean): T | undefined {
+function nextOf<T>(
+  queues: readonly FairQueue<T>[],
+  fits: (value: T) => boolean,
+  mayHaveNext?: (tenant: string) => boolean,
+): T | undefined {
   for (const queue of queues) {
-    const next = queue.next(fits);
+    const next = queue.next(fits, mayHaveNext);
     if (next !== undefined) return next;
   }
   return undefined;

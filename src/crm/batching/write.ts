@@ -3,17 +3,11 @@ import type { CrmRow } from '../mapping/records.ts';
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
-import type { CrmAnswer, CrmRequest, Permit } from '../rest/request.ts';
+import type { CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
-import {
-  isSuccess,
-  type Part,
-  readCollection,
-  readComposite,
-  requireSuccess,
-  toComposite,
-} from './composite.ts';
-import { queryPath, readPage } from './find.ts';
+import type { RowsQuery } from '../soql/query.ts';
+import { isSuccess, readCollection, readComposite, requireSuccess, toComposite } from './composite.ts';
+import { readPage, toPart } from './find.ts';
 import type { ItemOutcome } from './operation.ts';
 
 /** A batch of writes of one kind. */
@@ -23,7 +17,9 @@ export interface Write {
   /** The CRM's own ids of the records, where they are there already. */
   nativeIds?: readonly string[];
   /** The query that reads back what the items leave behind; undefined where no caller asks for it. */
-  readBack?: string | undefined;
+  readBack?: RowsQuery | undefined;
+  /** Milliseconds since 1970: from then on it is not sent any more. */
+  notAfter?: number | undefined;
 }
 
 export interface Written {
@@ -38,7 +34,7 @@ export interface Written {
  * Throws `CrmFailure` where the call failed as a whole.
  */
 export async function sendWrite(
-  client: Pick<CrmClient, 'execute' | 'dataPath'>,
+  client: Pick<CrmClient, 'execute' | 'dataPath' | 'writeHeaders'>,
   write: Write,
   call: BatchCall,
   permit?: Permit,
@@ -46,7 +42,7 @@ export async function sendWrite(
   const { singles, readBack } = write;
   const [single] = singles;
   if (single === undefined) throw new Error('a write without items');
-  const request = toRequest(client.dataPath, write, single);
+  const request = toRequest(client, write, single);
   const answer = await client.execute(request, call, permit);
   const [written = answer, read] = readBack === undefined ? [] : readComposite(answer, 2, request);
   return {
@@ -58,19 +54,22 @@ export async function sendWrite(
   };
 }
 
-function toRequest(dataPath: string, write: Write, single: CrmRequest): CrmRequest {
+function toRequest(
+  { dataPath, writeHeaders }: Pick<CrmClient, 'dataPath' | 'writeHeaders'>,
+  write: Write,
+  single: CrmRequest,
+): CrmRequest {
   const { operation, effect, resource } = single;
-  const { readBack } = write;
+  const { readBack, notAfter } = write;
   const records = write.singles.length;
-  if (records === 1 && readBack === undefined) return { ...single, records };
+  if (records === 1 && readBack === undefined) return { ...single, records, notAfter };
   const { method, path, body } = records === 1 ? single : toCollection(dataPath, write, single);
   const part = { method, path, ...(body && { body }) };
-  const request = { operation, effect, records, ...(resource && { resource }), ...part };
+  const request = { operation, effect, records, notAfter, ...(resource && { resource }), ...part };
   if (readBack === undefined) return request;
-  const read = { method: 'GET', path: queryPath(dataPath, readBack) } as const;
   return {
     ...request,
-    ...toComposite(dataPath, [part, read]),
+    ...toComposite(dataPath, [{ ...part, httpHeaders: writeHeaders }, toPart(dataPath, readBack)]),
     // A write that failed inside the call has failed as if it had been sent by itself.
     unwrap(answer) {
       const [written] = readComposite(answer, 2, request);

@@ -62,7 +62,7 @@ export interface SyncRequest {
   /** Calls that it has taken and does not need. */
   returned: number;
   /** Calls that it has made without taking them. */
-  owed: number;
+  unleased: number;
   /** Calls that wait for writes, and for others. */
   writes: number;
   reads: number;
@@ -108,8 +108,8 @@ export function replicasIn(bucket: Bucket, now: number): number {
 
 /** Takes and returns calls and updates the registration of a replica. `isChanged`: the new bucket has to be stored. */
 export function sync(before: Bucket, request: SyncRequest, now: number, limits: BudgetLimits) {
-  const { replica, returned, owed } = request;
-  const available = availableIn(before, now, limits) + returned - owed;
+  const { replica, returned, unleased } = request;
+  const available = availableIn(before, now, limits) + returned - unleased;
   const { grant, last } = grantTo(before, request, now, Math.min(limits.burst, available), limits);
   const granted = grant.writes + grant.reads + grant.ahead;
   const replicas = register(before.replicas, request, grant, now);
@@ -118,11 +118,11 @@ export function sync(before: Bucket, request: SyncRequest, now: number, limits: 
     level: Math.max(0, limits.burst - available) + granted,
     at: now,
     last,
-    counts: count(before.counts, owed + granted - returned, now),
+    counts: count(before.counts, unleased + granted - returned, now),
     replicas,
   };
   const isChanged =
-    owed + granted + returned > 0 ||
+    unleased + granted + returned > 0 ||
     request.leaves === true ||
     isWorthStoring(before.replicas[replica], replicas[replica], now);
   return { bucket, grant, isChanged };

@@ -12,8 +12,9 @@ import {
   syncEveryMs,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
+import { CallShares, type Requests, type ShareOf } from './call-shares.ts';
 import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
-import { type CallKind, Waiters } from './waiters.ts';
+import { type CallKind, type NewRequest, Waiters, type Who } from './waiters.ts';
 
 /*
  * One replica's side of the budget. It holds a lease: calls that it has taken out of the shared bucket and not made yet. It
@@ -35,12 +36,17 @@ const retryMs = 1000;
 /** A replica that has never reached the bucket does not know how many there are: it takes a quarter of the rate. */
 const presumedReplicas = 4;
 
+/** A consumer asks until it has not asked for two calls, or at most for so long. */
+const longestAskingMs = 30_000;
+
 /** A call of the budget that may be made now. */
 export interface PaidCall {
   /** For a call that was not made after all. A second time does nothing. */
   giveBack(): void;
   /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
   readonly wasShort: boolean;
+  /** Says for whom it is, where calls are short. Once. */
+  chargeTo(requests: Requests): void;
 }
 
 /** The wait for a call. */
@@ -58,6 +64,7 @@ export interface CallBudgetOptions {
   store: BudgetStore;
   /** The failure of a request that gets no call; one may be available after so many seconds. */
   refusal: (retryAfter: number) => Error;
+  shareOf: ShareOf;
   /** Aborted when the service stops. */
   stopping?: AbortSignal | undefined;
   log: Log;
@@ -73,10 +80,11 @@ export class CallBudget {
   readonly #id = randomUUID().slice(0, 8);
   readonly #bucket: SharedBucket;
   readonly #waiters: Waiters;
+  readonly #shares: CallShares;
   #lease = 0;
   #leaseChangedAt = 0;
   /** Calls that were made without the bucket. */
-  #owed = 0;
+  #unleased = 0;
   /** Calls that may be made while the bucket can't be reached; undefined while it can. */
   #ownShare: Allowance | undefined;
   #syncing: Promise<void> | undefined;
@@ -97,7 +105,9 @@ export class CallBudget {
     this.stopping = options.stopping;
     this.#limits = limitsOf(options.dailyCalls, options.maxWaitMs);
     this.#bucket = new SharedBucket(options.store, this.#limits);
-    this.#waiters = new Waiters(this.#limits);
+    const askingMs = Math.max(options.maxWaitMs, Math.min(longestAskingMs, 2 / this.#limits.rate));
+    this.#shares = new CallShares(options.shareOf, askingMs);
+    this.#waiters = new Waiters(this.#limits, this.#shares);
     options.metrics.crmBudget.set(options.dailyCalls);
     options.metrics.crmBudgetUsed.set(0);
   }
@@ -132,32 +142,45 @@ export class CallBudget {
     return { budget: this.#options.dailyCalls, budget_used: this.#noteUsed() };
   }
 
+  /** Milliseconds until the budget is used up at the present rate; 0: it is; Infinity: it lasts. */
+  async exhaustedInMs(): Promise<number> {
+    await this.status();
+    return this.#bucket.exhaustedInMs;
+  }
+
   /** Counts a call that is made even if the budget is exhausted. */
   charge(): void {
     if (this.#lease > 0) this.#lease -= 1;
-    else this.#owed += 1;
+    else this.#unleased += 1;
   }
 
   /**
    * Throws the refusal where a request would wait in vain. `joins`: it shares a call that is waited for already. `further`:
    * calls that other requests of its kind need first.
    */
-  check(kind: CallKind, { joins = false, further = 0 } = {}): void {
-    const ms = this.#forecastMs(kind, (joins ? 0 : 1) + further);
+  check(kind: CallKind, who: NewRequest, { joins = false, further = 0 } = {}): void {
+    this.#shares.asks(who.consumer);
+    const waiting = joins ? { ...who, places: 0 } : who;
+    const ms = this.#forecastMs(kind, (joins ? 0 : 1) + further, waiting);
     if (ms > this.maxWaitMs) throw this.#refuse(kind, ms, true);
   }
 
   /** The same for a write of any resource, which may share a call that is waited for already. */
-  checkForWrite(): void {
-    this.check('write', { joins: this.#waiters.before('write') > 0 });
+  checkForWrite(consumer: string): void {
+    this.check('write', { tenant: '', consumer }, { joins: this.#waiters.before('write') > 0 });
+  }
+
+  /** The part of a call with many requests that is each consumer's who asks; undefined while calls are not short. */
+  parts(): ReadonlyMap<string, number> | undefined {
+    return this.#available < 1 ? this.#shares.parts() : undefined;
   }
 
   /** Waits for a call, for `mostMs` milliseconds at most where that is given. */
-  wait(kind: CallKind, tenant: string, mostMs?: number): CallWait {
+  wait(kind: CallKind, who: Who, mostMs?: number): CallWait {
     const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
     const wasShort = this.#lease === 0 && this.#available < 1;
     let timer: NodeJS.Timeout | undefined;
-    const waiter = this.#waiters.add(kind, tenant, performance.now(), () => {
+    const waiter = this.#waiters.add(kind, who, performance.now(), () => {
       clearTimeout(timer);
       resolve(this.#pay(wasShort));
     });
@@ -196,8 +219,12 @@ export class CallBudget {
   #pay(wasShort: boolean): PaidCall {
     this.#recent = { calls: this.#recentCalls + 1, at: performance.now() };
     let isSpent = false;
+    const isShort = wasShort || this.#available < 1;
     return {
-      wasShort: wasShort || this.#available < 1,
+      wasShort: isShort,
+      chargeTo: (requests) => {
+        if (isShort) this.#shares.charge(requests);
+      },
       giveBack: () => {
         if (isSpent) return;
         isSpent = true;
@@ -268,14 +295,14 @@ export class CallBudget {
 
   async #syncOnce(leaves: boolean): Promise<void> {
     const returned = leaves || this.#untilIdleMs <= 0 ? this.#lease : 0;
-    const owed = this.#owed;
+    const unleased = this.#unleased;
     this.#changeLease(-returned);
-    this.#owed = 0;
+    this.#unleased = 0;
     this.#syncedAt = performance.now();
     const { writes, reads, writeSince } = this.#waiters.wanted(this.#isPlenty);
     try {
       const grant = await this.#bucket.sync({
-        ...{ replica: this.#id, returned, owed, writes, reads, leaves },
+        ...{ replica: this.#id, returned, unleased, writes, reads, leaves },
         ahead: returned > 0 ? 0 : Math.ceil(this.#ahead),
         most: largestLease - this.#lease,
         writeWaitedMs: writeSince === undefined ? undefined : performance.now() - writeSince,
@@ -285,7 +312,7 @@ export class CallBudget {
     } catch (err) {
       // Where it is unknown whether they were returned, they stay counted: else they might be made twice.
       if (!(err instanceof OutcomeUnknown)) this.#changeLease(returned);
-      this.#owed += owed;
+      this.#unleased += unleased;
       // The registration expires in the bucket.
       this.#registeredWrite = undefined;
       this.#useOwnShare(err);
@@ -313,7 +340,7 @@ export class CallBudget {
     }
     if (this.#waiters.size === 0 || this.#lease > 0 || !this.#ownShare.take()) return;
     this.#changeLease(1);
-    this.#owed += 1;
+    this.#unleased += 1;
   }
 
   #logUnshared(replicas: number, err?: unknown): void {
@@ -324,8 +351,9 @@ export class CallBudget {
   }
 
   #noteUsed(): number {
-    const used = Math.max(0, Math.round(this.#bucket.used) - this.#lease + this.#owed);
+    const used = Math.max(0, Math.round(this.#bucket.used) - this.#lease + this.#unleased);
     this.#options.metrics.crmBudgetUsed.set(used);
+    this.#options.metrics.crmBudgetExhausted.set(this.#bucket.exhaustedInMs / 1000);
     return used;
   }
 
@@ -355,8 +383,8 @@ export class CallBudget {
   }
 
   /** Milliseconds until a call is available for one that comes now, which needs so many beyond those of the others. */
-  #forecastMs(kind: CallKind, calls: number): number {
-    const needed = this.#waiters.before(kind) + calls - this.#lease;
+  #forecastMs(kind: CallKind, calls: number, who?: NewRequest): number {
+    const needed = this.#waiters.before(kind, who) + calls - this.#lease;
     return needed <= 0 ? 0 : Math.max(0, needed - this.#available) / this.#rate;
   }
 }

@@ -17,6 +17,12 @@ import type { BudgetStore } from './budget-store.ts';
 /** Other replicas may change the bucket at the same time. */
 const mostTries = 50;
 
+/** Over how long the present rate of calls is measured. */
+const rateMs = 120_000;
+/** With fewer calls left the budget is as good as used up: they are taken as they come. */
+const fewCalls = 2;
+const dayMs = 86_400_000;
+
 /** The change may have been stored, although the store did not confirm it. */
 export class OutcomeUnknown extends Error {}
 
@@ -29,6 +35,8 @@ export class SharedBucket {
   #offset = 0;
   /** By `performance.now()`. */
   #seenAt = Number.NEGATIVE_INFINITY;
+  /** Calls of all replicas in the time of the rate or so, and when that was counted, by the store's clock. */
+  #recent = { calls: 0, at: 0 };
 
   constructor(store: BudgetStore, limits: BudgetLimits) {
     this.#store = store;
@@ -60,6 +68,16 @@ export class SharedBucket {
     return this.#bucket === undefined ? 0 : usedIn(this.#bucket, performance.now() + this.#offset);
   }
 
+  /** Milliseconds until no call is left at the present rate; 0: that is so now; Infinity: not within a day. */
+  get exhaustedInMs(): number {
+    if (this.#bucket === undefined) return Number.POSITIVE_INFINITY;
+    if (this.available < fewCalls) return 0;
+    const now = performance.now() + this.#offset;
+    const rate = (this.#recent.calls * Math.exp((this.#recent.at - now) / rateMs)) / rateMs;
+    const ms = rate > this.#limits.rate ? this.available / (rate - this.#limits.rate) : dayMs;
+    return ms < dayMs ? ms : Number.POSITIVE_INFINITY;
+  }
+
   /** Takes and returns calls. Throws what the store does, and `OutcomeUnknown`. */
   async sync(request: SyncRequest): Promise<Grant> {
     for (let tries = 0; tries < mostTries; tries++) {
@@ -67,12 +85,19 @@ export class SharedBucket {
       const before = this.#adopt(parseBucket(text), now);
       const { bucket, grant, isChanged } = sync(before, request, now, this.#limits);
       if (isChanged && !(await this.#replace(text, bucket))) continue;
+      this.#noteRate(bucket, now);
       this.#bucket = bucket;
       this.#seenAt = performance.now();
       this.#offset = now - this.#seenAt;
       return grant;
     }
     throw new Error('other replicas change the budget all the time');
+  }
+
+  #noteRate(bucket: Bucket, now: number): void {
+    const made = this.#bucket === undefined ? 0 : usedIn(bucket, now) - usedIn(this.#bucket, now);
+    const before = this.#recent.calls * Math.exp((this.#recent.at - now) / rateMs);
+    this.#recent = { calls: Math.max(0, before + made), at: now };
   }
 
   async #replace(expected: string | undefined, bucket: Bucket): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
+import type { CallShares, Requests } from './call-shares.ts';
 
 /** What a call is for. `poll`: the reader of changes, which may fall behind but must not stop. */
 export type CallKind = 'write' | 'read' | 'poll';
@@ -15,14 +16,38 @@ export interface Waiter {
   leave(): void;
 }
 
+/** One of so many calls goes by turns, so that nothing waits for ever. */
+const callsBetweenTurns = 25;
+/** Writes go first, unless who reads is behind by more calls than this; and the other way round where reads go first. */
+const mostBehind = 2;
+/** Credits that differ by less are the same. */
+const tolerance = 1e-9;
+
+/** Who waits for a call: between whom calls alternate, and for whom the call is, as long as it waits. */
+export interface Who {
+  tenant: string;
+  /** Places that it takes in a call that several share; 0 or none: it has a call to itself. */
+  places?: number;
+  requesters: () => Requests;
+}
+
+/** The consumer of a request, and what it would wait for. */
+export type NewRequest = Pick<Who, 'tenant' | 'places'> & { consumer: string };
+
+/** Places in a call that several share. */
+const placesInCall = 5;
+
 interface Entry {
+  places: number;
+  requesters: Who['requesters'];
   take: () => void;
   since: number;
 }
 
 /**
  * The requests of this replica that wait for a call, in the order in which they get one: polls within their share, then
- * writes, then reads. Tenants alternate within each of these. Times are by `performance.now()`.
+ * writes, then reads. Within each of these the consumer with the most credit comes first, then the tenant whose turn it
+ * is. Times are by `performance.now()`.
  */
 export class Waiters {
   readonly #queues = {
@@ -38,8 +63,12 @@ export class Waiters {
   #wasPoll = false;
   /** The next calls go to reads, although writes wait. */
   #readsFirst = 0;
+  /** Calls since one went by turns. */
+  #sinceTurn = 0;
+  readonly #shares: CallShares;
 
-  constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>) {
+  constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>, shares: CallShares) {
+    this.#shares = shares;
     this.#polls = new Allowance(rate * pollShare, mostPolls);
     // Where calls are further apart than the maximum wait, each write would be urgent and polls would never have a call.
     const urgentMs = maxWaitMs - 1 / rate;
@@ -52,13 +81,15 @@ export class Waiters {
   }
 
   /** `take` is called when there is a call for it. */
-  add(kind: CallKind, tenant: string, since: number, take: () => void): Waiter {
+  add(kind: CallKind, { tenant, places = 0, requesters }: Who, since: number, take: () => void): Waiter {
     let queue: FairQueue<Entry> | undefined = this.#queues[kind];
     const leave = () => {
       queue?.delete(tenant, entry);
       queue = undefined;
     };
     const entry = {
+      places,
+      requesters,
       since,
       take() {
         queue = undefined;
@@ -77,9 +108,13 @@ export class Waiters {
     };
   }
 
-  /** How many of them are served before one that comes now. */
-  before(kind: CallKind): number {
-    return this.#queues.write.size + (kind === 'write' ? 0 : this.#queues.read.size);
+  /** How many of them are served before one that comes now, of the consumer where that is given. */
+  before(kind: CallKind, who?: NewRequest): number {
+    const { write, read } = this.#queues;
+    const all = callsFor([...write, ...(kind === 'write' ? [] : read)], who?.places ?? 0);
+    if (who === undefined || all === 0) return all;
+    const others = (kind === 'write' ? write : read).countOf(who.tenant);
+    return Math.min(all, Math.max(others, Math.ceil(this.#shares.callsUntil(who.consumer, others)) - 1));
   }
 
   /** The next so many calls go to reads, although writes wait. */
@@ -109,17 +144,48 @@ export class Waiters {
   /** Removes the next one and returns what takes a call for it; undefined where nobody may have one. */
   next(isPlenty: boolean): (() => void) | undefined {
     const { write, read, poll } = this.#queues;
-    if (this.#mayPoll() && this.#polls.take()) {
-      this.#wasPoll = true;
-      // The call may have been meant for a read: then the next write is served before that read.
-      this.#readsFirst = Math.max(0, this.#readsFirst - 1);
-      return poll.next()?.take;
-    }
-    const isReadFirst = this.#readsFirst > 0 && read.size > 0;
-    if (isReadFirst) this.#readsFirst -= 1;
+    if (this.#mayPoll() && this.#polls.take()) return this.#nextPoll()?.take;
+    const isReadFirst = this.#isReadFirst();
+    if (isReadFirst) this.#noteRead();
     else this.#wasPoll = false;
     const queues = [isReadFirst ? read : write, read, ...(isPlenty ? [poll] : [])];
-    return queues.find(({ size }) => size > 0)?.next()?.take;
+    const queue = queues.find(({ size }) => size > 0);
+    return queue && this.#nextOf(queue, isPlenty)?.take;
+  }
+
+  /** While calls are short, that of the most credit; now and then the one that was passed over most often. */
+  #nextOf(queue: FairQueue<Entry>, isPlenty: boolean): Entry | undefined {
+    if (isPlenty) return queue.next();
+    this.#sinceTurn = (this.#sinceTurn + 1) % callsBetweenTurns;
+    const next = this.#sinceTurn === 0 ? undefined : this.#neediest(queue)?.tenant;
+    return queue.next(undefined, (tenant) => next === undefined || tenant === next);
+  }
+
+  #nextPoll(): Entry | undefined {
+    this.#wasPoll = true;
+    // The call may have been meant for a read: then the next write is served before that read.
+    this.#noteRead();
+    return this.#queues.poll.next();
+  }
+
+  #noteRead(): void {
+    this.#readsFirst = Math.max(0, this.#readsFirst - 1);
+  }
+
+  #isReadFirst(): boolean {
+    const { write, read } = this.#queues;
+    if (read.size === 0 || write.size === 0) return this.#readsFirst > 0 && read.size > 0;
+    const behind = (this.#neediest(read)?.credit ?? 0) - (this.#neediest(write)?.credit ?? 0);
+    return this.#readsFirst > 0 ? behind >= -mostBehind : behind > mostBehind;
+  }
+
+  #neediest(queue: FairQueue<Entry>): { tenant: string; credit: number } | undefined {
+    let most: { tenant: string; credit: number } | undefined;
+    for (const [tenant, { requesters }] of queue.heads()) {
+      const credit = this.#shares.creditOf(requesters());
+      if (most === undefined || credit > most.credit + tolerance) most = { tenant, credit };
+    }
+    return most;
   }
 
   /** Polls alternate with writes, unless a write would be refused for that. */
@@ -128,4 +194,11 @@ export class Waiters {
     const writeWaitedMs = performance.now() - Math.min(...[...write].map(({ since }) => since));
     return poll.size > 0 && (write.size === 0 || (!this.#wasPoll && writeWaitedMs < this.#urgentMs));
   }
+}
+
+/** Calls that all of these need before the one that a new one has, which may be the last of them. */
+function callsFor(entries: readonly Entry[], places: number): number {
+  const alone = entries.filter((entry) => entry.places === 0).length;
+  const taken = entries.reduce((sum, entry) => sum + entry.places, places);
+  return alone + Math.ceil(taken / placesInCall) - (places > 0 ? 1 : 0);
 }

@@ -11,6 +11,12 @@ export function apiFieldOf(resource: Resource, column: string): string | undefin
   )?.[0];
 }
 
+/** The columns that an error may name: those in `fields`, and the words of its text that are in quotes, of whatever language. */
+export function namesIn({ message, fields }: { message: string; fields: readonly string[] }): string[] {
+  const quoted = message.slice(0, 4 * longestMessage).matchAll(/[^\p{L}\p{N}_\s.,:;()[\]<>=/-](\w{1,80})/gu);
+  return [...fields, ...Array.from(quoted, ([, name = '']) => name)];
+}
+
 /** The field that refers to another record, or undefined where the resource has none. */
 export function lookupFieldOf(resource: Resource): string | undefined {
   return Object.entries(resource.fields).find(([, { crm }]) => crm.lookupColumn !== undefined)?.[0];

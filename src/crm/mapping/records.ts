@@ -1,6 +1,7 @@
 import { joinText, splitText } from '../../platform/base/split-text.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
+import { isDate, isNumber } from '../../records/org-types.ts';
 import type { FieldValues, Links } from '../../records/records.ts';
 import type { CrmColumn, Field, FieldKind, Resource } from '../../records/resource.ts';
 
@@ -18,13 +19,32 @@ export function toCrmFields(resource: Resource, values: FieldValues): Record<str
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(values)) {
     const field = resource.fields[name];
-    if (field === undefined || field.kind === 'timestamp') {
+    if (field === undefined || (field.kind === 'timestamp' && !field.writable)) {
       throw new RangeError(`${resource.name} has no writable field ${name}`);
     }
     if (field.columns !== undefined) setLongText(fields, field, value);
-    else setColumn(fields, field.crm, field.kind === 'uuid' ? (value?.toLowerCase() ?? null) : value);
+    else setColumn(fields, field.crm, contentOf(field, value));
   }
   return fields;
+}
+
+/** A value as the CRM takes it; numbers keep their digits. */
+function contentOf({ kind }: Field, value: string | null): unknown {
+  if (value === null) return null;
+  if (kind === 'uuid') return value.toLowerCase();
+  if (kind === 'number') return rawJson(value);
+  return kind === 'boolean' ? value === 'true' : value;
+}
+
+/** ECMAScript's JSON.rawJSON, which the library of the compiler does not have yet. */
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => object };
+
+/** The constants that a new record gets; none is made before its record type is known. */
+export function constantsOf({ constants = {}, fit }: Resource): Record<string, unknown> {
+  const columns: Record<string, unknown> = {};
+  for (const [column, value] of Object.entries(constants))
+    columns[column] = typeof value === 'object' ? fit.recordTypeId(value.recordType) : value;
+  return columns;
 }
 
 /** The columns that the text does not need are emptied. */
@@ -35,7 +55,7 @@ function setLongText(fields: Record<string, unknown>, { crm, columns }: Field, v
   for (const [index, name] of names.entries()) fields[name] = parts[index] ?? null;
 }
 
-function setColumn(fields: Record<string, unknown>, crm: CrmColumn, value: string | null): void {
+function setColumn(fields: Record<string, unknown>, crm: CrmColumn, value: unknown): void {
   if (crm.lookupColumn === undefined) fields[crm.path] = value;
   else if (value === null) fields[crm.lookupColumn] = null;
   else {
@@ -49,25 +69,40 @@ function setColumn(fields: Record<string, unknown>, crm: CrmColumn, value: strin
  * is null, and counted.
  */
 export function createRowReader(resource: Resource, metrics: Metrics): (row: CrmRow) => FieldValues {
-  const columns = Object.entries(resource.fields).map(([name, { kind, crm }]) => ({
+  const columns = Object.entries(resource.fields).map(([name, field]) => ({
     name,
-    path: crm.path.split('.'),
-    continuations: crm.continuations,
-    read: readers[kind],
+    path: field.crm.path.split('.'),
+    continuations: field.crm.continuations,
+    field,
   }));
   // From 0, so that an alert sees the first.
   for (const { name } of columns)
     metrics.crmUnreadableFields.inc({ resource: resource.name, field: name }, 0);
   return (row) => {
     const values: Record<string, string | null> = {};
-    for (const { name, path, continuations, read } of columns) {
-      const first = follow(row, path);
+    for (const { name, path, continuations, field } of columns) {
+      const first = field.isAbsent ? null : follow(row, path);
       const content = continuations === undefined ? first : joinColumns(first, row, continuations);
-      const value = content === null || content === '' ? null : read(content);
+      const value = content === null || content === '' ? emptyOf(field.kind) : readers[field.kind](content);
       if (value === undefined) metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
       values[name] = value ?? null;
     }
     return values;
+  };
+}
+
+/**
+ * What the org did not show is not known: takes the fields that `used` does not have out of the values, except those that an
+ * org need not have.
+ */
+export function withoutHidden({ fields }: Resource, used: Resource) {
+  const hidden = Object.entries(fields).flatMap(([name, { optional, isAbsent }]) =>
+    used.fields[name] === undefined && optional === undefined && !isAbsent ? [name] : [],
+  );
+  return <R extends { values: FieldValues } | undefined>(record: R): R => {
+    if (hidden.length === 0 || record === undefined) return record;
+    const values = Object.entries(record.values).filter(([name]) => !hidden.includes(name));
+    return { ...record, values: Object.fromEntries(values) };
   };
 }
 
@@ -116,13 +151,32 @@ export function readKey(resource: Resource, row: CrmRow): string {
   return typeof key === 'string' ? key : '';
 }
 
+/** The CRM's boolean fields are never empty; one that is read through a formula may be. */
+function emptyOf(kind: FieldKind): string | null {
+  return kind === 'boolean' ? 'false' : null;
+}
+
+const readText = (content: unknown) => (typeof content === 'string' ? content : undefined);
+
 /** Undefined for content that is not of the type. */
 const readers: Record<FieldKind, (content: unknown) => string | undefined> = {
-  text: (content) => (typeof content === 'string' ? content : undefined),
+  text: readText,
+  choice: readText,
+  choices: readText,
+  number: readNumber,
+  boolean: (content) => (typeof content === 'boolean' ? String(content) : undefined),
+  date: (content) => (typeof content === 'string' && isDate(content) ? content : undefined),
+  unknown: () => undefined,
   uuid: (content) => (typeof content === 'string' && isUuid(content) ? content.toLowerCase() : undefined),
   timestamp: readTimestamp,
   json: (content) => (typeof content === 'string' && isJsonObject(content) ? content : undefined),
 };
+
+/** As it stood in the answer, where its digits were kept: see `parseJson` of the transport. */
+function readNumber(content: unknown): string | undefined {
+  if (typeof content === 'number') return String(content);
+  return typeof content === 'string' && isNumber(content) ? content : undefined;
+}
 
 /** RFC 3339 in UTC with milliseconds. */
 export function readTimestamp(content: unknown): string | undefined {

@@ -38,7 +38,7 @@ export class Admission {
   check({ consumerId = '' }: Call): void {
     this.#options.breaker.check();
     this.#options.quota.check();
-    this.#options.budget?.checkForWrite();
+    this.#options.budget?.checkForWrite(consumerId);
     this.#checkQueue(consumerId);
   }
 

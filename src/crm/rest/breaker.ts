@@ -73,7 +73,7 @@ export class Breaker {
     this.#isOpen = false;
     this.#pauseMs = firstPauseMs;
     this.#metrics.crmBreakerOpen.set(0);
-    this.#log.info({}, 'The CRM answers again');
+    this.#log.info({}, 'the CRM answers again');
   }
 
   #fail(isProbe: boolean): void {
@@ -86,7 +86,7 @@ export class Breaker {
     this.#metrics.crmBreakerOpen.set(1);
     this.#log.warn(
       { failures: this.#failures },
-      'The CRM does not answer; requests that need it are refused until it does',
+      'the CRM does not answer; requests that need it are refused until it does',
     );
   }
 }

@@ -37,6 +37,8 @@ export type FailureKind =
   | 'queue_full'
   /** The budget of calls is exhausted for now; nothing was sent. */
   | 'budget_exhausted'
+  /** What was to be made is not wanted any more at this time; nothing was sent. */
+  | 'ended'
   /** The circuit breaker is open: the CRM failed call after call; nothing was sent. */
   | 'open'
   /** An answer or an error that is not known. */
@@ -50,6 +52,8 @@ export interface CrmError {
   /** The CRM's own words: may hold native ids and values. */
   message: string;
   fields: string[];
+  /** Name of the duplicate rule that refused the record. */
+  rule?: string;
 }
 
 export interface FailureFacts {

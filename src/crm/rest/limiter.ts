@@ -6,11 +6,25 @@ import { queueFull } from './failure.ts';
 export interface BatchCall extends Call {
   /** Name of the batcher: slots alternate between batchers and consumers. */
   batcher: string;
+  /** For whom: the consumer of each request that shares it; undefined where that is the service itself. */
+  sharers?: readonly (string | undefined)[];
 }
 
 /** Between whom slots alternate: each consumer, and each batcher. */
 export function tenantOf(call: Call | BatchCall): string {
   return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
+}
+
+/** The consumer of each request that a call is for; undefined where that is the service itself. */
+export function sharersOf(call: Call | BatchCall): readonly (string | undefined)[] {
+  return ('batcher' in call && call.sharers) || [call.consumerId];
+}
+
+/** Of these, how many are of each consumer; '' stands for the service itself. */
+export function countByConsumer(sharers: readonly (string | undefined)[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const consumer of sharers) counts.set(consumer ?? '', (counts.get(consumer ?? '') ?? 0) + 1);
+  return counts;
 }
 
 /** Bounds the calls in flight. How many may wait is up to `admission.ts`. */

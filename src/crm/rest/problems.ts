@@ -1,7 +1,8 @@
 import { Problem } from '../../platform/base/problem.ts';
 import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts';
 import type { Resource } from '../../records/resource.ts';
-import { apiFieldOf, lookupFieldOf, scrub } from '../mapping/names.ts';
+import { apiFieldOf, lookupFieldOf, namesIn } from '../mapping/names.ts';
+import { rowOf } from './error-codes.ts';
 import type { CrmError, CrmFailure, FailureFacts, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
@@ -16,12 +17,12 @@ interface CallerProblem {
 const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference'>, CallerProblem> = {
   session: {
     code: 'crm_unavailable',
-    detail: 'The CRM does not accept the access of the service.',
+    detail: "The CRM does not accept the service's access token.",
     retryAfter: 5,
   },
   setup: {
     code: 'crm_error',
-    detail: 'The CRM is not set up as the service needs it; its operator can tell more.',
+    detail: 'The CRM is not set up as the service needs it. Ask the operator.',
   },
   locked: {
     code: 'crm_unavailable',
@@ -35,22 +36,29 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
   unreachable: { code: 'crm_unavailable', detail: 'The CRM cannot be reached.', retryAfter: 5 },
   lost: { code: 'crm_unavailable', detail: 'The CRM did not finish its answer.', retryAfter: 5 },
   timeout: { code: 'crm_timeout', detail: 'The CRM did not answer in time.' },
-  failed: { code: 'crm_error', detail: 'The CRM failed over the request.' },
+  failed: { code: 'crm_error', detail: 'The CRM failed while processing the request.' },
   no_token: {
     code: 'crm_unavailable',
-    detail: 'The CRM gives the service no access at the moment.',
+    detail: 'The CRM refuses the service access at the moment.',
     retryAfter: 5,
   },
   late: { code: 'crm_timeout', detail: 'No time was left for the call to the CRM.' },
   queue_full: { code: 'crm_unavailable', detail: 'Too many requests wait for the CRM.', retryAfter: 1 },
   budget_exhausted: {
     code: 'crm_quota_exhausted',
-    detail: 'The budget of CRM calls has none left for now.',
+    detail: 'The budget of CRM calls has no call left for now.',
     retryAfter: 1,
   },
+  ended: { code: 'offer_expired', detail: 'The offer has ended.' },
   open: { code: 'crm_unavailable', detail: 'The CRM does not answer at the moment.', retryAfter: 1 },
   broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
 };
+
+/** The code that callers get for a kind of failure. */
+export function problemCodeOf(kind: FailureKind): ProblemCode {
+  if (kind === 'rejected' || kind === 'duplicate') return 'crm_rejected';
+  return kind === 'reference' ? 'member_not_found' : problems[kind].code;
+}
 
 /** A failure as the `Problem` that callers get: the API's names, no native id, nothing of the CRM's credentials. */
 export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resource'>): Problem {
@@ -62,11 +70,36 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
   };
   if (kind === 'rejected' || kind === 'duplicate') return rejected(facts, request.resource, common);
   if (kind === 'reference') return unknownReference(facts, request.resource, common);
-  if (kind === 'budget_exhausted') common.isPaced = true;
-  if (kind === 'locked' || kind === 'lost') common.isOfRecord = true;
+  common.isPaced = kind === 'budget_exhausted';
+  common.isOfRecord = kind === 'locked' || kind === 'lost';
   const { code, detail, retryAfter } = problems[kind];
-  return new Problem(code, facts.advice ?? detail, { ...common, ...secondsToWait(facts, retryAfter) });
+  const known = facts.advice ?? faultOfOrg(failure, request.resource);
+  return new Problem(code, known || detail, { ...common, ...secondsToWait(facts, retryAfter) });
 }
+
+/** What the org lacks or refuses to the service, by the API's name of the field; undefined where no field is named. */
+function faultOfOrg(
+  { kind, facts: { error } }: CrmFailure,
+  resource: Resource | undefined,
+): string | undefined {
+  if (kind !== 'setup' || error === undefined || resource === undefined) return undefined;
+  const named = namesIn(error);
+  const fields = named.flatMap((name) => apiFieldOf(resource, name) ?? []).join(', ');
+  switch (error.code) {
+    case 'INVALID_CROSS_REFERENCE_KEY': {
+      const column = error.fields.find((name) => /^\w{1,80}$/.test(name)) ?? 'a field';
+      return `The CRM does not take the value that the service sets as ${column}: its operator has to allow it for the integration user, or set another in the mapping.`;
+    }
+    case 'INVALID_FIELD':
+      return fields && `The CRM has no field for ${fields} that the service may see: ${remedy}`;
+    case 'INVALID_FIELD_FOR_INSERT_UPDATE':
+      return fields && `The CRM does not let the service write ${fields}: ${remedy}`;
+    default:
+      return undefined;
+  }
+}
+
+const remedy = 'its operator has to give the integration user the right to the field, or map it to another.';
 
 function secondsToWait(facts: FailureFacts, usual: number | undefined): Pick<ProblemFacts, 'retryAfter'> {
   if (usual === undefined) return {};
@@ -99,11 +132,12 @@ function faultOf(error: CrmError, resource: Resource | undefined): { pointer: st
   return { pointer: '', message: isOther ? `a field that this API does not set: ${message}` : message };
 }
 
-/** Codes and field names of the CRM's errors for the log, which administrators of the org need; no values. */
-export function refusalForLog({ facts }: CrmFailure): { code: string; fields: string[] }[] {
-  return (facts.errors ?? []).map(({ code, fields }) => ({
+/** Codes and names of the CRM's errors for the log, which administrators of the org need; no values. */
+export function refusalForLog({ facts }: CrmFailure): { code: string; fields: string[]; rule?: string }[] {
+  return (facts.errors ?? []).map(({ code, fields, rule }) => ({
     code: code.replace(/\W/g, '').slice(0, longestName),
     fields: fields.filter((name) => /^[\w.]+$/.test(name) && name.length <= longestName),
+    ...(rule !== undefined && { rule: rule.replace(/\W/g, '').slice(0, longestName) }),
   }));
 }
 
@@ -111,39 +145,10 @@ const longestName = 100;
 
 /** Only an administrator's own validation text is worth showing, and only scrubbed; others quote values and ids. */
 function explain(error: CrmError, resource: Resource | undefined): string {
-  switch (error.code) {
-    case 'REQUIRED_FIELD_MISSING':
-      return 'is required.';
-    case 'STRING_TOO_LONG': {
-      const limit = /max length=(\d{1,7})/.exec(error.message)?.[1];
-      return limit === undefined ? 'is too long.' : `is longer than ${limit} characters.`;
-    }
-    case 'INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST':
-      return 'is not one of the values that the CRM allows.';
-    case 'DUPLICATE_VALUE':
-    case 'DUPLICATES_DETECTED':
-      return 'another record has the same value.';
-    case 'FIELD_CUSTOM_VALIDATION_EXCEPTION':
-      return scrub(error.message, resource) || 'does not pass a validation rule.';
-    default:
-      return scrub(ruleTextIn(error.message), resource) || 'does not pass the rules of the CRM.';
-  }
+  const { says } = rowOf({ error, status: 400, request: resource ? { resource } : {} }) ?? {};
+  const text = typeof says === 'function' ? says(error, resource) : says;
+  return text ?? 'does not pass the rules of the CRM.';
 }
-
-/**
- * The message of a validation rule within the error of a trigger or a flow: `…; first error:
- * FIELD_CUSTOM_VALIDATION_EXCEPTION, <text>: [] …` or `… FIELD_CUSTOM_VALIDATION_EXCEPTION: <text>. You can look up …`.
- * Empty if the error has none in this form.
- */
-function ruleTextIn(message: string): string {
-  const start = message.lastIndexOf(ruleCode);
-  if (start < 0) return '';
-  const text = message.slice(start + ruleCode.length, start + ruleCode.length + longestRuleText);
-  return /^[,:]\s*(.*?)(?::\s*\[[\w, ]*\]|\. You can look up)/s.exec(text)?.[1] ?? '';
-}
-
-const ruleCode = 'FIELD_CUSTOM_VALIDATION_EXCEPTION';
-const longestRuleText = 2000;
 
 /** The only records that ours refer to are members. */
 function unknownReference(

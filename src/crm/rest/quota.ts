@@ -11,6 +11,8 @@ const firstPauseMs = 1000;
 export interface ApiUsage {
   used: number;
   limit: number;
+  /** Of these, calls of our app, where the CRM names them. */
+  usedByApp?: number;
 }
 
 /** The org's daily quota of calls, and the reserve of it that is kept for writes. */
@@ -97,8 +99,13 @@ function isOtherRefusal(error: unknown): boolean {
   return status >= 400 && status < 500;
 }
 
-/** `api-usage=10018/100000`, with more parts after a semicolon (REST Developer Guide, Limit Info Header). */
+/** `api-usage=10018/100000`, with more after a semicolon, as `per-app-api-usage=17/250(appName=x)` (REST Developer Guide, Limit Info Header). */
 function parseLimitInfo(value: string | undefined): ApiUsage | undefined {
   const parts = /(?:^|[;\s])api-usage=(\d{1,15})\/(\d{1,15})/.exec(value ?? '');
-  return parts === null ? undefined : { used: Number(parts[1]), limit: Number(parts[2]) };
+  if (parts === null) return undefined;
+  const ofApp = /(?:^|[;\s])per-app-api-usage=(\d{1,15})\//.exec(value ?? '')?.[1];
+  return {
+    ...{ used: Number(parts[1]), limit: Number(parts[2]) },
+    ...(ofApp !== undefined && { usedByApp: Number(ofApp) }),
+  };
 }

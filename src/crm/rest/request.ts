@@ -1,23 +1,45 @@
 import type { Call } from '../../platform/base/call.ts';
 import type { Resource } from '../../records/resource.ts';
+import type { RowsQuery } from '../soql/query.ts';
 import type { AccessToken } from '../token/access-token.ts';
+import type { BatchCall } from './limiter.ts';
 import type { TakeRow } from './row-stream.ts';
+
+/** A part of a Composite call. */
+export interface Part {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  path: string;
+  body?: object;
+  /** Those that it does not take over from the call (REST Developer Guide, Composite: all but three). */
+  httpHeaders?: Readonly<Record<string, string>>;
+  /** Where the path is a query that may be put together with others. */
+  query?: RowsQuery;
+}
 
 /** One call to the CRM's data API. */
 export interface CrmRequest {
   /** Name for metrics; one of few. */
-  operation: 'query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe';
+  operation:
+    | ('query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe')
+    /** Of several kinds. */
+    | 'mixed';
   /**
    * What a lost answer means. `read`: nothing, ask again. `create`, `change`: the outcome is unknown, and the record may
    * have been deleted or changed since; it is looked at before anything is sent again.
    */
   effect: 'read' | 'create' | 'change';
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  method: Part['method'];
   /** Path and query on the instance. */
   path: string;
   body?: object;
+  /** What a Composite call consists of. */
+  parts?: readonly Part[];
+  /** Where the path is a query that may be put together with others. */
+  query?: RowsQuery;
   /** What the request is about: errors name its fields as the API does. */
   resource?: Resource;
+  /** Milliseconds since 1970: from then on it is not sent any more. */
+  notAfter?: number | undefined;
   /** The path names one record: NOT_FOUND then means that this record is gone. */
   addressesRecord?: boolean;
   /**
@@ -55,6 +77,8 @@ export interface Permit {
   token: AccessToken;
   /** Gives the slot back, and the call of the budget unless it was sent; a second time does nothing. */
   release(isSpent?: boolean): void;
+  /** Sends a request in a call that other batches share; where it is left out, the call is the request's own. */
+  join?: ((request: CrmRequest, call: BatchCall) => Promise<CrmAnswer>) | undefined;
 }
 
 /** One exchange. */

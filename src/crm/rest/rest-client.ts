@@ -11,7 +11,7 @@ import { Admission, singleCallWeight } from './admission.ts';
 import { Breaker } from './breaker.ts';
 import { CrmTime } from './crm-time.ts';
 import { CrmFailure, isConnected, isUnsent, wasSent } from './failure.ts';
-import { type BatchCall, Limiter, tenantOf } from './limiter.ts';
+import { type BatchCall, countByConsumer, Limiter, sharersOf, tenantOf } from './limiter.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
 import {
@@ -23,11 +23,13 @@ import {
   type Send,
 } from './request.ts';
 import { RetryBudget, withRetries } from './retry.ts';
-import { createTransport, shortestCallMs } from './transport.ts';
+import { createTransport, type OnMetered, shortestCallMs } from './transport.ts';
 
 export interface CrmClient {
   /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
   readonly dataPath: string;
+  /** Headers of creations and changes, which a part of a Composite call must name itself. */
+  readonly writeHeaders: Readonly<Record<string, string>>;
   /** Sends a single request through admission and all policies. Throws `Problem`. */
   send(request: CrmRequest, call: Call): Promise<CrmAnswer>;
   admission: Admission;
@@ -37,6 +39,8 @@ export interface CrmClient {
   acquire(call: BatchCall, paid: PaidCall | undefined): Promise<Permit>;
   /** Sends a batch, whose requests are admitted, through all other policies. Throws `CrmFailure`. */
   execute: Send;
+  /** The same without repeats: a call with requests of several kinds, which are repeated each by itself. */
+  exchange: Send;
   /** What repeats may cost, over all calls. */
   readonly retryBudget: RetryBudget;
   /** A call with less time than this, in milliseconds, is not started. */
@@ -59,6 +63,7 @@ export interface ClientOptions {
   http: Http;
   tokens: TokensForCalls;
   apiVersion: string;
+  duplicateRules: 'obey' | 'allow';
   timeoutMs: number;
   maxConcurrency: number;
   quotaReserve: number;
@@ -67,6 +72,9 @@ export interface ClientOptions {
   metrics: Metrics;
   /** Called when a call ends: whether the CRM was reached and took our token. */
   onOutcome: (connected: boolean) => void;
+  /** Columns whose numbers are given as text, digit for digit; none if left out. */
+  digitsOf?: () => ReadonlySet<string>;
+  onMetered: OnMetered;
 }
 
 /**
@@ -86,7 +94,7 @@ export interface ClientOptions {
  * A batch acquires its permit before it is drawn, and brings it along; every repeat acquires its own.
  */
 export function createCrmClient(options: ClientOptions): CrmClient {
-  const { http, tokens, apiVersion, timeoutMs, maxConcurrency, budget, metrics } = options;
+  const { tokens, timeoutMs, maxConcurrency, budget, metrics } = options;
   const quota = new CallQuota({ reserve: options.quotaReserve, metrics });
   const time = new CrmTime();
   const breaker = new Breaker(options);
@@ -94,18 +102,16 @@ export function createCrmClient(options: ClientOptions): CrmClient {
   const retryBudget = new RetryBudget();
   const enoughMs = shortestCallMs(timeoutMs);
 
-  const transport = createTransport({ http, timeoutMs, quota, time, metrics });
+  const writeHeaders = options.duplicateRules === 'allow' ? allowDuplicates : {};
+  const transport = createTransport({ ...options, quota, time, writeHeaders });
   const guarded: Exchange = (request, call, token) =>
     quota.run(() => breaker.run(() => transport(request, call, token), call.background));
   const acquire = createAcquire(tokens, new Limiter(maxConcurrency));
   // Further calls of a request that has begun may wait until its deadline; `maxWaitMs` is for new requests.
   const acquireAgain = async (call: Call) => acquire(call, await pay(budget, call, remainingMs(call)));
-  const permitted = withPermit(guarded, {
-    acquire: acquireAgain,
-    tokens,
-    accepted: (token) => tokens.accepted(token),
-  });
-  const retried = withRetries(permitted, { enoughMs, budget: retryBudget, metrics });
+  const accepted = (token: AccessToken) => tokens.accepted(token);
+  const permitted = withPermit(guarded, { acquire: acquireAgain, tokens, accepted });
+  const retried = withRetries(withSharedCalls(permitted), { enoughMs, budget: retryBudget, metrics });
   const outcome = createOutcomeListener(options.onOutcome);
   const execute = withOutcome(retried, outcome);
   const acquireNoted = (call: Call, paid: PaidCall | undefined) => outcome(acquire(call, paid), undefined);
@@ -120,7 +126,8 @@ export function createCrmClient(options: ClientOptions): CrmClient {
     accepted: () => undefined,
   });
   return {
-    dataPath: `/services/data/v${apiVersion}`,
+    dataPath: `/services/data/v${options.apiVersion}`,
+    writeHeaders,
     async send(request, call) {
       let leaveQueue = () => {};
       try {
@@ -138,6 +145,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
     budget,
     acquire: acquireNoted,
     execute,
+    exchange: permitted,
     retryBudget,
     shortestCallMs: enoughMs,
     probe,
@@ -147,6 +155,9 @@ export function createCrmClient(options: ClientOptions): CrmClient {
     time,
   };
 }
+
+/** Saves what a duplicate rule only warns of (REST Developer Guide, Duplicate Rule Header). */
+const allowDuplicates = { 'Sforce-Duplicate-Rule-Header': 'allowSave=true' };
 
 /** Gets a permit for a call whose part of the budget is paid; that goes back where there is none. */
 function createAcquire(tokens: TokensForCalls, limiter: Limiter) {
@@ -169,18 +180,23 @@ function kindOf({ background, isWrite }: Call): CallKind {
 }
 
 /** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (budget_exhausted). */
-function pay(
+async function pay(
   budget: CallBudget | undefined,
   call: Call,
   mostMs: number,
-): Promise<PaidCall | undefined> | undefined {
-  return budget?.wait(kindOf(call), tenantOf(call), mostMs).paid;
+): Promise<PaidCall | undefined> {
+  if (budget === undefined) return undefined;
+  const kind = kindOf(call);
+  const requests = countByConsumer(sharersOf(call));
+  const paid = await budget.wait(kind, { tenant: tenantOf(call), requesters: () => requests }, mostMs).paid;
+  if (kind !== 'poll') paid?.chargeTo(requests);
+  return paid;
 }
 
 /** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
 function payForNew(budget: CallBudget | undefined, call: Call) {
   if (call.background !== undefined) return pay(budget, call, remainingMs(call));
-  budget?.check(kindOf(call));
+  budget?.check(kindOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
   return pay(budget, call, Math.min(budget?.maxWaitMs ?? 0, remainingMs(call)));
 }
 
@@ -214,6 +230,12 @@ function withOutcome(send: Send, outcome: ReturnType<typeof createOutcomeListene
     const answer = send(request, call, permit);
     return call.background === 'alone' ? answer : outcome(answer, true);
   };
+}
+
+/** A request whose permit is for a call that several batches share goes with that. */
+function withSharedCalls(send: Send): Send {
+  return (request, call, permit) =>
+    permit?.join && 'batcher' in call ? permit.join(request, call as BatchCall) : send(request, call, permit);
 }
 
 interface PermitOptions {

@@ -16,19 +16,19 @@ const backslash = 92;
 
 /**
  * Reads the answer to a query row by row, so that memory holds one row and what `take` keeps.
- * `frameDepth` objects and arrays stand around each row: 2 in a query's own answer. Returns the answer with a 0 instead of each row; undefined where `take` refused one, and the rest was not read.
+ * `parse` reads a row; `frameDepth` objects and arrays stand around each row: 2 in a query's own answer. Returns the answer with a 0 instead of each row; undefined where `take` refused one, and the rest was not read.
  * Throws `SyntaxError` for what is not JSON, `RangeError` for a row that is too long.
  */
 export async function readRowStream(
   chunks: AsyncIterable<Uint8Array>,
   take: TakeRow,
-  frameDepth = 2,
+  { frameDepth = 2, parse = JSON.parse }: { frameDepth?: number; parse?: (text: string) => unknown } = {},
 ): Promise<unknown> {
   const cutter = new RowCutter(frameDepth);
   let unyielded = 0;
   for await (const chunk of chunks) {
     unyielded += chunk.length;
-    for (const row of cutter.cut(chunk)) if (!take(JSON.parse(row) as CrmRow)) return undefined;
+    for (const row of cutter.cut(chunk)) if (!take(parse(row) as CrmRow)) return undefined;
     if (unyielded >= sliceBytes) {
       unyielded = 0;
       await nextTurn();

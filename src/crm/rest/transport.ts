@@ -1,13 +1,15 @@
-import { remainingMs } from '../../platform/base/call.ts';
+import { type Call, remainingMs } from '../../platform/base/call.ts';
 import type { Span } from '../../platform/base/span.ts';
 import { traceHeaders } from '../../platform/base/trace-context.ts';
 import { type Http, HttpFailure, type HttpRequest } from '../../platform/http/http.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { createTokenGauges } from '../token/token-gauges.ts';
+import { VersionCheck } from './api-versions.ts';
 import type { CrmTime } from './crm-time.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
+import { sharersOf } from './limiter.ts';
 import type { CallQuota } from './quota.ts';
 import { type CrmAnswer, type CrmRequest, type Exchange, isMetered } from './request.ts';
 import { readRowStream, type TakeRow } from './row-stream.ts';
@@ -17,16 +19,26 @@ import { readRowStream, type TakeRow } from './row-stream.ts';
  * answer to a write of several must not be lost for its size, and has the bound of the HTTP client.
  */
 const maxAnswerBytes = 8 * 1024 * 1024;
+/** The same where reads share a call with writes, which are looked up where the answer is too large. */
+const maxMixedBytes = 3 * maxAnswerBytes;
 /** Characters of an error that is streamed. */
 const longestError = 64 * 1024;
 
 export interface TransportOptions {
   http: Http;
+  apiVersion: string;
   timeoutMs: number;
   quota: CallQuota;
   time: CrmTime;
+  /** Further headers of calls that create or change a record. */
+  writeHeaders: Readonly<Record<string, string>>;
   metrics: Metrics;
+  digitsOf?: (() => ReadonlySet<string>) | undefined;
+  onMetered: OnMetered;
 }
+
+/** Called after a call that the CRM meters, with the consumer of each request that shared it. Never throws. */
+export type OnMetered = (operation: string, sharers: readonly (string | undefined)[]) => void;
 
 /** A call with less time than this before its deadline is not worth starting. */
 export function shortestCallMs(timeoutMs: number): number {
@@ -38,13 +50,12 @@ export function shortestCallMs(timeoutMs: number): number {
  * above deal in one kind of error.
  */
 export function createTransport(options: TransportOptions): Exchange {
-  const { http, quota, time, metrics } = options;
+  const { quota, time, metrics } = options;
+  const versions = new VersionCheck(options);
   const noteToken = createTokenGauges(metrics);
+  const parse = createParser(options.digitsOf);
   return async (request, call, token) => {
-    const timeoutMs = Math.min(options.timeoutMs, remainingMs(call));
-    if (timeoutMs < shortestCallMs(options.timeoutMs)) {
-      throw new CrmFailure('late', 'no time was left for the call');
-    }
+    const timeoutMs = timeFor(request, call, options.timeoutMs);
     noteToken(token);
     const started = performance.now();
     const span = call.span.child('client', `crm ${request.operation}`, {
@@ -54,17 +65,19 @@ export function createTransport(options: TransportOptions): Exchange {
     });
     let outcome = 'ok';
     try {
-      const answer = await exchange(http, request, token, { timeoutMs, span });
+      const answer = await exchange(options, request, token, { timeoutMs, span, parse });
       span.set({ 'http.response.status_code': answer.status });
       quota.note(answer);
       time.note(answer);
-      if (!isSuccess(answer.status)) throw failureOf(answer, request);
+      if (!isSuccess(answer.status))
+        throw await versions.explain(failureOf(answer, request), request, token.instanceUrl);
+      versions.noteSuccess(request);
       return request.unwrap?.(answer) ?? answer;
     } catch (error) {
       outcome = error instanceof CrmFailure ? error.kind : 'error';
       throw error;
     } finally {
-      countCall(metrics, request, outcome);
+      noteMetered(options, request, call, outcome);
       const ms = performance.now() - started;
       call.crmMs += ms;
       metrics.crmCallDuration.observe({ operation: request.operation, outcome }, ms / 1000);
@@ -73,16 +86,34 @@ export function createTransport(options: TransportOptions): Exchange {
   };
 }
 
-/** One that never went out is not counted by the CRM either. */
-function countCall({ crmCalls }: Metrics, request: CrmRequest, outcome: string): void {
-  if (outcome !== 'unreachable' && isMetered(request)) crmCalls.inc({ operation: request.operation });
+/** Milliseconds that the call may take. Throws `CrmFailure` (late) where it is not to be sent any more. */
+function timeFor({ notAfter }: CrmRequest, call: Call, longestMs: number): number {
+  const timeoutMs = Math.min(longestMs, remainingMs(call));
+  const isTooLate = notAfter !== undefined && Date.now() >= notAfter;
+  if (!isTooLate && timeoutMs >= shortestCallMs(longestMs)) return timeoutMs;
+  throw new CrmFailure('late', 'no time was left for the call');
 }
 
+/** One that never went out is not counted by the CRM either. */
+function noteMetered(
+  { metrics, onMetered }: TransportOptions,
+  request: CrmRequest,
+  call: Call,
+  outcome: string,
+): void {
+  if (outcome === 'unreachable' || !isMetered(request)) return;
+  metrics.crmCalls.inc({ operation: request.operation });
+  onMetered(request.operation, sharersOf(call));
+}
+
+/** Names us in the org's logs (REST Developer Guide, Call Options Header). */
+const clientHeader = { 'sforce-call-options': 'client=handoff-gateway' };
+
 async function exchange(
-  http: Http,
+  { http, writeHeaders }: TransportOptions,
   request: CrmRequest,
   token: AccessToken,
-  { timeoutMs, span }: { timeoutMs: number; span: Span },
+  { timeoutMs, span, parse }: { timeoutMs: number; span: Span; parse: ParseJson },
 ): Promise<CrmAnswer> {
   const { method, path, body, takeRows } = request;
   const options: HttpRequest = {
@@ -91,6 +122,8 @@ async function exchange(
     headers: {
       authorization: `Bearer ${token.accessToken}`,
       accept: 'application/json',
+      ...clientHeader,
+      ...(request.effect !== 'read' && request.operation !== 'delete' && writeHeaders),
       ...traceHeaders(span),
       ...(body === undefined ? {} : { 'content-type': 'application/json; charset=UTF-8' }),
     },
@@ -99,30 +132,31 @@ async function exchange(
     maxBytes: maxBytesOf(request),
   };
   try {
-    if (takeRows !== undefined) return await exchangeRows(http, options, request, takeRows());
+    if (takeRows !== undefined)
+      return await exchangeRows(http, options, { request, take: takeRows(), parse });
     const answer = await http.exchange(options);
-    return { ...answer, body: parseBody(answer.body, answer.status, request) };
+    return { ...answer, body: parseBody(answer.body, { status: answer.status, request, parse }) };
   } catch (error) {
     throw asCrmFailure(error, request);
   }
 }
 
 /** A batch of changes that is read back may be answered with as many whole records; undefined: the client's own bound. */
-function maxBytesOf({ effect, records = 1 }: CrmRequest): number | undefined {
+function maxBytesOf({ operation, effect, records = 1 }: CrmRequest): number | undefined {
+  if (operation === 'mixed' && effect !== 'read') return maxMixedBytes;
   return effect === 'read' || records === 1 ? maxAnswerBytes : undefined;
 }
 
 function exchangeRows(
   http: Http,
   options: HttpRequest,
-  request: CrmRequest,
-  take: TakeRow,
+  { request, take, parse }: { request: CrmRequest; take: TakeRow; parse: ParseJson },
 ): Promise<CrmAnswer> {
   return http.stream(options, async ({ status, headers }, chunks) => {
     if (!isSuccess(status))
-      return { status, headers, body: parseBody(await readStart(chunks), status, request) };
+      return { status, headers, body: parseBody(await readStart(chunks), { status, request, parse }) };
     try {
-      return { status, headers, body: await readRowStream(chunks, take, request.frameDepth) };
+      return { status, headers, body: await readRowStream(chunks, take, { ...request, parse }) };
     } catch (error) {
       const isUnreadable = error instanceof SyntaxError || error instanceof RangeError;
       throw isUnreadable ? notJson(status, request) : error;
@@ -148,11 +182,29 @@ function asCrmFailure(error: unknown, request: CrmRequest): unknown {
   });
 }
 
+type ParseJson = (text: string) => unknown;
+/** ECMAScript's JSON.parse with source text, which the library of the compiler does not have yet. */
+type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
+
+/** Parses JSON; numbers of these columns come as the text that they are. */
+function createParser(digitsOf: (() => ReadonlySet<string>) | undefined): ParseJson {
+  return (text) => {
+    const columns = digitsOf?.();
+    if (columns === undefined || columns.size === 0) return JSON.parse(text) as unknown;
+    const revive: Reviver = (key, value, context) =>
+      typeof value === 'number' && columns.has(key) ? context?.source : value;
+    return JSON.parse(text, revive as Parameters<typeof JSON.parse>[1]) as unknown;
+  };
+}
+
 /** JSON where it is JSON, the text otherwise; a success must be JSON or empty. */
-function parseBody(text: string, status: number, request: CrmRequest): unknown {
+function parseBody(
+  text: string,
+  { status, request, parse }: { status: number; request: CrmRequest; parse: ParseJson },
+): unknown {
   if (text === '') return undefined;
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     if (!isSuccess(status)) return text.slice(0, 1000);
     throw notJson(status, request);

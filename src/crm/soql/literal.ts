@@ -22,6 +22,14 @@ export function quoteText(text: string): string {
   return `'${text.replace(special, escapeCharacter)}'`;
 }
 
+/**
+ * A text as a part of a pattern for LIKE, without the quotes: the wildcards in it stand for themselves (SOQL and SOSL
+ * Reference, Comparison Operators).
+ */
+export function likeText(text: string): string {
+  return text.replace(special, escapeCharacter).replace(/[%_]/g, '\\$&');
+}
+
 function escapeCharacter(character: string): string {
   return escapes[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`;
 }

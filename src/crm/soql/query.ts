@@ -2,7 +2,8 @@ import type { Visible } from '../../platform/base/call.ts';
 import type { ChangePlace } from '../../records/changes.ts';
 import { ownerField } from '../../records/created-by.ts';
 import type { Field, Resource } from '../../records/resource.ts';
-import { formatDateTime, quoteText } from './literal.ts';
+import { searchedTexts } from '../../records/search.ts';
+import { formatDateTime, likeText, quoteText } from './literal.ts';
 
 /** Where a page starts: after the record with this moment and this External ID, as the CRM has them. */
 export interface Position {
@@ -13,6 +14,8 @@ export interface Position {
 export interface PageQuery {
   /** Equality, by API field name. */
   filters: Readonly<Record<string, string | null>>;
+  /** In one of the searched texts. */
+  search?: string | undefined;
   visible: Visible;
   /** Only records changed then or later, in the order of their changes. */
   updatedSince?: string | undefined;
@@ -36,20 +39,53 @@ export interface WantedKeys {
   visible: Visible;
 }
 
+/** A query for records that are named one by one. Those with the same columns can be put together. */
+export interface RowsQuery {
+  /** Columns and object. */
+  select: string;
+  where: string;
+  /** How many records it names. */
+  records: number;
+  /** Rows at most, where it goes by itself. */
+  limit?: number | undefined;
+  withDeleted: boolean;
+}
+
+export function toSoql({ select: columns, where, limit }: RowsQuery): string {
+  return `${columns} WHERE ${where}${limit === undefined ? '' : ` LIMIT ${wholeNumber(limit)}`}`;
+}
+
+/** One query with the rows of all of these, which have the same columns; there must be at least one. */
+export function together(queries: readonly [RowsQuery, ...RowsQuery[]]): RowsQuery {
+  const [first] = queries;
+  if (queries.length === 1) return first;
+  return {
+    ...first,
+    where: queries.map(({ where }) => `(${where})`).join(' OR '),
+    records: queries.reduce((sum, { records }) => sum + records, 0),
+    limit: undefined,
+  };
+}
+
 /**
  * The records with these External IDs, as far as each may be seen; a record may come in lower and in upper case. There
  * must be at least one key. `withDeleted`: also deleted records, of which any number may have one key.
  */
-export function findQuery(resource: Resource, wanted: readonly WantedKeys[], withDeleted = false): string {
+export function findQuery(resource: Resource, wanted: readonly WantedKeys[], withDeleted = false): RowsQuery {
   const key = fieldOf(resource, 'id').crm.path;
   const conditions = wanted.map(({ keys, visible }) => {
     const spellings = keys.flatMap((id) => [id.toLowerCase(), id.toUpperCase()]);
     const condition = `${key} IN ${listOf(spellings)}`;
     return visible === 'all' ? condition : `(${condition} AND ${ownedBy(resource, visible)})`;
   });
-  const count = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
-  const fields = select(resource, withDeleted ? ['IsDeleted'] : []);
-  return `${fields} WHERE ${conditions.join(' OR ')}${count === 1 && !withDeleted ? ' LIMIT 2' : ''}`;
+  const records = wanted.reduce((sum, { keys }) => sum + keys.length, 0);
+  return {
+    select: select(resource, withDeleted ? ['IsDeleted'] : []),
+    where: conditions.join(' OR '),
+    records,
+    limit: records === 1 && !withDeleted ? 2 : undefined,
+    withDeleted,
+  };
 }
 
 function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): string {
@@ -57,8 +93,9 @@ function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): s
 }
 
 /** The records with these identifiers of the CRM's own. */
-export function byIdsQuery(resource: Resource, nativeIds: readonly string[]): string {
-  return `${select(resource)} WHERE Id IN ${listOf(nativeIds)}`;
+export function byIdsQuery(resource: Resource, nativeIds: readonly string[]): RowsQuery {
+  const where = `Id IN ${listOf(nativeIds)}`;
+  return { select: select(resource), where, records: nativeIds.length, withDeleted: false };
 }
 
 function listOf(texts: readonly string[]): string {
@@ -73,8 +110,9 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
   const [behind, direction] = updatedSince === undefined ? ['<', ' DESC'] : ['>', ''];
   const conditions = [query.shaped === true ? `${key} LIKE ${uuidShape}` : `${key} != null`];
   for (const [name, value] of Object.entries(query.filters)) {
-    conditions.push(`${fieldOf(resource, name).crm.path} = ${literal(fieldOf(resource, name), value)}`);
+    conditions.push(filter(fieldOf(resource, name), value));
   }
+  if (query.search !== undefined) conditions.push(searchCondition(resource, query.search));
   if (query.visible !== 'all') conditions.push(ownedBy(resource, query.visible));
   if (updatedSince !== undefined) conditions.push(`${time} >= ${formatDateTime(updatedSince)}`);
   if (query.after !== undefined) {
@@ -84,6 +122,26 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
   }
   const order = `ORDER BY ${time}${direction}, ${key}${direction}`;
   return `${select(resource)} WHERE ${conditions.join(' AND ')} ${order} LIMIT ${wholeNumber(query.limit)}`;
+}
+
+/** Spaces of a search that may be the one between two fields; a search with more is looked for in single fields only. */
+const mostSpaces = 4;
+
+/** LIKE takes no notice of case. Of two fields that are one text, the search may end in the second one. */
+function searchCondition(resource: Resource, search: string): string {
+  const like = (name: string, pattern: string) => `${fieldOf(resource, name).crm.path} LIKE '${pattern}'`;
+  const spaces = Array.from(search.matchAll(/ /g), ({ index }) => index).slice(0, mostSpaces);
+  const conditions = searchedTexts(resource).flatMap((names) => [
+    ...names.map((name) => like(name, `%${likeText(search)}%`)),
+    ...names.slice(1).flatMap((name, index) =>
+      spaces.map((at) => {
+        const end = like(names[index] as string, `%${likeText(search.slice(0, at))}`);
+        return `(${end} AND ${like(name, `${likeText(search.slice(at + 1))}%`)})`;
+      }),
+    ),
+  ]);
+  // No record is found where the org has none of the fields.
+  return conditions.length === 0 ? 'Id = null' : `(${conditions.join(' OR ')})`;
 }
 
 /** The changes of a resource after a position, and before a time if one is given. */
@@ -144,10 +202,24 @@ function fieldOf(resource: Resource, name: string): Field {
   return field;
 }
 
-function literal(field: Field, value: string | null): string {
+function filter(field: Field, value: string | null): string {
+  const { path } = field.crm;
+  if (field.kind === 'choices' && value !== null) return `${path} INCLUDES (${quoteText(value)})`;
+  return `${path} = ${literal(field, value)}`;
+}
+
+function literal({ kind }: Field, value: string | null): string {
   if (value === null) return 'null';
-  if (field.kind === 'timestamp') return formatDateTime(value);
-  return quoteText(field.kind === 'uuid' ? value.toLowerCase() : value);
+  if (kind === 'timestamp') return formatDateTime(value);
+  if (kind === 'number' || kind === 'date' || kind === 'boolean') return bare(value);
+  return quoteText(kind === 'uuid' ? value.toLowerCase() : value);
+}
+
+/** Numbers, days, true and false stand unquoted. */
+function bare(value: string): string {
+  if (!/^(-?\d+(\.\d+)?([eE][+-]?\d+)?|\d{4}-\d{2}-\d{2}|true|false)$/.test(value))
+    throw new RangeError('neither a number nor a day nor a boolean');
+  return value;
 }
 
 function wholeNumber(value: number): string {

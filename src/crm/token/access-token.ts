@@ -76,11 +76,20 @@ export function readInstanceUrl(value: unknown): string | undefined {
 
 /** The JSON object of a text, or undefined: what others write is not to be trusted. */
 export function parseObject(text: string | undefined): Record<string, unknown> | undefined {
-  if (text === undefined) return undefined;
+  const value = parse(text);
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : undefined;
+}
+
+/** The same for an array. */
+export function parseArray(text: string): unknown[] | undefined {
+  const value = parse(text);
+  return Array.isArray(value) ? value : undefined;
+}
+
+function parse(text: string | undefined): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : undefined;
+    return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

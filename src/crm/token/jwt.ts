@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { SignJWT } from 'jose';
 import {
   type Secret,
@@ -11,23 +11,37 @@ import { TokenFailure } from './token-failure.ts';
 /** How long an assertion is valid: Salesforce allows 3 minutes at least, and refuses much more. */
 const assertionSeconds = 180;
 
+/** The certificate of the app, as far as it was put beside the private key. */
+export interface KeyCertificate {
+  /** Milliseconds since 1970. */
+  endsAt: number;
+  /** It is the certificate of this key. */
+  fits: boolean;
+}
+
 export interface AssertionSigner {
   /**
-   * Signs a fresh assertion with the key as the secrets manager has it now. Throws `TokenFailure` where there is
-   * no usable key.
+   * Signs a fresh assertion with the key as the secrets manager has it now, for `crm.audience` where no other is given.
+   * Throws `TokenFailure` where there is no usable key.
    */
-  sign(): Promise<string>;
+  sign(audience?: string): Promise<string>;
+  /** The certificate in the secret of the key that was read last; undefined where there is none. */
+  readonly certificate: KeyCertificate | undefined;
   /** Version of the key that was read last, whether usable or not; null where none was found. */
   readonly keyVersion: string | null;
   /** Reads the key again; whether it is another one than `keyVersion`. Throws `SecretsUnavailable`. */
   hasOtherKeyThan(keyVersion: string | null): Promise<boolean>;
 }
 
+/** Called when another key was read, with its certificate. */
+export type OnKey = (certificate: KeyCertificate | undefined) => void;
+
 export interface SignerOptions extends Connection {
   secrets: SecretsManager;
   privateKeySecret: string;
   /** Milliseconds since 1970. */
   now: () => number;
+  onKey?: OnKey;
 }
 
 /** Makes the assertions of the JWT bearer flow (RFC 7523), signed with RSA-SHA256. */
@@ -38,7 +52,7 @@ export function createAssertionSigner(options: SignerOptions): AssertionSigner {
 class Signer implements AssertionSigner {
   readonly #options: SignerOptions;
   /** The parsed key belongs to this version and to no other: a changed key takes effect without a restart. */
-  #loaded: { key: KeyObject; version: string } | undefined;
+  #loaded: { key: KeyObject; version: string; certificate: KeyCertificate | undefined } | undefined;
   #keyVersion: string | null = null;
 
   constructor(options: SignerOptions) {
@@ -49,9 +63,13 @@ class Signer implements AssertionSigner {
     return this.#keyVersion;
   }
 
-  async sign(): Promise<string> {
+  get certificate(): KeyCertificate | undefined {
+    return this.#loaded?.certificate;
+  }
+
+  async sign(audience = this.#options.audience): Promise<string> {
     const key = await this.#loadKey();
-    const { clientId, username, audience, now } = this.#options;
+    const { clientId, username, now } = this.#options;
     return new SignJWT()
       .setProtectedHeader({ alg: 'RS256' })
       .setIssuer(clientId)
@@ -73,7 +91,10 @@ class Signer implements AssertionSigner {
     this.#keyVersion = secret?.version ?? null;
     if (secret === undefined) return this.#refuseKey('does not exist');
     if (this.#loaded?.version !== secret.version) {
-      this.#loaded = { key: this.#parse(secret.value), version: secret.version };
+      const key = this.#parse(secret.value);
+      const certificate = readCertificate(secret.value, key);
+      this.#loaded = { key, version: secret.version, certificate };
+      this.#options.onKey?.(certificate);
     }
     return this.#loaded.key;
   }
@@ -93,9 +114,9 @@ class Signer implements AssertionSigner {
       const key = createPrivateKey(pem);
       if (key.asymmetricKeyType === 'rsa') return key;
     } catch {
-      return this.#refuseKey('is no private key in PEM');
+      return this.#refuseKey('is not a private key in PEM');
     }
-    return this.#refuseKey('is no RSA key');
+    return this.#refuseKey('is not an RSA key');
   }
 
   #refuseKey(fault: string): never {
@@ -112,5 +133,16 @@ class Signer implements AssertionSigner {
         permanent: false,
       },
     );
+  }
+}
+
+/** One behind the key: the CRM does not say when the certificate of the app ends. */
+function readCertificate(pem: string, key: KeyObject): KeyCertificate | undefined {
+  if (!pem.includes('-----BEGIN CERTIFICATE-----')) return undefined;
+  try {
+    const certificate = new X509Certificate(pem);
+    return { endsAt: Date.parse(certificate.validTo), fits: certificate.checkPrivateKey(key) };
+  } catch {
+    return undefined;
   }
 }

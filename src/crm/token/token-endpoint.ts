@@ -8,6 +8,8 @@ export interface IssuedToken {
   instanceUrl: string;
   /** Seconds, where the answer or the token itself names them. */
   lifetimeSeconds: number | undefined;
+  /** Id of the org, where the answer names it. */
+  orgId: string | undefined;
 }
 
 export interface TokenEndpoint {
@@ -58,7 +60,13 @@ function readToken(answer: HttpAnswer): IssuedToken {
       'machine only): check crm.loginUrl.';
     throw new TokenFailure('unusable_answer', advice, { permanent: false });
   }
-  return { accessToken, instanceUrl, lifetimeSeconds: namedLifetime(members?.['expires_in'], accessToken) };
+  const lifetimeSeconds = namedLifetime(members?.['expires_in'], accessToken);
+  return { accessToken, instanceUrl, lifetimeSeconds, orgId: orgIdIn(members?.['id']) };
+}
+
+/** Of the user's identity URL, `https://login.salesforce.com/id/<org>/<user>`. */
+function orgIdIn(identity: unknown): string | undefined {
+  return typeof identity === 'string' ? /\/id\/(00D\w{12,15})\//.exec(identity)?.[1] : undefined;
 }
 
 /**
@@ -88,6 +96,15 @@ interface Refusal {
 /** Errors of the token endpoint; the first row that fits holds. Salesforce Help, OAuth 2.0 Flow Errors. */
 const refusals: Refusal[] = [
   {
+    error: /^app_not_found$/,
+    permanent: true,
+    advice:
+      'The host that was asked does not know the app. Since spring 2026 external client apps sign in at the org itself: set ' +
+      "crm.loginUrl to the org's My Domain address (Setup, My Domain; https://mydomainname.my.salesforce.com) and leave crm.audience out. " +
+      'If it is so already: crm.loginUrl is that of another org; or crm.clientId is, since an app belongs to one org and a ' +
+      'refreshed sandbox is a new one; or the app does not admit the integration user: assign its permission set.',
+  },
+  {
     error: /^invalid_grant$/,
     description: /approved/i,
     permanent: true,
@@ -100,8 +117,9 @@ const refusals: Refusal[] = [
     description: /audience/i,
     permanent: true,
     advice:
-      'The audience is wrong: set crm.audience to the login host that the org expects ' +
-      '(https://login.salesforce.com, or https://test.salesforce.com for a sandbox).',
+      "The audience is wrong: set crm.loginUrl to the org's My Domain address (https://mydomainname.my.salesforce.com) and leave " +
+      'crm.audience out. Some orgs expect https://login.salesforce.com there, or https://test.salesforce.com for a sandbox: ' +
+      'set crm.audience then.',
   },
   {
     error: /^invalid_grant$/,
@@ -126,7 +144,9 @@ const refusals: Refusal[] = [
   {
     error: /^invalid_grant$/,
     permanent: true,
-    advice: 'The CRM refuses the grant: check crm.username and the app.',
+    advice:
+      'The CRM refuses the grant: check crm.username, that the app admits this user (pre-authorized), crm.audience, the private key, ' +
+      'and the clock of this machine.',
   },
   {
     error: /^invalid_client/,

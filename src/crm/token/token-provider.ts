@@ -9,6 +9,7 @@ import type { Metrics } from '../../platform/observability/metrics.ts';
 import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './access-token.ts';
 import type { Backoff } from './backoff.ts';
 import type { AssertionSigner } from './jwt.ts';
+import { noteOrg } from './known-org.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
 import { TokenFailure } from './token-failure.ts';
 
@@ -152,7 +153,7 @@ class Provider implements TokenProvider {
       dropped = wasHeld;
     }
     if (!dropped) return;
-    log.info({}, 'The CRM refused the access token; another one is obtained');
+    log.info({}, 'the CRM refused the access token; another one is obtained');
     // A token that worked before has expired or was revoked: that is no reason to wait.
     if (this.#acceptedToken !== token.accessToken) await backoff.refused(signer.keyVersion);
   }
@@ -186,7 +187,7 @@ class Provider implements TokenProvider {
     // Where the secrets manager is unavailable there is nothing new to try.
     if (!(await signer.hasOtherKeyThan(record.keyVersion).catch(() => false))) return;
     await backoff.end();
-    log.info({}, 'The private key for the CRM has changed; a token is asked for again');
+    log.info({}, 'the private key for the CRM has changed; a token is asked for again');
   }
 
   async close(): Promise<void> {
@@ -298,11 +299,12 @@ class Provider implements TokenProvider {
       const { accessToken, instanceUrl } = issued;
       const token = { accessToken, instanceUrl, expiresAt: askedAt + lifetimeMs };
       metrics.crmTokenAcquisitions.inc({ outcome: 'ok' });
-      log.info({ lifetimeSeconds: lifetimeMs / 1000 }, 'The CRM gave a new access token');
+      log.info({ lifetimeSeconds: lifetimeMs / 1000 }, 'the CRM gave a new access token');
       // The CRM may issue the same token again after all; then it counts as new.
       this.#refused = this.#refused.filter((refused) => refused !== accessToken);
       this.#held = token;
       await this.#store(token, lifetimeMs, lock);
+      await noteOrg(issued, this.#options);
       await backoff.end('failed');
       return token;
     } catch (error) {
@@ -319,7 +321,7 @@ class Provider implements TokenProvider {
         "Lengthen the session timeout of the CRM's app: at 5 minutes or less, tokens are renewed all the time.";
       log.warn(
         { lifetimeSeconds: lifetimeMs / 1000, advice },
-        'The access token of the CRM lives very short',
+        'the access token of the CRM lives very short',
       );
     }
     const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
@@ -342,7 +344,7 @@ class Provider implements TokenProvider {
     metrics.crmTokenAcquisitions.inc({ outcome: failure.permanent ? 'permanent' : 'passing' });
     const { reason, advice, permanent } = failure;
     const facts = { reason, advice, permanent, retryInMs: Math.round(waitMs) };
-    log.error(failure === error ? facts : { ...facts, err: error }, 'The CRM gave no access token');
+    log.error(failure === error ? facts : { ...facts, err: error }, 'the CRM gave no access token');
     return backingOff(waitMs);
   }
 

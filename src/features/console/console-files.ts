@@ -44,17 +44,25 @@ const contentTypes: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Reads the console's files and strips their types. Without samples the page offers no results of its own. */
-export async function readConsoleFiles(hasSamples: boolean): Promise<ConsoleFiles> {
+export interface PageOptions {
+  /** Without them the page offers no results of its own. */
+  hasSamples: boolean;
+  /** Of the pages that may pass it results. */
+  resultOrigins: readonly string[];
+}
+
+/** Reads the console's files and strips their types. */
+export async function readConsoleFiles(options: PageOptions): Promise<ConsoleFiles> {
+  const { hasSamples } = options;
   const files = new Map<string, ConsoleFile>();
   for (const path of await listFiles(folder)) {
     const contentType = contentTypes[extname(path)];
     if (contentType === undefined || path === 'tsconfig.json' || (path === samples && !hasSamples)) continue;
     const text = await readFile(join(folder, path), 'utf8');
-    files.set(path, { contentType, text: path.endsWith('.ts') ? stripTypes(text) : text });
+    files.set(path, { contentType, text: path.endsWith('.ts') ? toScript(text) : text });
   }
   for (const path of await listFiles(client.folder)) {
-    const text = stripTypes(await readFile(join(client.folder, path), 'utf8'));
+    const text = toScript(await readFile(join(client.folder, path), 'utf8'));
     // What has types only is nothing now.
     if (/^export /m.test(text))
       files.set(`client/${path}`, { contentType: contentTypes['.ts'] as string, text });
@@ -67,7 +75,15 @@ export async function readConsoleFiles(hasSamples: boolean): Promise<ConsoleFile
     });
   }
   const version = hashOf([...files].flatMap(([path, { text }]) => [path, text])).slice(0, 16);
-  return { version, page: makePage(version, [...files.keys()], hasSamples), files };
+  return { version, page: makePage(version, [...files.keys()], options), files };
+}
+
+/** A module as JavaScript. What only people read is left out, line for line: it is an eighth of all that is sent. */
+function toScript(code: string): string {
+  const commentLines = /^[ \t]*(?:\/\*(?:(?!\*\/)[^])*\*\/|\/\/.*)[ \t]*$/gm;
+  return stripTypes(code)
+    .replace(commentLines, (comment) => comment.replace(/[^\n]+/g, ''))
+    .replace(/[ \t]+$/gm, '');
 }
 
 async function listFiles(root: string): Promise<string[]> {
@@ -87,7 +103,11 @@ function withoutSourceMap(code: string): string {
   return code.replace(/\n?\/\/# sourceMappingURL=.*\s*$/, '\n');
 }
 
-function makePage(version: string, paths: string[], hasSamples: boolean): ConsoleFiles['page'] {
+function makePage(
+  version: string,
+  paths: string[],
+  { hasSamples, resultOrigins }: PageOptions,
+): ConsoleFiles['page'] {
   const address = (path: string) => `/console/files/${version}/${path}`;
   const imports = {
     ...Object.fromEntries(Object.keys(libraries).map((name) => [name, address(libraryPath(name))])),
@@ -95,9 +115,14 @@ function makePage(version: string, paths: string[], hasSamples: boolean): Consol
   };
   const importMap = JSON.stringify({ imports });
   const modules = paths.filter((path) => /\.(ts|js)$/.test(path));
+  // No origin has a character that would have to be escaped: the settings are checked.
+  const data = [
+    ...(hasSamples ? [` data-samples="${address(samples)}"`] : []),
+    ...(resultOrigins.length > 0 ? [` data-result-origins="${resultOrigins.join(' ')}"`] : []),
+  ];
   const text = [
     '<!doctype html>',
-    `<html lang="en"${hasSamples ? ` data-samples="${address(samples)}"` : ''}>`,
+    `<html lang="en"${data.join('')}>`,
     '<head>',
     '<meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',

@@ -1,13 +1,12 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { version } from '../../platform/base/version.ts';
-import { type Activity, createActivity } from './activity/activity.ts';
+import { createActivity } from './activity/activity.ts';
 import { type ConsoleFiles, readConsoleFiles } from './console-files.ts';
-import { activityRoute } from './routes/activity.ts';
+import { type ActivityParts, activityRoute } from './routes/activity.ts';
 import { type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
 import { type ConsoleSettings, consolePart } from './settings.ts';
 
-interface Parts {
-  activity: Activity;
+interface Parts extends ActivityParts {
   /** Null where it is not enabled: then its paths do not exist. */
   pages: ConsoleServices | null;
 }
@@ -19,7 +18,7 @@ export const console = defineFeature({
   start,
   banner: ({ settings, url, hasCredentials }) =>
     settings.console.enabled ? [['Console', `${url}${consolePath}`, signInNote(hasCredentials)]] : [],
-  routes: ({ activity, pages }: Parts) => [activityRoute(activity), ...(pages ? consoleRoutes(pages) : [])],
+  routes: ({ pages, ...parts }: Parts) => [activityRoute(parts), ...(pages ? consoleRoutes(pages) : [])],
 });
 
 function start(core: Core<ConsoleSettings>): Started<Parts> {
@@ -27,16 +26,19 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
   const { environment, production } = settings;
   const activity = createActivity({ ...core, environment });
   opened.defer(() => activity.stop());
-  if (!settings.console.enabled) return { routes: { activity, pages: null } };
+  const parts = { activity, budgetExhaustedAt: () => core.crm.budgetExhaustedAt() };
+  if (!settings.console.enabled) return { routes: { ...parts, pages: null } };
+  const { resultOrigins } = settings.console;
   let files: Promise<ConsoleFiles> | undefined;
   const pages: ConsoleServices = {
     files: () => {
-      files ??= readConsoleFiles(!production);
+      files ??= readConsoleFiles({ hasSamples: !production, resultOrigins });
       return files;
     },
+    resultOrigins,
     facts: async () => ({ environment, version, record_url: await recordUrl(core) }),
   };
-  return { routes: { activity, pages }, home: consolePath };
+  return { routes: { ...parts, pages }, home: consolePath };
 }
 
 /** Where the CRM shows a record, with `{id}`; null before the CRM has reported its address. */

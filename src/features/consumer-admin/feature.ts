@@ -4,6 +4,7 @@ import { openConsumers, registerConsumerCommands } from './cli/consumer.ts';
 import { listAuditEventsRoute } from './routes/audit-events.ts';
 import { listAuthAttemptsRoute } from './routes/auth-attempts.ts';
 import { type ConsumersContext, consumerRoutes } from './routes/consumers.ts';
+import { ownConsumerRoutes } from './routes/own-consumer.ts';
 
 interface Parts extends ConsumersContext {
   audit: Audit;
@@ -17,6 +18,7 @@ export const consumerAdmin = defineFeature({
   }),
   routes: (parts: Parts, cursors) => [
     ...consumerRoutes(parts, cursors),
+    ...ownConsumerRoutes(parts, cursors),
     listAuthAttemptsRoute(parts.audit, cursors),
     listAuditEventsRoute(parts.audit, cursors),
   ],

@@ -19,7 +19,7 @@ import { EventsTable, type ListedEvent } from './events-table.ts';
  * database is its service's alone. Bad input ends the process with code 2, an unknown id with code 1.
  */
 export function registerWebhookCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('webhook').description('webhooks that the CRM has sent');
+  const group = program.command('webhook').description('webhooks that were received from the CRM');
   const find = async (options: { state?: string }) => {
     const state = checkChoice('--state', eventStates, options.state);
     return withEvents(load, (events) => events.list(state, listedAtOnce));
@@ -30,8 +30,8 @@ export function registerWebhookCommands(program: Command, load: LoadSettings): v
   );
   group
     .command('replay')
-    .description('process a webhook again that is dead, or was processed')
-    .argument('<id>', 'its webhook-id')
+    .description('process a webhook again that was given up (dead) or already processed')
+    .argument('<id>', 'webhook-id of the webhook')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
@@ -47,7 +47,7 @@ async function replay(events: EventsTable, id: string): Promise<EventState> {
   if (found === undefined) throw new CommandFailed(`There is no webhook ${id}.`, exitNotFound);
   if (isMemberEvent(found.type)) return 'received';
   throw new CommandFailed(
-    `The webhook ${id} is of the type ${found.type}, which is ignored: there is nothing to process.`,
+    `The webhook ${id} is of the type ${found.type}, and webhooks of that type are ignored: there is nothing to process.`,
     exitNotFound,
   );
 }
@@ -57,12 +57,12 @@ function withEvents<T>(load: LoadSettings, work: (events: EventsTable) => Promis
 }
 
 function showReplay({ webhook_id }: { webhook_id: string }): string {
-  return `The webhook ${webhook_id} is processed again, by a running service within a minute.`;
+  return `The webhook ${webhook_id} will be processed again: a running service does it within a minute.`;
 }
 
 /** Without the payload, which may hold personal data. */
 function showEvents(events: ListedEvent[]): string {
-  if (events.length === 0) return 'There are no such webhooks.';
+  if (events.length === 0) return 'No webhooks found.';
   const header = ['state', 'received', 'type', 'member', 'attempts', 'last error', 'webhook-id'];
   const rows = events.map((event) => [
     event.came_late ? `${event.state}, late` : event.state,

@@ -2,10 +2,10 @@ import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { leasesOf } from '../../platform/store/leases.ts';
 import {
-  changeInPieces,
+  changeInChunks,
   changeInSearch,
   interval,
-  type SearchedPiece,
+  type SearchedChunk,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
 import { type EventState, isMemberEvent, type WebhookEvent } from './event.ts';
@@ -144,16 +144,16 @@ export class EventsTable {
     return changeInSearch(
       this.#database.bulk,
       '0',
-      (after) => sql<SearchedPiece<string>>`
-        with piece as (
+      (after) => sql<SearchedChunk<string>>`
+        with chunk as (
           select sequence from webhook_events where sequence > ${after}::bigint order by sequence limit ${searchedAtOnce}
         ), erased as (
-          update webhook_events e set payload = '' from piece
-          where e.sequence = piece.sequence and payload <> ''
+          update webhook_events e set payload = '' from chunk
+          where e.sequence = chunk.sequence and payload <> ''
             and (member_id = ${memberId}::uuid or position(${memberId} in lower(payload)) > 0)
           returning 1
         )
-        select (select max(sequence)::text from piece) as last, (select count(*)::integer from erased) as changed`,
+        select (select max(sequence)::text from chunk) as last, (select count(*)::integer from erased) as changed`,
     );
   }
 
@@ -164,6 +164,6 @@ export class EventsTable {
         select webhook_id from webhook_events
         where state <> 'received' and received_at < now() - ${interval(days * 86_400)}
         limit ${limit})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }

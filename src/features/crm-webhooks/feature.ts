@@ -14,7 +14,7 @@ export const crmWebhooks = defineFeature({
   name: 'crm-webhooks',
   settings: crmWebhooksPart,
   metrics: crmWebhookMetrics,
-  tags: { Webhooks: 'What others tell the service, signed.' },
+  tags: { Webhooks: 'Signed reports of changes in the CRM.' },
   start,
   routes: (webhooks: Webhooks) => [memberWebhookRoute(webhooks)],
   commands: registerWebhookCommands,

@@ -15,7 +15,7 @@ import { eventTypes } from './event-log.ts';
  * Bad input ends the process with code 2.
  */
 export function registerEventCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('event').description('events of the feed');
+  const group = program.command('event').description('events: what happened to records');
   const find = async (options: { type?: string; resource?: string }) => {
     const type = checkChoice('--type', eventTypes, options.type);
     const resourceId = options.resource?.toLowerCase();
@@ -24,13 +24,13 @@ export function registerEventCommands(program: Command, load: LoadSettings): voi
     );
   };
   addList(group, 'events', find, show)
-    .option('--type <type>', 'only those of this type')
-    .option('--resource <id>', 'only those of the resource with this id');
+    .option('--type <type>', 'only events of this type, such as quote.created')
+    .option('--resource <id>', 'only events of the record with this id');
 }
 
 /** Without the data, which may be personal. */
 function show(events: ListedEvent[]): string {
-  if (events.length === 0) return 'There are no such events.';
+  if (events.length === 0) return 'No events found.';
   const header = ['recorded', 'occurred', 'type', 'resource', 'made by', 'id'];
   const rows = events.map((event) => [
     event.recorded_at.toISOString(),

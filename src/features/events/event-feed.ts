@@ -1,11 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
+import { modeOf } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import {
-  changeInPieces,
+  changeInChunks,
   changeInSearch,
   interval,
-  type SearchedPiece,
+  type SearchedChunk,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
 import { type EventVisibility, isVisibleTo } from './event-visibility.ts';
@@ -24,13 +25,20 @@ export interface StoredEvent {
   resource_type: string;
   resource_id: string;
   occurred_at: Date;
+  /** The permission that a reader needs. */
+  permission_resource: string;
   /** JSON text. */
   data: string;
   data_omitted: boolean;
 }
 
+export const feedOrders = ['oldest_first', 'newest_first'] as const;
+type FeedOrder = (typeof feedOrders)[number];
+
 export interface FeedQuery {
-  /** Events behind this place; from the oldest on where it is left out. */
+  /** Oldest first where it is left out. */
+  order?: FeedOrder | undefined;
+  /** Events behind this place in the order; from its beginning on where it is left out. */
   after?: number | undefined;
   /** Undefined for an operator, who sees every event. */
   visibility?: EventVisibility;
@@ -50,7 +58,7 @@ interface LatestQuery {
 }
 
 export interface FeedPage {
-  /** Oldest first, one more than `limit` or `maxBytes` allow where there are more. */
+  /** In the order, one more than `limit` or `maxBytes` allow where there are more. */
   events: StoredEvent[];
   /** All events up to here were searched. */
   searchedTo: number;
@@ -89,27 +97,27 @@ export class EventFeed {
    * that the place is from. Throws `store_unavailable`.
    */
   async read(query: FeedQuery): Promise<FeedPage | undefined> {
-    const { after, limit, maxBytes } = query;
-    const start = after ?? 0;
+    const { after, limit, maxBytes, order = 'oldest_first' } = query;
+    const { start, isBehind, isUpTo, direction, furthest } = walks[order];
     const statement = sql<Row>`
       with searched as materialized (
-        select sequence from events where sequence > ${start} order by sequence limit ${readAtOnce}
+        select sequence from events where sequence ${isBehind} ${after ?? start} order by sequence ${direction} limit ${readAtOnce}
       ), upto as (
-        select max(sequence) as searched_to, count(*)::integer as searched from searched
+        select ${furthest}(sequence) as searched_to, count(*)::integer as searched from searched
       )
       select last_sequence::text, deleted_through::text, searched_to::text, searched,
-        found.sequence::text, id, type, resource_type, resource_id, occurred_at, data, data_omitted
+        found.sequence::text, id, type, resource_type, resource_id, permission_resource, occurred_at, data, data_omitted
       from event_counter cross join upto left join lateral (
         select * from (
-          select e.*, sum(octet_length(data)) over (order by sequence) - octet_length(data) as bytes_before
+          select e.*, sum(octet_length(data)) over (order by sequence ${direction}) - octet_length(data) as bytes_before
           from (
             select * from events e
-            where e.sequence > ${start} and e.sequence <= upto.searched_to and ${conditions(query)}
-            order by e.sequence limit ${limit + 1}
+            where e.sequence ${isBehind} ${after ?? start} and e.sequence ${isUpTo} upto.searched_to and ${conditions(query)}
+            order by e.sequence ${direction} limit ${limit + 1}
           ) as e
         ) as e where bytes_before <= ${maxBytes}
       ) as found on true
-      order by found.sequence`;
+      order by found.sequence ${direction}`;
     const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), {
       keeps: 'keeps the events',
     });
@@ -117,7 +125,8 @@ export class EventFeed {
     if (first === undefined) throw new Error('the table event_counter is empty');
     // One statement sees the counter and the events as they are at one moment: there are none behind the counter.
     const last = Number(first.last_sequence);
-    if (after !== undefined && (after > last || after < Number(first.deleted_through))) return undefined;
+    if (after !== undefined && (after > last || hasGap(query, Number(first.deleted_through))))
+      return undefined;
     const isCut = first.searched === readAtOnce;
     return {
       events: rows.flatMap((row) =>
@@ -146,7 +155,7 @@ export class EventFeed {
     return changeInSearch(
       this.#database.bulk,
       '0',
-      (after) => sql<SearchedPiece<string>>`
+      (after) => sql<SearchedChunk<string>>`
         with chunk as (
           select sequence from events where sequence > ${after}::bigint order by sequence limit ${searchedAtOnce}
         ), erased as (
@@ -171,8 +180,31 @@ export class EventFeed {
         where exists (select from old)
       )
       delete from events where sequence in (select sequence from old)`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
+}
+
+/** How a statement walks the feed. */
+const walks = {
+  oldest_first: {
+    start: 0,
+    isBehind: sql.raw('>'),
+    isUpTo: sql.raw('<='),
+    direction: sql.raw('asc'),
+    furthest: sql.raw('max'),
+  },
+  newest_first: {
+    start: Number.MAX_SAFE_INTEGER,
+    isBehind: sql.raw('<'),
+    isUpTo: sql.raw('>='),
+    direction: sql.raw('desc'),
+    furthest: sql.raw('min'),
+  },
+};
+
+/** Whether events that come next were deleted already; from the newest back, those at the end were. */
+function hasGap({ after = 0, order }: FeedQuery, deletedThrough: number): boolean {
+  return order !== 'newest_first' && after < deletedThrough;
 }
 
 function conditions({ visibility, types, resourceId, since }: FeedQuery): RawBuilder<unknown> {
@@ -184,11 +216,17 @@ function conditions({ visibility, types, resourceId, since }: FeedQuery): RawBui
   return sql.join(all, sql` and `);
 }
 
-/** An event as consumers see it, but for what follows its data. */
-export function writeEvent(event: Omit<StoredEvent, 'sequence'>, rest = ''): string {
+/** An event as this consumer sees it, but for what follows its data. */
+export function writeEvent(
+  event: Omit<StoredEvent, 'sequence' | 'permission_resource'>,
+  consumerId: string,
+  rest = '',
+): string {
   const { id, type, occurred_at, resource_type, resource_id, data, data_omitted } = event;
   const head = {
     ...{ id, type, occurred_at: occurred_at.toISOString() },
+    // A test consumer sees no others.
+    ...(modeOf(consumerId) === 'test' && { mode: 'test' }),
     resource: { type: resource_type, id: resource_id },
   };
   return `${JSON.stringify(head).slice(0, -1)},"data":${data}${data_omitted ? ',"data_omitted":true' : ''}${rest}}`;

@@ -16,7 +16,7 @@ export const eventTypes = [
   ...['quote.created', 'quote.updated', 'quote.deleted'],
   ...['booking.created', 'booking.updated', 'booking.deleted'],
   ...['member.created', 'member.updated', 'member.deleted'],
-  ...['handoff.created', 'handoff.failed'],
+  ...['handoff.awaiting_approval', 'handoff.rejected', 'handoff.created', 'handoff.failed'],
   ...['reservation.confirmed', 'reservation.cancelled', 'reservation.failed', 'reservation.needs_attention'],
   'webhook_endpoint.disabled',
 ] as const;
@@ -38,6 +38,8 @@ export interface NewEvent {
   consumerId?: string | undefined;
   /** The only consumer that may see the event. */
   privateTo?: string | undefined;
+  /** The fields of the resource that it is about; undefined where it is about all. */
+  changed?: readonly string[] | undefined;
 }
 
 /**
@@ -53,9 +55,10 @@ export async function addEvents(transaction: Database['sql'], events: readonly N
       returning last_sequence - ${events.length}::integer as before
     )
     insert into events (sequence, type, resource_type, resource_id, occurred_at, data, data_omitted,
-      permission_resource, consumer_id, private_to)
+      permission_resource, consumer_id, private_to, changed)
     select counter.before + added.number, type, resource_type, resource_id, occurred_at, data, data_omitted,
-      permission_resource, consumer_id, private_to
+      permission_resource, consumer_id, private_to,
+      case when changed is not null then array(select json_array_elements_text(changed::json)) end
     from counter, unnest(
       ${column(({ type }) => type)}::text[],
       ${column(({ resource }) => resource.type)}::text[],
@@ -65,9 +68,10 @@ export async function addEvents(transaction: Database['sql'], events: readonly N
       ${column(isTooLong)}::boolean[],
       ${column(({ permission }) => permission)}::text[],
       ${column(({ consumerId }) => consumerId ?? null)}::text[],
-      ${column(({ privateTo }) => privateTo ?? null)}::text[]
+      ${column(({ privateTo }) => privateTo ?? null)}::text[],
+      ${column(({ changed }) => (changed === undefined ? null : JSON.stringify(changed)))}::text[]
     ) with ordinality as added (type, resource_type, resource_id, occurred_at, data, data_omitted,
-      permission_resource, consumer_id, private_to, number)`.execute(transaction);
+      permission_resource, consumer_id, private_to, changed, number)`.execute(transaction);
 }
 
 function isTooLong({ data }: NewEvent): boolean {

@@ -7,7 +7,7 @@ export const lastSequence: RawBuilder<string> = sql`(select last_sequence from e
 
 /** What decides who gets an event; its data may be long. */
 const columns = sql.raw(
-  'sequence, id, type, resource_type, resource_id, permission_resource, consumer_id, private_to, recorded_at',
+  'sequence, id, type, resource_type, resource_id, permission_resource, consumer_id, private_to, changed, recorded_at',
 );
 
 /** The first events after a sequence, without their data. */
@@ -33,4 +33,10 @@ export function eventsRecordedAfter(
 /** An event whole, by its id; no row where there is none any more. */
 export function eventWithId(id: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`select * from events where id = ${id}`;
+}
+
+/** Ids of the newest events about a resource. */
+export function eventIdsOf(type: string, id: string, limit: number): RawBuilder<unknown> {
+  return sql`select id from events where resource_id = ${id} and resource_type = ${type}
+    order by sequence desc limit ${limit}`;
 }

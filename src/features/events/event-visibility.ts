@@ -1,10 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import { allows, type Consumer, permissionResources } from '../../identity/consumers/consumer.ts';
-import { visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { isFieldVisible } from '../../platform/base/call.ts';
+import { pickFields } from '../../platform/base/json-text.ts';
+import { isOfTest } from '../../platform/store/statements.ts';
 
 /*
  * Who may see an event is decided here alone, for the feed and for deliveries: a consumer sees the events of resources that
- * it may read, as far as it sees the record. An event that is private to a consumer is for that one alone.
+ * it may read, as far as it sees the record and one of the fields that the event is about; of the data it sees those
+ * fields only. An event that is private to a consumer is for that one alone. Those of test consumers are for their makers, and
+ * no live ones are for them.
  */
 
 /** The events that a consumer may see. */
@@ -14,6 +19,19 @@ export interface EventVisibility {
   all_records: readonly string[];
   /** Resources of which it sees the events of records that it made. */
   own_records: readonly string[];
+  /** By resource, the fields that it sees, where these are not all. */
+  fields: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What is projected of an event. */
+interface EventData {
+  /** Null for what is no event of the feed. */
+  permission_resource: string | null;
+  resource_type: string;
+  resource_id: string;
+  /** JSON text. */
+  data: string;
+  data_omitted: boolean;
 }
 
 /** The events that the consumer may see by its permissions as they are now. */
@@ -24,38 +42,77 @@ export function eventVisibilityOf(consumer: Consumer): EventVisibility {
     consumer_id: consumer.id,
     all_records: readable.filter(seesAll),
     own_records: readable.filter((resource) => !seesAll(resource)),
+    fields: Object.fromEntries(
+      readable.flatMap((resource) => {
+        const visible = visibleFields(consumer, resource);
+        return visible === undefined ? [] : [[resource, visible]];
+      }),
+    ),
   };
 }
 
+/** The resources whose events have the record as their data; others have what belongs to several of its fields. */
+const records: readonly string[] = ['member', 'quote', 'booking'];
+
+/** The event without what the consumer does not see. What is no record is left out whole: a read shows its part. */
+export function shownTo<E extends EventData>({ fields }: EventVisibility, event: E): E {
+  const visible = fields[event.permission_resource ?? ''];
+  if (visible === undefined || event.data_omitted) return event;
+  if (!records.includes(event.resource_type))
+    return { ...event, data: JSON.stringify({ id: event.resource_id }), data_omitted: true };
+  return { ...event, data: pickFields(event.data, (name) => isFieldVisible(visible, name)) };
+}
+
 /** Condition: the consumer may see the event `e`. */
-export function isVisibleTo({ consumer_id, all_records, own_records }: EventVisibility): RawBuilder<boolean> {
-  return isVisible(sql`${consumer_id}`, sql`${all_records}::text[]`, sql`${own_records}::text[]`);
+export function isVisibleTo(visibility: EventVisibility): RawBuilder<boolean> {
+  const { consumer_id, all_records, own_records, fields } = visibility;
+  return isVisible({
+    consumerId: sql`${consumer_id}`,
+    allRecords: sql`${all_records}::text[]`,
+    ownRecords: sql`${own_records}::text[]`,
+    fields: sql`${JSON.stringify(fields)}::jsonb`,
+  });
 }
 
 /** `visibility`, for a `with`: what `isVisibleByRows` looks up. */
 export function visibilityRows(all: readonly EventVisibility[]): RawBuilder<unknown> {
   return sql`visibility as (
     select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb)
-      as one (consumer_id text, all_records text[], own_records text[]))`;
+      as one (consumer_id text, all_records text[], own_records text[], fields jsonb))`;
 }
 
 /** Condition: the consumer with this id may see the event `e` by `visibility`; nobody without a row there may. */
 export function isVisibleByRows(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`exists (
     select from visibility v
-    where v.consumer_id = ${consumerId} and ${isVisible(sql`v.consumer_id`, sql`v.all_records`, sql`v.own_records`)})`;
+    where v.consumer_id = ${consumerId} and ${isVisible(columns)})`;
 }
 
-/** Condition: the event `e` is not private to another consumer than this one, whatever that one may read. */
+/**
+ * Condition: the event `e` is not private to another consumer than this one, whatever that one may read; those of a test
+ * consumer are, and those of the CRM to live ones.
+ */
 export function isNotPrivateToAnother(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
-  return sql`(e.private_to is null or e.private_to = ${consumerId})`;
+  return sql`((e.private_to is null or e.private_to = ${consumerId})
+    and case when ${isOfTest(consumerId)} then coalesce(e.private_to, e.consumer_id) = ${consumerId}
+      else not ${isOfTest(sql`e.consumer_id`)} end)`;
 }
 
-function isVisible(
-  consumerId: RawBuilder<unknown>,
-  allRecords: RawBuilder<unknown>,
-  ownRecords: RawBuilder<unknown>,
-): RawBuilder<boolean> {
+const columns = {
+  consumerId: sql`v.consumer_id`,
+  allRecords: sql`v.all_records`,
+  ownRecords: sql`v.own_records`,
+  fields: sql`v.fields`,
+};
+
+function isVisible({
+  consumerId,
+  allRecords,
+  ownRecords,
+  fields,
+}: Record<keyof typeof columns, RawBuilder<unknown>>): RawBuilder<boolean> {
+  // Null, and so true, where the consumer sees all fields, or the event is about all.
   return sql`(${isNotPrivateToAnother(consumerId)} and (e.permission_resource = any(${allRecords})
-    or (e.permission_resource = any(${ownRecords}) and e.consumer_id = ${consumerId})))`;
+    or (e.permission_resource = any(${ownRecords}) and e.consumer_id = ${consumerId}))
+    and coalesce((${fields} -> e.permission_resource) ?| e.changed, true))`;
 }

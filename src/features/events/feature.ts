@@ -1,3 +1,4 @@
+import { historySources } from '../../api/history.ts';
 import {
   type Core,
   type CrmToken,
@@ -12,20 +13,17 @@ import {
 } from '../../feature.ts';
 import { CacheUnavailable } from '../../platform/cache/shared-cache.ts';
 import type { Settings } from '../../platform/settings/table.ts';
-import { member } from '../../records/members.ts';
+import { listOf, resourcesOf } from '../../records/mapping.ts';
 import { memberCache } from '../../records/offers.ts';
-import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import { createChanges, forgetDeletedRecords } from './changes.ts';
 import { registerEventCommands } from './cli.ts';
 import { copyWriterOffer } from './copy-writer.ts';
 import { EventFeed } from './event-feed.ts';
+import { createEventHistory } from './event-history.ts';
 import { type EventMetrics, eventMetrics } from './metrics.ts';
 import { ReaderTable } from './reader-table.ts';
 import { listEventsRoute } from './routes/events.ts';
 import { type EventsSettings, eventsPart } from './settings.ts';
-
-/** The order of events of one moment: what others refer to comes first. */
-const resources = [member, quote, booking];
 
 const changesCheck: DoctorCheck = {
   name: 'CRM changes',
@@ -34,10 +32,12 @@ const changesCheck: DoctorCheck = {
   async run(context) {
     const { changes } = settingsOf(context) as Settings & EventsSettings;
     if (changes.pollSeconds === 0) throw new NothingToCheck('changes.pollSeconds is 0');
+    const resources = listOf(context.resources ?? resourcesOf());
     await crmOf(context)
       .readChanges(resources, context.token as CrmToken)
       .catch((error: Error) => {
-        const advice = 'The integration user needs View All Records on Contact, Quote__c and Booking__c.';
+        const [member, quote, booking] = resources.map(({ crmObject }) => crmObject);
+        const advice = `The integration user needs View All Records on ${member}, ${quote} and ${booking}.`;
         throw new Error(`Changes and deleted records cannot be read: ${error.message} ${advice}`);
       });
     return 'created, changed and deleted records can be read';
@@ -49,7 +49,7 @@ export const events = defineFeature({
   name: 'events',
   settings: eventsPart,
   metrics: eventMetrics,
-  tags: { Events: 'What has happened to records and reservations, whoever did it.' },
+  tags: { Events: 'What has happened to records and reservations, made by any user or system.' },
   start,
   routes: (feed: EventFeed, cursors) => [listEventsRoute(feed, cursors)],
   commands: registerEventCommands,
@@ -71,6 +71,7 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
       },
     },
   ];
+  offers.add(historySources, createEventHistory(database));
   if (pollSeconds === 0) return { routes: null, jobs };
   const copyWriter = offers.find(copyWriterOffer);
   const changes = createChanges({
@@ -78,7 +79,8 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
     source: crm.changes,
     // Without an age a call is answered by the CRM alone.
     records: core.records,
-    resources,
+    // The order of events of one moment: what others refer to comes first.
+    resources: listOf(core.resources),
     pollSeconds,
     minimumSeconds,
     copyWriter,

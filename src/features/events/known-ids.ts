@@ -5,6 +5,8 @@ export interface Known {
   consumerId: string | null;
   /** Hash of what the API shows, without the time of its last change. */
   content: string;
+  /** JSON: a hash of each field that the API shows, by its name, and `content` by the empty one; null where it is not known. */
+  parts: string | null;
   isDeleted: boolean;
 }
 
@@ -57,10 +59,15 @@ export class KnownIds {
     return this.#records.get(keyOf(key));
   }
 
-  /** Hash of the content in the last event of an External ID; undefined where it is deleted, or had no event. */
-  announcedContent(id: { resource: string; externalId: string }): string | undefined {
-    const { content } = this.#holders.get(idOf(id)) ?? this.#pending.get(idOf(id)) ?? {};
-    return content ?? undefined;
+  /** What the last event of an External ID told; undefined where it is deleted, or had no event. */
+  announced(id: {
+    resource: string;
+    externalId: string;
+  }): { content: string; parts: string | null } | undefined {
+    const holder = this.#holders.get(idOf(id));
+    if (holder !== undefined) return holder;
+    const { content = null } = this.#pending.get(idOf(id)) ?? {};
+    return content === null ? undefined : { content, parts: null };
   }
 
   /** Whether a record has this External ID. */

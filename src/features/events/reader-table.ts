@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { leaseEnd } from '../../platform/store/leases.ts';
-import { changeInPieces, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import { type CopyLease, Replaced } from './copy-writer.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
 import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
@@ -121,7 +121,7 @@ export class ReaderTable {
     const wanted = sql`select * from unnest(${resources}::text[], ${externalIds}::text[])`;
     const { rows } = await sql<RecordKey & Known>`
       select resource, native_id as "nativeId", external_id as "externalId", consumer_id as "consumerId", content,
-        is_deleted as "isDeleted"
+        parts, is_deleted as "isDeleted"
       from (
         select * from known_records where (resource, native_id) in (
           select * from unnest(${resources}::text[], ${records.map(({ nativeId }) => nativeId)}::text[]))
@@ -208,7 +208,7 @@ export class ReaderTable {
   /** Forgets what a member was like; its ids stay. Returns how many there were. Throws what the database does. */
   async eraseMember(memberId: string): Promise<number> {
     const { numAffectedRows = 0n } = await sql`
-      update known_records set content = '' where external_id = ${memberId} and content <> ''`.execute(
+      update known_records set content = '', parts = null where external_id = ${memberId} and content <> ''`.execute(
       this.#database.bulk,
     );
     return Number(numAffectedRows);
@@ -220,7 +220,7 @@ export class ReaderTable {
       delete from known_records where (resource, native_id) in (
         select resource, native_id from known_records
         where is_deleted and seen_at < now() - ${interval(days * 86_400)} limit ${limit})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 
@@ -259,12 +259,13 @@ async function forgetPending(
 async function rememberAll(transaction: Database['sql'], known: readonly KnownRecord[]): Promise<void> {
   const column = (read: (record: KnownRecord) => unknown) => sql`${known.map(read)}`;
   await sql`
-    insert into known_records (resource, native_id, external_id, consumer_id, content, is_deleted)
+    insert into known_records (resource, native_id, external_id, consumer_id, content, parts, is_deleted)
     select * from unnest(${column(({ resource }) => resource)}::text[], ${column(({ nativeId }) => nativeId)}::text[],
       ${column(({ externalId }) => externalId)}::text[], ${column(({ consumerId }) => consumerId)}::text[],
-      ${column(({ content }) => content)}::text[], ${column(({ isDeleted }) => isDeleted)}::boolean[])
+      ${column(({ content }) => content)}::text[], ${column(({ parts }) => parts)}::text[],
+      ${column(({ isDeleted }) => isDeleted)}::boolean[])
     on conflict (resource, native_id) do update set external_id = excluded.external_id,
-      consumer_id = excluded.consumer_id, content = excluded.content, is_deleted = excluded.is_deleted,
+      consumer_id = excluded.consumer_id, content = excluded.content, parts = excluded.parts, is_deleted = excluded.is_deleted,
       seen_at = excluded.seen_at`.execute(transaction);
 }
 

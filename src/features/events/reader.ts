@@ -24,9 +24,9 @@ import { createDiff, type Diff, deletionOf, type WatchedResource } from './recor
  *   waiting  `due_at` says when the next poll is due, `not_before` when it may begin for a replica that knows of changes:
  *            its own writes, and webhooks. After a failure both are later, and later still where the CRM's daily calls run
  *            short.
- *   reading  the owner of the latest fence reads page after page. Each piece of a page is one transaction: its events,
+ *   reading  the owner of the latest fence reads page after page. Each chunk of a page is one transaction: its events,
  *            what is known of its records, how far it was read, and a lease that is longer again. An owner that was
- *            replaced stores nothing, since every piece checks the fence.
+ *            replaced stores nothing, since every chunk checks the fence.
  *
  * Nothing is lost: a record's stamp is set before its transaction commits, so a record may become visible behind the
  * place that was read to. Every poll looks 120 s behind where the poll before began, and every tenth, and the first of
@@ -44,7 +44,7 @@ const lookFarBackMs = 900_000;
 const pollsToLookFarBack = 10;
 /** Pages of one poll, unless it is still where the next one would begin; the rest is due at once. */
 const mostPages = 50;
-/** Records and characters of a piece, which is one transaction. */
+/** Records and characters of a chunk, which is one transaction. */
 const mostRecords = 200;
 const mostCharacters = 2 * 1024 * 1024;
 /** The CRM remembers deletions for 15 days. */
@@ -75,7 +75,7 @@ export interface ReaderOptions {
 
 export class ChangeReader {
   readonly #options: ReaderOptions;
-  readonly #judges: ReadonlyMap<string, Diff>;
+  readonly #diffs: ReadonlyMap<string, Diff>;
   /** When this replica last heard of a change that no poll has begun after, by `performance.now()`. */
   #nudgedAt: number | undefined;
   /** The first poll of a process looks far back: what happened before is not known. */
@@ -88,7 +88,7 @@ export class ChangeReader {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
-    this.#judges = new Map(options.resources.map((resource) => [resource.name, createDiff(resource)]));
+    this.#diffs = new Map(options.resources.map((resource) => [resource.name, createDiff(resource)]));
   }
 
   /** Something has changed: looks soon. */
@@ -254,9 +254,9 @@ export class ChangeReader {
     );
     const isFirst = completedAgo === null;
     const events = records.flatMap((record) => {
-      const judge = this.#judges.get(record.resource.name) as Diff;
+      const diff = this.#diffs.get(record.resource.name) as Diff;
       const isSilent = isFirst && Date.parse(record.stamp) < startedAt;
-      return judge(record, ids, { startedAt: isFirst ? startedAt : 0, isSilent }) ?? [];
+      return diff(record, ids, { startedAt: isFirst ? startedAt : 0, isSilent }) ?? [];
     });
     const changes = ids.changes();
     if (!isFirst) await this.#notifyOfMembers([...changes.known, ...changes.pending]);
@@ -295,19 +295,19 @@ export function isRecentAbsence(absentAgo: number | null): boolean {
 }
 
 function* inPieces(records: readonly ChangedRecord[]): Generator<ChangedRecord[]> {
-  let piece: ChangedRecord[] = [];
+  let chunk: ChangedRecord[] = [];
   let characters = 0;
   for (const record of records) {
     const length = Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
-    if (piece.length === mostRecords || (piece.length > 0 && characters + length > mostCharacters)) {
-      yield piece;
-      piece = [];
+    if (chunk.length === mostRecords || (chunk.length > 0 && characters + length > mostCharacters)) {
+      yield chunk;
+      chunk = [];
       characters = 0;
     }
-    piece.push(record);
+    chunk.push(record);
     characters += length;
   }
-  if (piece.length > 0) yield piece;
+  if (chunk.length > 0) yield chunk;
 }
 
 /** By which all waits grow: 1 up to half of the daily calls, 2 at three quarters, 10 at 95 of 100, at most 60. */

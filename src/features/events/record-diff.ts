@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
 import type { ChangedRecord } from '../../records/changes.ts';
 import type { FieldValues } from '../../records/records.ts';
-import { createRepresentation, type Represent } from '../../records/representation.ts';
+import { createRepresentation } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
+import { createRepresentations, shownNames } from '../../records/shown-fields.ts';
 import type { EventType, NewEvent } from './event-log.ts';
 import type { Known, KnownIds, KnownRecord, PendingDeletion } from './known-ids.ts';
 
@@ -25,15 +26,16 @@ export type Diff = (record: ChangedRecord, ids: KnownIds, options: ChangeContext
  * at the end of a poll, when all changes have been read: see `PendingDeletion`.
  */
 export function createDiff(resource: WatchedResource): Diff {
-  const represent = createRepresentation(resource);
-  const contentOf = createContentHash(resource);
+  // A field that the org does not show at the moment is null: all other changes go on.
+  const represent = createRepresentation({ fields: resource.fields });
+  const hashesOf = createHashes(resource);
   return (record, ids, { startedAt, isSilent }) => {
     const key = { resource: resource.name, nativeId: record.nativeId };
     const before = ids.record(key);
-    const known = knownOf(record, before, contentOf);
+    const known = knownOf(record, before, hashesOf);
     if (known === undefined) return undefined;
     const now = { ...key, ...known };
-    const announced = ids.announcedContent(now);
+    const announced = ids.announced(now);
     if (isDifferent(before, now)) ids.set(now);
     if (isSilent) return undefined;
     addPendingDeletion(
@@ -41,17 +43,25 @@ export function createDiff(resource: WatchedResource): Diff {
       record,
       before === undefined ? neverSeen(now, announced !== undefined) : lostBy(before, now),
     );
-    if (now.isDeleted || announced === now.content) return undefined;
+    if (isUntold(now, announced)) return undefined;
     const isNew = announced === undefined && (before !== undefined || isMadeSince(startedAt, record));
     const what = `${resource.name}.${isNew ? 'created' : 'updated'}` as EventType;
-    return eventOf(resource, now, { type: what, occurredAt: record.stamp, data: represent(record.values) });
+    return eventOf(resource, now, {
+      ...{ type: what, occurredAt: record.stamp, data: represent(record.values) },
+      changed: changedFields(announced, now),
+    });
   };
+}
+
+/** Whether there is nothing to tell: it is deleted, or as it was announced. */
+function isUntold({ isDeleted, content }: Known, announced: { content: string } | undefined): boolean {
+  return isDeleted || announced?.content === content;
 }
 
 function eventOf(
   { collection }: WatchedResource,
   { resource, externalId, consumerId }: Pick<KnownRecord, 'resource' | 'externalId' | 'consumerId'>,
-  event: Pick<NewEvent, 'type' | 'occurredAt' | 'data'>,
+  event: Pick<NewEvent, 'type' | 'occurredAt' | 'data' | 'changed'>,
 ): NewEvent {
   return {
     ...event,
@@ -95,6 +105,7 @@ function isDifferent(before: Known | undefined, now: Known): boolean {
     before.externalId !== now.externalId ||
     before.consumerId !== now.consumerId ||
     before.content !== now.content ||
+    before.parts !== now.parts ||
     before.isDeleted !== now.isDeleted
   );
 }
@@ -103,17 +114,48 @@ function isDifferent(before: Known | undefined, now: Known): boolean {
 function knownOf(
   { externalId, isDeleted, values }: ChangedRecord,
   known: Known | undefined,
-  contentOf: Represent,
+  hashesOf: (values: FieldValues) => Pick<Known, 'content' | 'parts'>,
 ) {
   if (externalId === undefined) return known && { ...known, isDeleted: true };
   // Absent where the org did not say; null where nobody made it through the API, or no longer counts as its maker.
   const { consumer_id: consumerId = known?.consumerId ?? null } = values;
-  return { externalId, consumerId, content: contentOf(values), isDeleted };
+  return { externalId, consumerId, ...hashesOf(values), isDeleted };
 }
 
 /** A change of the time of the last change alone is none. */
-function createContentHash({ fields }: Resource): Represent {
+function createHashes({ fields }: Resource): (values: FieldValues) => { content: string; parts: string } {
   const { updated_at: _time, ...content } = fields;
-  const represent = createRepresentation({ fields: content });
-  return (values: FieldValues) => hash('sha256', represent(values), 'base64url');
+  const representFor = createRepresentations({ fields: content });
+  const represent = representFor(undefined);
+  // Each with the id, so that equal values of different records have different hashes.
+  const writers = shownNames({ fields: content }).map((name) => [name, representFor([name])] as const);
+  return (values) => {
+    const whole = hash('sha256', represent(values), 'base64url');
+    const parts = writers.map(([name, write]) => [name, short(hash('sha256', write(values), 'base64url'))]);
+    return { content: whole, parts: JSON.stringify({ ...Object.fromEntries(parts), '': short(whole) }) };
+  };
+}
+
+/** 60 bits of a hash: there is one for each field of each record. */
+function short(hashed: string): string {
+  return hashed.slice(0, 10);
+}
+
+/**
+ * The names of the fields that differ from what was announced; undefined where that is not known: an earlier program
+ * stored it, which also leaves the hashes of the fields as they were when it stores a change.
+ */
+function changedFields(
+  announced: Pick<Known, 'content' | 'parts'> | undefined,
+  { parts }: Pick<Known, 'parts'>,
+): string[] | undefined {
+  const before = readParts(announced?.parts);
+  const now = readParts(parts);
+  if (before[''] === undefined || before[''] !== short(announced?.content ?? '')) return undefined;
+  const names = new Set([...Object.keys(before), ...Object.keys(now)]);
+  return [...names].filter((name) => name !== '' && before[name] !== now[name]);
+}
+
+function readParts(parts: string | null | undefined): Record<string, string | undefined> {
+  return JSON.parse(parts ?? '{}') as Record<string, string>;
 }

@@ -13,7 +13,7 @@ export const eventsSettings = {
     'CHANGES_MINIMUM_SECONDS',
     seconds(0.1, 3600),
     (earlier) => (earlier['crm.loginUrl'] === undefined ? 2 : 15),
-    'How close two such reads may be when the service knows of a change; 15, and 2 with the simulator, when not set.',
+    'Shortest time between two such reads, when the service knows of a change; 15, and 2 with the simulator, when not set.',
   ),
   'changes.retentionDays': setting(
     'CHANGES_RETENTION_DAYS',

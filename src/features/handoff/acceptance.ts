@@ -1,23 +1,40 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { Mode } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { firstFence, leaseEnd } from '../../platform/store/leases.ts';
+import { isOfTest } from '../../platform/store/statements.ts';
 import type { NewHandoff } from './accepted.ts';
+import { columns, type Row } from './rows.ts';
 
-/** How many accepted hand-offs may wait, in all and of one consumer. */
+/** How many hand-offs may wait to be delivered, and how many for approval, in all and of one consumer. */
 export interface QueueLimits {
   inAll: number;
   ofConsumer: number;
+  /** Of the consumers. */
+  mode: Mode;
 }
 
-/** Stores new hand-offs up to the limits; returns those that were stored. The caller holds the lock for acceptance. */
+/** Condition: the hand-off is of a consumer of this mode. Each mode has its own queue. */
+export function isOfMode(mode: Mode): RawBuilder<boolean> {
+  const ofTest = isOfTest(sql`consumer_id`);
+  return mode === 'test' ? ofTest : sql`not ${ofTest}`;
+}
+
+/**
+ * Stores new hand-offs in this state, as many as the limits allow to be in it; returns those that were stored. The caller holds the
+ * lock for acceptance.
+ */
 export async function insertNew(
   transaction: Database['sql'],
   handoffs: readonly NewHandoff[],
-  { inAll, ofConsumer }: QueueLimits,
-): Promise<{ external_id: string; fence: string }[]> {
+  status: 'accepted' | 'awaiting_approval',
+  { inAll, ofConsumer, mode }: QueueLimits,
+): Promise<(Row & { fence: string })[]> {
+  if (handoffs.length === 0) return [];
   const column = (value: (handoff: NewHandoff) => unknown) => sql`${handoffs.map(value)}`;
   const ofSame = sql`consumer_id = wanted.consumer_id`;
-  const { rows } = await sql<{ external_id: string; fence: string }>`
+  const approval = status === 'accepted' ? null : 'pending';
+  const { rows } = await sql<Row & { fence: string }>`
     with wanted as (
       select *, row_number() over (partition by consumer_id order by number) as nth
       from unnest(${column(({ externalId }) => externalId)}::uuid[], ${column(({ type }) => type)}::text[],
@@ -26,26 +43,27 @@ export async function insertNew(
         ${column(({ actor }) => actor ?? null)}::text[], ${column(({ requestId }) => requestId)}::text[],
         ${column(({ tripId }) => tripId)}::uuid[], ${column(({ memberId }) => memberId)}::uuid[],
         ${column(({ result }) => result.name)}::text[], ${column(({ result }) => result.source)}::text[],
-        ${column(({ result }) => result.details)}::text[], ${column(({ mayExist }) => mayExist)}::boolean[],
-        ${column(({ isHeld }) => isHeld)}::boolean[])
+        ${column(({ result }) => result.details)}::text[], ${column(validUntilOf)}::timestamptz[],
+        ${column(({ mayExist }) => mayExist)}::boolean[], ${column(({ isHeld }) => isHeld)}::boolean[],
+        ${column(({ delaySeconds = 0 }) => delaySeconds)}::integer[])
         with ordinality as given (external_id, type, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-          name, source, details, may_exist, is_held, number)
+          name, source, details, valid_until, may_exist, is_held, delay, number)
     ), waiting as (
-      select consumer_id, (${countWaiting(ofConsumer, ofSame)}) as count
+      select consumer_id, (${countWaiting(status, ofConsumer, ofSame)}) as count
       from (select distinct consumer_id from wanted) as wanted
     )
     insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-      name, source, details, attempts, may_exist, fence, lease_until, due_at, accepted_at)
-    select external_id, type, 'accepted', consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
-      source, details, is_held::integer, may_exist or is_held, ${firstFence},
-      case when is_held then ${leaseEnd} else now() end, now(),
+      name, source, details, valid_until, approval, attempts, may_exist, fence, lease_until, due_at, accepted_at)
+    select external_id, type, ${status}, consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
+      source, details, valid_until, ${approval}, is_held::integer, may_exist or is_held, ${firstFence},
+      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(),
       date_trunc('milliseconds', now())
     from wanted join waiting using (consumer_id)
     where nth + waiting.count <= ${ofConsumer}::integer
     order by number
-    limit greatest(0, ${inAll}::integer - (${countWaiting(inAll)}))
+    limit greatest(0, ${inAll}::integer - (${countWaiting(status, inAll, isOfMode(mode))}))
     on conflict (external_id) do nothing
-    returning external_id, fence::text`.execute(transaction);
+    returning ${columns}, h.fence::text`.execute(transaction);
   return rows;
 }
 
@@ -56,13 +74,13 @@ export async function insertNew(
 export async function waitAgain(
   transaction: Database['sql'],
   externalId: string,
-  { inAll, ofConsumer }: QueueLimits,
+  { inAll, ofConsumer, mode }: QueueLimits,
 ): Promise<'waits' | 'full' | undefined> {
   const ofSame = sql`consumer_id = failed.consumer_id`;
   const { rows } = await sql<{ waits: boolean }>`
     with failed as (
-      select external_id, (${countWaiting(inAll)}) < ${inAll}::integer
-        and (${countWaiting(ofConsumer, ofSame)}) < ${ofConsumer}::integer as has_room
+      select external_id, (${countWaiting('accepted', inAll, isOfMode(mode))}) < ${inAll}::integer
+        and (${countWaiting('accepted', ofConsumer, ofSame)}) < ${ofConsumer}::integer as has_room
       from handoffs as failed
       where external_id = ${externalId} and status = 'failed' and details is not null
     ), again as (
@@ -78,9 +96,14 @@ export async function waitAgain(
   return rows[0].waits ? 'waits' : 'full';
 }
 
-/** Counts waiting hand-offs, up to the limit. */
-function countWaiting(limit: number, condition: RawBuilder<unknown> = sql`true`) {
+function validUntilOf({ validUntil }: NewHandoff): Date | null {
+  return validUntil === undefined ? null : new Date(validUntil);
+}
+
+/** Counts hand-offs in a state, up to the limit. */
+function countWaiting(status: string, limit: number, condition: RawBuilder<unknown> = sql`true`) {
+  // A literal, for the partial indexes.
   return sql`
     select count(*) from (
-      select from handoffs where status = 'accepted' and ${condition} limit ${limit}) as waiting`;
+      select from handoffs where status = ${sql.lit(status)} and ${condition} limit ${limit}) as waiting`;
 }

@@ -5,11 +5,18 @@ import type { HandoffRequest, HandoffType } from './handoff.ts';
  * A hand-off that was answered 202 is a row that outlives its request. It is in one of these states:
  *
  *   ── stored ──> accepted ── the CRM has the record ──> created
- *                  │  ^  │
- *                  │  │  └── the CRM refuses it for good ──> failed ──┐
- *                  │  └─────────────────── retry ─────────────────────┤
- *                  └── cancel ──────────> cancelled <───── cancel ────┘
+ *       │          │  ^  │
+ *       │          │  │  └── the CRM refuses it for good, or its offer has ended ──> failed ──┐
+ *       │          │  └─────────────────────────────── retry ─────────────────────────────────┤
+ *       │          └── cancel ──────────> cancelled <───────────────── cancel ────────────────┘
+ *       │
+ *       └──> awaiting_approval ── approve ──> accepted
+ *                  ├── reject ──> rejected
+ *                  ├── cancel ──> cancelled
+ *                  └── nobody answers in time ──> failed
  *
+ *   awaiting_approval   its consumer needs the approval of another one. Nothing calls the CRM for it.
+ *   rejected   like cancelled, by the consumer that was asked.
  *   accepted   waits, or is being delivered: then `lease_until` is in the future, and nobody else tries it. A process
  *              that is killed leaves it to another one when the lease is over.
  *   created    the CRM has the record. What it was made of is not needed any more, and erased.
@@ -22,7 +29,14 @@ import type { HandoffRequest, HandoffType } from './handoff.ts';
  * is made, and unset only by an answer that says that nothing was done; all times are the database's clock.
  */
 
-export const handoffStatuses = ['accepted', 'created', 'failed', 'cancelled'] as const;
+export const handoffStatuses = [
+  'awaiting_approval',
+  'accepted',
+  'created',
+  'failed',
+  'cancelled',
+  'rejected',
+] as const;
 export type HandoffStatus = (typeof handoffStatuses)[number];
 
 /** Why the CRM refused it. */
@@ -30,6 +44,25 @@ export interface Refusal {
   code: ProblemCode;
   detail: string;
   errors?: Fault[] | undefined;
+}
+
+export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired'] as const;
+
+/** Who decided. */
+export interface Decider {
+  consumer_id: string;
+  consumer_name: string | null;
+  /** The person, as X-Actor named them. */
+  actor: string | null;
+}
+
+/** What became of the question whether it may be made. */
+export interface Approval {
+  status: (typeof approvalStatuses)[number];
+  decidedBy: Decider | undefined;
+  decidedAt: Date | undefined;
+  /** Of a rejection. */
+  reason: string | undefined;
 }
 
 /** Who handed it off, and with which request. */
@@ -47,6 +80,10 @@ export interface NewHandoff extends HandoffRequest, Origin {
   mayExist: boolean;
   /** This process tries it at once, and nobody else does meanwhile. */
   isHeld: boolean;
+  /** Another consumer has to approve it first. */
+  needsApproval: boolean;
+  /** So long nobody tries it. */
+  delaySeconds?: number | undefined;
 }
 
 /** One that this process alone delivers, until its lease is over. */
@@ -60,13 +97,20 @@ export interface TakenHandoff extends HandoffRequest, Origin {
 }
 
 /** One as it is read. */
-export interface StoredHandoff extends Pick<Origin, 'consumerId' | 'requestId'> {
+export interface StoredHandoff extends Origin {
   externalId: string;
   /** Order of acceptance. */
   sequence: string;
   type: HandoffType;
   status: HandoffStatus;
   tripId: string;
+  memberId: string | undefined;
+  /** Undefined once they are not needed any more. */
+  name: string | undefined;
+  source: string | undefined;
+  validUntil: Date | undefined;
+  /** Undefined where none is needed. */
+  approval: Approval | undefined;
   nativeId: string | undefined;
   refusal: Refusal | undefined;
   attempts: number;

@@ -21,22 +21,24 @@ import { HandoffsTable } from './handoffs-table.ts';
  * running service; the embedded database is its service's alone.
  */
 export function registerHandoffCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('handoff').description('hand-offs that were answered 202');
+  const group = program
+    .command('handoff')
+    .description('queued hand-offs: those that were stored to be delivered later');
   const find = async (options: { status?: string }) =>
     list(load, checkChoice('--status', handoffStatuses, options.status));
-  addList(group, 'them', find, show).option(
+  addList(group, 'queued hand-offs', find, show).option(
     '--status <status>',
     `only those with this status: ${handoffStatuses.join(', ')}`,
   );
   registerChange(group, load, {
     name: 'retry',
-    description: 'deliver a failed one again',
-    done: 'is delivered again, by a running service within seconds',
+    description: 'deliver a failed hand-off again',
+    done: 'will be delivered again: a running service does it within seconds',
     change: async (handoffs, id) => (await handoffs.retry(id)) === 'waits',
   });
   registerChange(group, load, {
     name: 'cancel',
-    description: 'cancel one that waits or has failed',
+    description: 'cancel a hand-off that is waiting or has failed',
     done: 'is cancelled',
     change: async (handoffs, id) =>
       (await handoffs.cancel(id)) || (await handoffs.find(id))?.status === 'cancelled',
@@ -56,13 +58,13 @@ function registerChange(group: Command, load: LoadSettings, { name, description,
   group
     .command(name)
     .description(description)
-    .argument('<external-id>', 'its External ID, a UUID')
+    .argument('<external-id>', 'External ID of the hand-off, a UUID')
     .option('--json', 'print JSON')
     .action((externalId: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
         if (!isUuid(externalId))
           throw new CommandFailed(
-            `${JSON.stringify(externalId)} is not an External ID, which is a UUID.`,
+            `${JSON.stringify(externalId)} is not an External ID: those are UUIDs.`,
             exitBadInput,
           );
         const id = externalId.toLowerCase();
@@ -78,8 +80,8 @@ function registerChange(group: Command, load: LoadSettings, { name, description,
 async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFailed> {
   const found = await handoffs.find(id);
   const message = found
-    ? `The hand-off ${id} is ${found.status}: that is not possible.`
-    : `There is no hand-off ${id} that was answered 202.`;
+    ? `The hand-off ${id} is ${found.status}, so this is not possible.`
+    : `There is no queued hand-off ${id}.`;
   return new CommandFailed(message, exitNotFound);
 }
 
@@ -112,7 +114,7 @@ function toListed(handoff: StoredHandoff) {
 }
 
 function show(listed: ReturnType<typeof toListed>[]): string {
-  if (listed.length === 0) return 'There are no such hand-offs.';
+  if (listed.length === 0) return 'No hand-offs found.';
   const header = ['status', 'accepted', 'type', 'attempts', 'problem', 'external id'];
   const rows = listed.map(({ status, accepted_at, type, attempts, code, external_id }) => [
     ...[status, accepted_at, type, String(attempts), code ?? '-', external_id],

@@ -1,9 +1,8 @@
 import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { ProblemCode } from '../../platform/base/problems.ts';
-import type { Records } from '../../records/records.ts';
 import type { Outcome, Refusal, TakenHandoff } from './accepted.ts';
-import { handOff } from './handoff.ts';
+import { type HandoffCrm, handOff } from './handoff.ts';
 
 /** How one try went. */
 export type Try =
@@ -44,9 +43,9 @@ export function isUnknown(error: unknown): boolean {
 }
 
 /** Tries to deliver a hand-off, once. Never throws. */
-export async function deliver(records: Records, handoff: TakenHandoff, call: Call): Promise<Try> {
+export async function deliver(crm: HandoffCrm, handoff: TakenHandoff, call: Call): Promise<Try> {
   try {
-    const { id: nativeId } = await handOff(records, handoff, handoff, call);
+    const { id: nativeId } = await handOff(crm, handoff, handoff, call);
     return { status: 'created', nativeId };
   } catch (error) {
     const refusal = refusalOf(error);

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { type Call, startCall, type Visible } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/clock.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
+import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Records } from '../../records/records.ts';
 import type { Outcome, Settled, TakenHandoff } from './accepted.ts';
 import { deliver, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
-import { type HandoffType, targets } from './handoff.ts';
+import { type HandoffCrm, type HandoffType, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, RecordToRemove } from './handoffs-table.ts';
 
 /** How long the others wait for a delivering process that was killed. In seconds. */
@@ -43,9 +43,8 @@ const longOutageMs = 60_000;
 const removedAtOnce = 20;
 const lookAgainSeconds = 20;
 
-export interface DeliveryOptions {
+export interface DeliveryOptions extends HandoffCrm {
   table: HandoffsTable;
-  records: Records;
   /** Milliseconds for a batch, well within its lease. What is not answered by then is retried one by one. */
   batchMs: number;
   /** Whether this process is the delivering one for the next `leaseSeconds`. Throws what the database does. */
@@ -143,14 +142,11 @@ export class Delivery {
     if (batch.length === 0) return false;
     const startedAt = now();
     const tries = await this.#try(batch, isProbe ? 'probe' : 'batch', batchMs);
-    // The call budget has no call yet: this says nothing about the CRM, and a smaller batch would not help.
-    const waitsForBudget = tries.every(
-      ({ ended }) => ended.status === 'open' && isWaitingForBudget(ended.error),
-    );
-    const isCrmAvailable = waitsForBudget || (await this.#isCrmAvailable(tries));
+    // Nothing was sent: this says nothing about the CRM, and a smaller batch would not help.
+    const isUnsent = tries.every((one) => isWaitingForBudget(one) || hasEndedUnsent(one));
+    const isCrmAvailable = isUnsent || (await this.#isCrmAvailable(tries));
     await this.#settle(state, tries, isCrmAvailable);
-    if (!waitsForBudget)
-      this.#note(state, tries, { isCrmAvailable, isQuick: now() - startedAt < batchMs / 2 });
+    if (!isUnsent) this.#note(state, tries, { isCrmAvailable, isQuick: now() - startedAt < batchMs / 2 });
     return isCrmAvailable;
   }
 
@@ -206,25 +202,26 @@ export class Delivery {
   }
 
   #try(batch: readonly TakenHandoff[], background: Call['background'], ms: number): Promise<Ended[]> {
-    const { records, visibleTo } = this.#options;
+    const { visibleTo } = this.#options;
     return Promise.all(
       batch.map(async (handoff) => {
         const visible = (resource: string) => visibleTo(handoff.consumerId, resource);
         const call = { ...backgroundCall(handoff, background, ms), visible };
-        return { handoff, ended: await deliver(records, handoff, call) };
+        return { handoff, ended: await deliver(this.#options, handoff, call) };
       }),
     );
   }
 
   /** Whether the CRM has answered any of these, or answers a look-up now: then failures are those of the hand-offs. */
   async #isCrmAvailable(tries: readonly Ended[]): Promise<boolean> {
-    if (tries.some(({ ended }) => ended.status !== 'open')) return true;
+    if (tries.some((one) => one.ended.status !== 'open' && !hasEndedUnsent(one))) return true;
     const own = tries.find(isOwnFailure);
     if (own === undefined) return false;
     const { type, externalId } = own.handoff;
     const call = backgroundCall(own.handoff, 'probe', lookUpMs);
     try {
-      const found = await this.#options.records.findWithDeleted(targets[type], externalId, call);
+      const { records, resources } = this.#options;
+      const found = await records.findWithDeleted(resources[type], externalId, call);
       // The record was created.
       if (found) own.ended = { status: 'created', nativeId: found.nativeId };
       return true;
@@ -276,13 +273,18 @@ export class Delivery {
     return found.length > 0;
   }
 
-  async #remove({ external_id: externalId, type, is_last: isLast }: RecordToRemove): Promise<void> {
-    const { table, records, log } = this.#options;
-    const call = { ...startCall(randomUUID()), isWrite: true };
+  async #remove({
+    external_id: externalId,
+    type,
+    consumer_id,
+    is_last: isLast,
+  }: RecordToRemove): Promise<void> {
+    const { table, records, resources, log } = this.#options;
+    const call = { ...startCall(randomUUID(), ownWorldOf(consumer_id)), isWrite: true };
     let isSettled = isLast;
     try {
-      const record = await records.find(targets[type], externalId, call);
-      if (record) await records.remove(targets[type], record, call);
+      const record = await records.find(resources[type], externalId, call);
+      if (record) await records.remove(resources[type], record, call);
     } catch (err) {
       isSettled = false;
       log.warn(
@@ -294,8 +296,14 @@ export class Delivery {
   }
 }
 
-function isWaitingForBudget(error: unknown): boolean {
-  return error instanceof Problem && error.facts.isPaced === true;
+/** The call budget has no call yet. */
+function isWaitingForBudget({ ended }: Ended): boolean {
+  return ended.status === 'open' && ended.error instanceof Problem && ended.error.facts.isPaced === true;
+}
+
+/** Its offer has ended before anything was sent or looked for. */
+function hasEndedUnsent({ handoff, ended }: Ended): boolean {
+  return ended.status === 'failed' && ended.refusal.code === 'offer_expired' && !handoff.mayExist;
 }
 
 /** Whether a failure is the hand-off's own, provided that the CRM is available. */

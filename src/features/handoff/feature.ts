@@ -1,16 +1,21 @@
 import { randomUUID } from 'node:crypto';
+import { historySources, historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { visibleRecords } from '../../identity/consumers/visible-records.ts';
+import type { Mode } from '../../platform/base/mode.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
-import type { Records } from '../../records/records.ts';
+import { testWorlds } from '../../records/offers.ts';
 import { registerHandoffCommands } from './cli.ts';
 import { leaseSeconds } from './delivery.ts';
-import { createHandoffs, type Handoffs } from './handoffs.ts';
+import type { HandoffCrm } from './handoff.ts';
+import { createHandoffHistory } from './handoff-history.ts';
+import { createHandoffs, type Handoffs, liveOrTestHandoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import { handoffHealth } from './health.ts';
 import { type HandoffMetrics, handoffMetrics } from './metrics.ts';
 import { acceptedHandoffRoutes } from './routes/accepted-handoffs.ts';
+import { approvalRoutes } from './routes/approvals.ts';
 import { handoffRoute } from './routes/handoff.ts';
 import { handoffEventData } from './routes/schemas.ts';
 import { type HandoffSettings, handoffPart } from './settings.ts';
@@ -18,8 +23,7 @@ import { type HandoffSettings, handoffPart } from './settings.ts';
 /** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
 const batchMs = { usual: 5000, withBudget: 25_000 };
 
-interface Parts {
-  records: Records;
+interface Parts extends HandoffCrm {
   handoffs: Handoffs;
   repeatWindowSeconds: number;
 }
@@ -34,30 +38,45 @@ export const handoff = defineFeature({
   },
   health: { handoffs: handoffHealth },
   start,
-  routes: (parts: Parts, cursors) => [handoffRoute(parts), ...acceptedHandoffRoutes(parts.handoffs, cursors)],
+  routes: (parts: Parts, cursors) => [
+    handoffRoute(parts),
+    ...acceptedHandoffRoutes(parts.handoffs, cursors),
+    ...approvalRoutes(parts.handoffs),
+  ],
   commands: registerHandoffCommands,
   erasers: [{ part: 'handoffs', otherFields: { waiting_handoffs: [] }, erase }],
 });
 
 /** Also begins the delivery of those that were accepted, by processes before this one too. */
 function start(core: Core<HandoffSettings, HandoffMetrics>): Started<Parts> {
-  const { settings, database, records, consumers, opened } = core;
+  const { settings, database, records, resources, consumers, metrics, offers, opened } = core;
   const owner = randomUUID();
-  const handoffs = createHandoffs({
-    ...core,
-    ...settings.handoff,
-    batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
-    lease: async () => (await leaseLock(database, 'handoff-delivery', owner, leaseSeconds)) !== undefined,
-    eventData: handoffEventData,
-    visibleTo: (consumerId, resource) => {
-      const consumer = consumers.directory.consumer(consumerId);
-      return consumer ? visibleRecords(consumer, resource) : 'all';
-    },
+  const ofMode = (mode: Mode, lock: string) =>
+    createHandoffs({
+      ...core,
+      ...settings.handoff,
+      mode,
+      // Gauges and counters are those of live ones.
+      metrics: mode === 'live' ? metrics : handoffMetrics([]),
+      batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
+      lease: async () => (await leaseLock(database, lock, owner, leaseSeconds)) !== undefined,
+      eventData: handoffEventData,
+      visibleTo: (consumerId, resource) => {
+        const consumer = consumers.directory.consumer(consumerId);
+        return consumer ? visibleRecords(consumer, resource) : 'all';
+      },
+    });
+  const handoffs = liveOrTestHandoffs({
+    live: ofMode('live', 'handoff-delivery'),
+    test: ofMode('test', 'test-handoff-delivery'),
   });
+  offers.find(testWorlds)?.emptying.add((consumerId) => new HandoffsTable(database).forget(consumerId));
   opened.defer(() => handoffs.stop());
+  core.offers.add(historySubjects, 'handoff');
+  core.offers.add(historySources, createHandoffHistory(handoffs));
   handoffs.start();
   return {
-    routes: { records, handoffs, repeatWindowSeconds: settings.handoff.repeatWindowSeconds },
+    routes: { records, resources, handoffs, repeatWindowSeconds: settings.handoff.repeatWindowSeconds },
     health: { handoffs: shareProbe(() => handoffs.checkHealth()) },
     jobs: [
       {

@@ -1,61 +1,55 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { Mode } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { leaseEnd, leasesOf } from '../../platform/store/leases.ts';
-import { changeInPieces, interval } from '../../platform/store/statements.ts';
-import { addEvents, type NewEvent } from '../events/event-log.ts';
-import { insertNew, type QueueLimits, waitAgain } from './acceptance.ts';
+import { changeInChunks, interval, isOfTest } from '../../platform/store/statements.ts';
+import { addEvents } from '../events/event-log.ts';
+import { insertNew, isOfMode, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
   HandoffQuery,
+  HandoffStatus,
   NewHandoff,
   Outcome,
   Readable,
-  Refusal,
   Settled,
   StoredHandoff,
   TakenHandoff,
   Waiting,
 } from './accepted.ts';
+import { hasEnded } from './approvals-table.ts';
 import type { HandoffType } from './handoff.ts';
+import { columns, type EventOf, eventsOf, now, type Row, toStored } from './rows.ts';
 
-/** Bytes of details that one piece holds in memory; a first hand-off may have more. */
+/** Bytes of details that one chunk holds in memory; a first hand-off may have more. */
 const mostBytes = 3 * 1024 * 1024;
-/** Number of the advisory lock under which new ones are counted and stored; any constant will do. */
-const acceptanceLock = 4_702_118_904;
+/** Numbers of the advisory locks under which new ones are counted and stored; any constants will do. */
+const acceptanceLocks = { live: 4_702_118_904, test: 4_702_118_905 };
 /** Rows that one statement changes or deletes. */
 const changedAtOnce = 1000;
 /** For so long after it was cancelled, a call that was under way may still create the record. */
 const unsettledSeconds = 120;
 
-const unlimited: QueueLimits = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
+const unlimited = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
+
+const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 'failed'];
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
-/** Answers show milliseconds: what is stored is what is shown. */
-const now = sql.raw("date_trunc('milliseconds', now())");
-const columns = sql.raw(
-  `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.request_id, h.trip_id, h.native_id, h.problem,
-   h.attempts, h.accepted_at, h.completed_at`,
-);
 /** What the record is made of: erased when it is not needed any more. */
 const erased = sql.raw('member_id = null, name = null, source = null, details = null');
 
-interface Row {
-  external_id: string;
-  sequence: string;
-  type: HandoffType;
-  status: StoredHandoff['status'];
-  consumer_id: string;
-  request_id: string;
-  trip_id: string;
-  native_id: string | null;
-  problem: string | null;
-  attempts: number;
-  accepted_at: Date;
-  completed_at: Date | null;
-}
-
-interface TakenRow extends Pick<Row, 'external_id' | 'type' | 'consumer_id' | 'request_id' | 'trip_id'> {
-  consumer_name: string | null;
-  actor: string | null;
+interface TakenRow
+  extends Pick<
+    Row,
+    | 'external_id'
+    | 'type'
+    | 'consumer_id'
+    | 'consumer_name'
+    | 'actor'
+    | 'request_id'
+    | 'trip_id'
+    | 'valid_until'
+  > {
   member_id: string;
   name: string;
   source: string;
@@ -65,26 +59,44 @@ interface TakenRow extends Pick<Row, 'external_id' | 'type' | 'consumer_id' | 'r
   troubles: number;
 }
 
-/** Accepted hand-offs; the moves stand at the top of accepted.ts. Methods throw what the database does. */
+/**
+ * Accepted hand-offs; the moves stand at the top of accepted.ts. What waits is accepted, counted, delivered and removed for
+ * the consumers of one mode; all else is by id, or by who may see it. Methods throw what the database does.
+ */
 export class HandoffsTable {
   readonly #database: Database;
+  readonly #mode: Mode;
   /** Whose hand-off was taken last, of each type and kind of failing ones. */
   readonly #lastFailing = new Map<string, string>();
 
-  constructor(database: Database) {
+  constructor(database: Database, mode: Mode = 'live') {
     this.#database = database;
+    this.#mode = mode;
+  }
+
+  get #isOwn(): RawBuilder<boolean> {
+    return isOfMode(this.#mode);
   }
 
   /**
    * Stores new ones in their order, up to the limits. Returns for each the fence of the stored row; `known` where its
-   * External ID is stored already; undefined where a limit is reached. One replica at a time: two that count at once would
-   * exceed the limits.
+   * External ID is stored already; undefined where a limit is reached. Those that wait for approval have the same limits, and are
+   * counted by themselves. One replica at a time: two that count at once would exceed the limits.
    */
   async accept(
     handoffs: readonly NewHandoff[],
-    limits: QueueLimits,
+    most: Omit<QueueLimits, 'mode'>,
+    eventOf: EventOf,
   ): Promise<({ fence: string } | 'known' | undefined)[]> {
-    const rows = await this.#oneByOne((transaction) => insertNew(transaction, handoffs, limits));
+    const limits = { ...most, mode: this.#mode };
+    const rows = await this.#oneByOne(async (transaction) => {
+      const toDeliver = handoffs.filter(({ needsApproval }) => !needsApproval);
+      const toApprove = handoffs.filter(({ needsApproval }) => needsApproval);
+      const accepted = await insertNew(transaction, toDeliver, 'accepted', limits);
+      const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits);
+      await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
+      return [...accepted, ...awaiting];
+    });
     const stored = new Map(rows.map(({ external_id, fence }) => [external_id, { fence }]));
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
@@ -96,7 +108,7 @@ export class HandoffsTable {
   /** While nobody else counts what waits and adds to it. */
   #oneByOne<T>(work: (transaction: Database['sql']) => Promise<T>): Promise<T> {
     return this.#database.sql.transaction().execute(async (transaction) => {
-      await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLock)})`.execute(transaction);
+      await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLocks[this.#mode])})`.execute(transaction);
       return work(transaction);
     });
   }
@@ -114,7 +126,7 @@ export class HandoffsTable {
    * waits for all those of another.
    */
   take(type: HandoffType, count: number): Promise<TakenHandoff[]> {
-    const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and ${lease.isOver}`;
+    const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and ${lease.isOver} and ${this.#isOwn}`;
     const nextConsumer = (after: RawBuilder<unknown>) => sql`
       select consumer_id from handoffs h where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
     return this.#take(sql`
@@ -130,7 +142,7 @@ export class HandoffsTable {
             where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
           ) as own order by turn, sequence limit ${count}
         ) as first
-      ) as piece using (external_id)
+      ) as chunk using (external_id)
       where ${free} and bytes_before < ${mostBytes}
       order by h.sequence for update of h skip locked`);
   }
@@ -149,7 +161,7 @@ export class HandoffsTable {
     return this.#take(sql`
       select external_id, may_exist from handoffs h
       where type = ${type} and status = 'accepted' and troubles ${failing === 'once' ? sql`= 1` : sql`> 1`}
-        and due_at <= now() and ${lease.isOver} and troubles > 0 and consumer_id > ${consumerId}
+        and due_at <= now() and ${lease.isOver} and troubles > 0 and consumer_id > ${consumerId} and ${this.#isOwn}
       order by consumer_id, due_at limit 1 for update skip locked`);
   }
 
@@ -158,9 +170,9 @@ export class HandoffsTable {
     const statement = (limit: number) => sql`
       update handoffs set due_at = now() where external_id in (
         select external_id from handoffs
-        where type = ${type} and status = 'accepted' and troubles > 0 and due_at > now()
+        where type = ${type} and status = 'accepted' and troubles > 0 and due_at > now() and ${this.#isOwn}
         limit ${limit} for update skip locked)`;
-    await changeInPieces(this.#database.bulk, changedAtOnce, statement);
+    await changeInChunks(this.#database.bulk, changedAtOnce, statement);
   }
 
   async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
@@ -169,7 +181,7 @@ export class HandoffsTable {
         update handoffs h set ${lease.begin}, attempts = h.attempts + 1, may_exist = true
         from due where h.external_id = due.external_id
         returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
-          h.member_id, h.name, h.source, h.details, h.fence::text, due.may_exist, h.troubles
+          h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist, h.troubles
       )
       select * from taken order by sequence`.execute(this.#database.sql);
     return rows.map(toTaken);
@@ -178,17 +190,11 @@ export class HandoffsTable {
   /**
    * Stores how tries ended, each under its fence, and the events that tell of it. Returns those that were stored.
    */
-  settle(
-    settled: readonly Settled[],
-    eventOf: (handoff: StoredHandoff) => NewEvent | undefined,
-  ): Promise<StoredHandoff[]> {
+  settle(settled: readonly Settled[], eventOf: EventOf): Promise<StoredHandoff[]> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       const stored = await storeOutcomes(transaction, settled);
       if (stored.length < settled.length) await endLeases(transaction, settled);
-      await addEvents(
-        transaction,
-        stored.map(eventOf).filter((event) => event !== undefined),
-      );
+      await addEvents(transaction, eventsOf(stored, eventOf));
       return stored;
     });
   }
@@ -223,29 +229,37 @@ export class HandoffsTable {
 
   /** Has a failed one delivered again, as `waitAgain` says; an operator does so however many wait. */
   retry(externalId: string, limits = unlimited) {
-    return this.#oneByOne((transaction) => waitAgain(transaction, externalId, limits));
+    const within = { ...limits, mode: this.#mode };
+    return this.#oneByOne((transaction) => waitAgain(transaction, externalId, within));
   }
 
-  /** Cancels one that waits or has failed; whatever is under way for it is removed later. False in any other state. */
-  async cancel(externalId: string): Promise<boolean> {
+  /** JSON text of what is to be written; undefined once it is not needed any more. */
+  async details(externalId: string): Promise<string | undefined> {
+    const { rows } = await sql<{ details: string | null }>`
+      select details from handoffs where external_id = ${externalId}`.execute(this.#database.sql);
+    return rows[0]?.details ?? undefined;
+  }
+
+  /** Cancels one that waits or has failed; whatever is under way for it is removed later. False in any other state than these. */
+  async cancel(externalId: string, states = cancellable): Promise<boolean> {
     const { numAffectedRows } = await sql`
       update handoffs set status = 'cancelled', problem = null, completed_at = ${now}, ${erased}, fence = fence + 1,
         due_at = now()
-      where external_id = ${externalId} and status in ('accepted', 'failed')`.execute(this.#database.sql);
+      where external_id = ${externalId} and status = any(${states}::text[])`.execute(this.#database.sql);
     return numAffectedRows === 1n;
   }
 
-  /** Takes cancelled ones whose records may exist, when no call is under way for them any more. */
+  /** Takes cancelled and rejected ones whose records may exist, when no call is under way for them any more. */
   async takeToRemove(count: number): Promise<RecordToRemove[]> {
     const { rows } = await sql<RecordToRemove>`
       update handoffs h set lease_until = ${leaseEnd}
       from (
         select external_id from handoffs h
-        where status = 'cancelled' and may_exist and due_at <= now() and ${lease.isOver}
+        where status in ('cancelled', 'rejected') and may_exist and due_at <= now() and ${lease.isOver} and ${this.#isOwn}
         order by due_at limit ${count} for update skip locked
       ) as due
       where h.external_id = due.external_id
-      returning h.external_id, h.type, h.completed_at <= now() - ${interval(unsettledSeconds)} as is_last`.execute(
+      returning h.external_id, h.type, h.consumer_id, h.completed_at <= now() - ${interval(unsettledSeconds)} as is_last`.execute(
       this.#database.sql,
     );
     return rows;
@@ -256,30 +270,49 @@ export class HandoffsTable {
     await sql`
       update handoffs set may_exist = ${seconds !== undefined}, due_at = now() + ${interval(seconds ?? 0)},
         ${lease.end}
-      where external_id = ${externalId} and status = 'cancelled'`.execute(this.#database.sql);
+      where external_id = ${externalId} and status in ('cancelled', 'rejected')`.execute(this.#database.sql);
   }
 
-  /** What waits, and whether there is something to remove. */
-  async overview(): Promise<Waiting & { hasToRemove: boolean }> {
-    const { rows } = await sql<{ waiting: number; oldest: number | null; to_remove: boolean }>`
-      select (select count(*)::integer from handoffs where status = 'accepted') as waiting,
+  /** What waits, and whether there is something to remove, or whose time is over. */
+  async overview(): Promise<Waiting & { hasToRemove: boolean; hasEnded: boolean }> {
+    const { rows } = await sql<{
+      waiting: number;
+      oldest: number | null;
+      to_remove: boolean;
+      ended: boolean;
+    }>`
+      select (select count(*)::integer from handoffs where status = 'accepted' and ${this.#isOwn}) as waiting,
         (select extract(epoch from now() - accepted_at)::double precision from handoffs
-          where status = 'accepted' order by sequence limit 1) as oldest,
-        exists (select from handoffs where status = 'cancelled' and may_exist and due_at <= now()) as to_remove`.execute(
+          where status = 'accepted' and ${this.#isOwn} order by sequence limit 1) as oldest,
+        exists (select from handoffs
+          where status in ('cancelled', 'rejected') and may_exist and due_at <= now() and ${this.#isOwn})
+          as to_remove,
+        exists (select from handoffs h where ${hasEnded} and ${this.#isOwn}) as ended`.execute(
       this.#database.sql,
     );
-    const { waiting = 0, oldest = 0, to_remove: hasToRemove = false } = rows[0] ?? {};
-    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest ?? 0)), hasToRemove };
+    const { waiting = 0, oldest = 0, to_remove: hasToRemove = false, ended = false } = rows[0] ?? {};
+    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest ?? 0)), hasToRemove, hasEnded: ended };
   }
 
-  /** Deletes what was completed so many days ago, a piece at a time; returns how many. */
+  /** Deletes all hand-offs of a consumer, whatever their state. */
+  forget(consumerId: string): Promise<void> {
+    return forgetRows(this.#database.bulk, {
+      from: sql`handoffs h`,
+      key: 'external_id',
+      where: sql`consumer_id = ${consumerId}`,
+      // One that is only held back was not tried yet.
+      isIdle: sql`(attempts = 0 or ${lease.isOver})`,
+    });
+  }
+
+  /** Deletes what was completed so many days ago, a chunk at a time; returns how many. */
   deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from handoffs where external_id in (
         select external_id from handoffs
-        where completed_at <= now() - ${interval(days * 86_400)} and status <> 'accepted'
+        where completed_at <= now() - ${interval(days * 86_400)} and status not in ('awaiting_approval', 'accepted')
         limit ${limit} for update skip locked)`;
-    return changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, changedAtOnce, statement, signal);
   }
 
   /**
@@ -289,8 +322,9 @@ export class HandoffsTable {
   async eraseMember(memberId: string): Promise<{ id: string; is_erased: boolean }[]> {
     const { rows } = await sql<{ id: string; is_erased: boolean }>`
       with mine as (select external_id from handoffs where member_id = ${memberId}::uuid), erased as (
-        update handoffs h set ${erased}, problem = null from mine
-        where h.external_id = mine.external_id and h.status <> 'accepted' returning h.external_id
+        update handoffs h set ${erased}, problem = null, reason = null from mine
+        where h.external_id = mine.external_id and h.status not in ('awaiting_approval', 'accepted')
+        returning h.external_id
       )
       select mine.external_id as id, erased.external_id is not null as is_erased
       from mine left join erased using (external_id) order by 1`.execute(this.#database.bulk);
@@ -304,6 +338,7 @@ export type Failing = 'once' | 'again';
 export interface RecordToRemove {
   external_id: string;
   type: HandoffType;
+  consumer_id: string;
   /** No call can create it any more. */
   is_last: boolean;
 }
@@ -348,8 +383,11 @@ async function storeOutcomes(
 }
 
 function isReadable(readable: Readable): RawBuilder<unknown> {
+  const isLive = sql`not ${isOfTest(sql`h.consumer_id`)}`;
   const types = Object.entries(readable).map(([type, which]) =>
-    which === 'all' ? sql`h.type = ${type}` : sql`(h.type = ${type} and h.consumer_id = ${which.consumerId})`,
+    which === 'all'
+      ? sql`(h.type = ${type} and ${isLive})`
+      : sql`(h.type = ${type} and h.consumer_id = ${which.consumerId})`,
   );
   return types.length === 0 ? sql`false` : sql`(${sql.join(types, sql` or `)})`;
 }
@@ -366,25 +404,9 @@ function toTaken(row: TakenRow): TakenHandoff {
     tripId: row.trip_id,
     memberId: row.member_id,
     result: { name, source, details },
+    validUntil: row.valid_until?.getTime(),
     fence: row.fence,
     mayExist: row.may_exist,
     failures: row.troubles,
-  };
-}
-
-function toStored(row: Row): StoredHandoff {
-  return {
-    externalId: row.external_id,
-    sequence: row.sequence,
-    type: row.type,
-    status: row.status,
-    consumerId: row.consumer_id,
-    requestId: row.request_id,
-    tripId: row.trip_id,
-    nativeId: row.native_id ?? undefined,
-    refusal: row.problem === null ? undefined : (JSON.parse(row.problem) as Refusal),
-    attempts: row.attempts,
-    acceptedAt: row.accepted_at,
-    completedAt: row.completed_at ?? undefined,
   };
 }

@@ -1,15 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call, Visible } from '../../platform/base/call.ts';
+import { adapterFor, type Mode } from '../../platform/base/mode.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
-import type { Records } from '../../records/records.ts';
+import { namesFrom } from '../../records/field-values.ts';
+import { delayOfTest } from '../../records/test-members.ts';
 import type { NewEvent } from '../events/event-log.ts';
+import { isOfMode } from './acceptance.ts';
 import type {
   HandoffQuery,
+  HandoffStatus,
   NewHandoff,
   Origin,
   Outcome,
@@ -17,21 +22,31 @@ import type {
   StoredHandoff,
   TakenHandoff,
 } from './accepted.ts';
+import { type Decision, decide, endSome } from './approvals-table.ts';
 import { deliver, isUnknown, mayPass } from './deliver.ts';
 import { Delivery } from './delivery.ts';
-import { type HandoffConfirmation, type HandoffRequest, handOff, targets } from './handoff.ts';
+import {
+  type HandoffConfirmation,
+  type HandoffCrm,
+  type HandoffRequest,
+  handOff,
+  offerExpired,
+  targets,
+} from './handoff.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
 
 /** How a hand-off wants to be answered. */
-export interface Wish {
+export interface AnswerPreference {
   /** 202 is enough. */
   mayBeAccepted: boolean;
   /** So long the caller waits for the record all the same. */
   waitSeconds: number;
 }
 
-export interface HandOffOptions extends Wish {
+export interface HandOffOptions extends AnswerPreference {
+  /** Another consumer has to approve it: it is stored, whatever the request prefers. */
+  needsApproval: boolean;
   externalId: string;
   /** An earlier request under the same key may have got as far as the database or the CRM. */
   isContinued: boolean;
@@ -42,21 +57,30 @@ export interface Handoffs {
   /** `accept`: also a hand-off whose caller did not ask for it is stored where the CRM fails. */
   readonly whenCrmIsUnavailable: 'refuse' | 'accept';
   /**
-   * The confirmation, or `accepted` where the hand-off is stored and delivered later. Throws `Problem`: the CRM's refusal,
+   * The confirmation, or what the hand-off waits for where it is stored. Throws `Problem`: the CRM's refusal, `offer_expired`,
    * `store_unavailable`, and `crm_unavailable` where too many wait.
    */
   handOff(
     request: HandoffRequest,
     options: HandOffOptions,
     call: Call,
-  ): Promise<HandoffConfirmation | 'accepted'>;
+  ): Promise<HandoffConfirmation | 'accepted' | 'awaiting_approval'>;
   /** Throws `store_unavailable`, as all below. */
   find(externalId: string): Promise<StoredHandoff | undefined>;
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
+  /** JSON text of what is to be written; undefined once it is not needed any more. */
+  details(externalId: string): Promise<string | undefined>;
+  /** The fields that the mapping takes from it; none once it is not needed any more. */
+  namesFrom(handoff: StoredHandoff): Promise<string[]>;
+  /**
+   * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then. Throws
+   * `conflict` where it does not wait for that any more.
+   */
+  decide(decision: Decision): Promise<StoredHandoff>;
   /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
-  retry(externalId: string): Promise<void>;
-  /** Cancels one that waits or has failed, or is cancelled already. Throws `conflict`. */
-  cancel(externalId: string): Promise<void>;
+  retry(handoff: StoredHandoff): Promise<void>;
+  /** Cancels one that waits or has failed, or is only in one of these states, or is cancelled already. Throws `conflict`. */
+  cancel(handoff: StoredHandoff, states?: readonly HandoffStatus[]): Promise<void>;
   /** What waits, for the health report. Throws what the database does. */
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
   /** Deletes those that were done so many days ago. Throws what the database does. */
@@ -66,9 +90,10 @@ export interface Handoffs {
   stop(): Promise<void>;
 }
 
-export interface HandoffsOptions {
+export interface HandoffsOptions extends HandoffCrm {
   database: Database;
-  records: Records;
+  /** Of the consumers whose hand-offs are accepted and delivered. */
+  mode: Mode;
   log: Log;
   metrics: HandoffMetrics;
   whenCrmIsUnavailable: 'refuse' | 'accept';
@@ -94,6 +119,32 @@ export function createHandoffs(options: HandoffsOptions): Handoffs {
   return new AcceptedHandoffs(options);
 }
 
+/** Those of live consumers and those of test consumers: neither fills the queue of the other, nor holds its delivery up. */
+export function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
+  const { live, test } = handoffs;
+  const of = (one: { consumerId?: string | undefined }) => adapterFor(one, handoffs);
+  return {
+    whenCrmIsUnavailable: live.whenCrmIsUnavailable,
+    handOff: (request, options, call) => of(call).handOff(request, options, call),
+    find: (externalId) => live.find(externalId),
+    list: (query) => live.list(query),
+    details: (externalId) => live.details(externalId),
+    namesFrom: (handoff) => live.namesFrom(handoff),
+    decide: (decision) => of({ consumerId: decision.by.consumer_id }).decide(decision),
+    retry: (handoff) => of(handoff).retry(handoff),
+    cancel: (handoff, states) => of(handoff).cancel(handoff, states),
+    checkHealth: () => live.checkHealth(),
+    deleteOld: (signal) => live.deleteOld(signal),
+    start() {
+      live.start();
+      test.start();
+    },
+    async stop() {
+      await Promise.all([live.stop(), test.stop()]);
+    },
+  };
+}
+
 class AcceptedHandoffs implements Handoffs {
   readonly whenCrmIsUnavailable;
   readonly #options: HandoffsOptions;
@@ -105,8 +156,8 @@ class AcceptedHandoffs implements Handoffs {
   #polling: Polling | undefined;
 
   constructor(options: HandoffsOptions) {
-    const { database, queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = options;
-    const table = new HandoffsTable(database);
+    const { database, mode, queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = options;
+    const table = new HandoffsTable(database, mode);
     this.#options = options;
     this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
@@ -116,7 +167,7 @@ class AcceptedHandoffs implements Handoffs {
       settle: (settled) => this.#settle(settled),
     });
     this.#accept = createBatcher({
-      execute: (handoffs: NewHandoff[]) => table.accept(handoffs, { inAll, ofConsumer }),
+      execute: (handoffs: NewHandoff[]) => table.accept(handoffs, { inAll, ofConsumer }, this.#eventOf),
       // One after the other: so the limit holds, and the order is that of arrival.
       inFlight: 1,
       batchSize: acceptedAtOnce,
@@ -127,33 +178,70 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async handOff(request: HandoffRequest, options: HandOffOptions, call: Call) {
+    const { externalId, isContinued } = options;
     // A request that was interrupted may have stored it already.
-    if (options.isContinued && (await this.find(options.externalId))) return 'accepted';
+    const stored = isContinued ? await this.find(externalId) : undefined;
+    if (stored) return stored.approval ? 'awaiting_approval' : 'accepted';
+    if (!isContinued) requireValid(request);
+    if (options.needsApproval) return this.#ask(request, options, call);
+    const delaySeconds = delayOfTest(request.memberId, call);
+    if (delaySeconds !== undefined) return this.#acceptFor(delaySeconds, request, options, call);
     if (options.mayBeAccepted) return this.#acceptAndTry(request, options, call);
+    return this.#makeOrAccept(request, options, call);
+  }
+
+  async #makeOrAccept(request: HandoffRequest, options: HandOffOptions, call: Call) {
     try {
       const { externalId, isContinued: mayExist } = options;
-      return await handOff(this.#options.records, request, { externalId, mayExist }, call);
+      return await handOff(this.#options, request, { externalId, mayExist }, call);
     } catch (error) {
       if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
       const mayExist = isUnknown(error) || options.isContinued;
       const { externalId } = options;
       return this.#acceptInstead(
-        { ...request, ...originOf(call), externalId, mayExist, isHeld: false },
+        { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval: false },
         error,
       );
     }
+  }
+
+  /** Stores one that another consumer has to approve. */
+  async #ask(request: HandoffRequest, { externalId, isContinued: mayExist }: HandOffOptions, call: Call) {
+    const handoff = { ...request, ...originOf(call), externalId, mayExist };
+    const stored = await this.#store({ ...handoff, isHeld: false, needsApproval: true });
+    if (stored !== 'known') this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
+    return 'awaiting_approval' as const;
+  }
+
+  async #store(handoff: NewHandoff): Promise<{ fence: string } | 'known'> {
+    const { externalId } = handoff;
+    const stored = await orUnavailable(() => this.#accept(handoff), {
+      ...kept,
+      outcomeUnknown: true,
+      externalId,
+    });
+    if (stored === undefined) throw queueFull();
+    return stored;
+  }
+
+  /** Stores one that is to wait, whatever its caller wants. */
+  async #acceptFor(
+    delaySeconds: number,
+    request: HandoffRequest,
+    { externalId, isContinued: mayExist }: HandOffOptions,
+    call: Call,
+  ) {
+    const handoff = { ...request, ...originOf(call), externalId, mayExist, delaySeconds };
+    const stored = await this.#store({ ...handoff, isHeld: false, needsApproval: false });
+    if (stored !== 'known') this.#noteAccepted();
+    return 'accepted' as const;
   }
 
   async #acceptAndTry(request: HandoffRequest, options: HandOffOptions, call: Call) {
     const { externalId, waitSeconds, isContinued: mayExist } = options;
     const isHeld = waitSeconds > 0;
     const handoff = { ...request, ...originOf(call), externalId, mayExist };
-    const stored = await orUnavailable(() => this.#accept({ ...handoff, isHeld }), {
-      ...kept,
-      outcomeUnknown: true,
-      externalId,
-    });
-    if (stored === undefined) throw queueFull();
+    const stored = await this.#store({ ...handoff, isHeld, needsApproval: false });
     if (stored !== 'known' && isHeld) {
       return this.#tryFor(waitSeconds, { ...handoff, fence: stored.fence, failures: 0 }, call);
     }
@@ -175,7 +263,7 @@ class AcceptedHandoffs implements Handoffs {
 
   /** One that is stored already is tried as if it were not; what is not answered in time goes on as accepted. */
   async #tryFor(seconds: number, taken: TakenHandoff, call: Call) {
-    const trying = deliver(this.#options.records, taken, call);
+    const trying = deliver(this.#options, taken, call);
     const timer = new AbortController();
     const late = delay(seconds * 1000, undefined, { signal: timer.signal }).catch(() => undefined);
     const ended = await Promise.race([trying, late]);
@@ -211,10 +299,10 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   readonly #eventOf = (handoff: StoredHandoff): NewEvent | undefined => {
-    const { status, externalId, type, consumerId, completedAt } = handoff;
-    if ((status !== 'created' && status !== 'failed') || completedAt === undefined) return undefined;
+    const { status, externalId, type, consumerId, acceptedAt, completedAt = acceptedAt } = handoff;
+    if (status === 'accepted' || status === 'cancelled') return undefined;
     return {
-      type: status === 'created' ? 'handoff.created' : 'handoff.failed',
+      type: `handoff.${status}`,
       resource: { type: 'handoff', id: externalId },
       occurredAt: completedAt.toISOString(),
       data: JSON.stringify(this.#options.eventData(handoff)),
@@ -224,13 +312,39 @@ class AcceptedHandoffs implements Handoffs {
   };
 
   async #settle(settled: readonly Settled[]): Promise<void> {
+    this.#note(await this.#table.settle(settled, this.#eventOf));
+  }
+
+  #note(changed: readonly StoredHandoff[]): void {
     const { metrics, log } = this.#options;
-    for (const { status, externalId, refusal } of await this.#table.settle(settled, this.#eventOf)) {
+    for (const { status, externalId, refusal } of changed) {
       if (status === 'accepted') continue;
       metrics.acceptedHandoffs.inc({ result: status });
       if (status === 'failed')
         log.warn({ external_id: externalId, code: refusal?.code }, 'an accepted hand-off has failed');
     }
+  }
+
+  async #endSome(): Promise<void> {
+    const { database, mode } = this.#options;
+    const ended = await endSome(database, isOfMode(mode), this.#eventOf);
+    this.#note(ended);
+    if (ended.length > 0) await this.#endSome();
+  }
+
+  async decide(decision: Decision): Promise<StoredHandoff> {
+    const { metrics, log, database } = this.#options;
+    const { externalId, verdict, audit } = decision;
+    const decided = await atStore(() => decide(database, decision, this.#eventOf));
+    if (decided === undefined) {
+      const found = await this.find(externalId);
+      if (found?.approval?.status === verdict) return found;
+      throw new Problem('conflict', whyUndecidable(found, verdict));
+    }
+    logAuditEvent(log, audit);
+    if (verdict === 'approved') this.#noteAccepted();
+    else metrics.acceptedHandoffs.inc({ result: 'rejected' });
+    return decided;
   }
 
   find(externalId: string) {
@@ -241,7 +355,18 @@ class AcceptedHandoffs implements Handoffs {
     return atStore(() => this.#table.list(query));
   }
 
-  async retry(externalId: string): Promise<void> {
+  details(externalId: string) {
+    return atStore(() => this.#table.details(externalId));
+  }
+
+  async namesFrom({ externalId, type, tripId, memberId, name, source }: StoredHandoff): Promise<string[]> {
+    const details = await this.details(externalId);
+    if (details === undefined) return [];
+    const result = { name, source, details: JSON.parse(details) as unknown };
+    return namesFrom(this.#options.resources[type], { type, trip_id: tripId, member_id: memberId, result });
+  }
+
+  async retry({ externalId }: StoredHandoff): Promise<void> {
     const { queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = this.#options;
     const retried = await atStore(() => this.#table.retry(externalId, { inAll, ofConsumer }));
     if (retried === 'full') throw queueFull();
@@ -250,12 +375,16 @@ class AcceptedHandoffs implements Handoffs {
     setImmediate(() => this.#polling?.wake());
   }
 
-  async cancel(externalId: string): Promise<void> {
-    if (await atStore(() => this.#table.cancel(externalId))) {
+  async cancel({ externalId }: StoredHandoff, states?: readonly HandoffStatus[]): Promise<void> {
+    if (await atStore(() => this.#table.cancel(externalId, states))) {
       this.#options.metrics.acceptedHandoffs.inc({ result: 'cancelled' });
-    } else if ((await this.find(externalId))?.status !== 'cancelled') {
-      throw new Problem('conflict', 'The hand-off is created already: the CRM has its record.');
+      return;
     }
+    const status = (await this.find(externalId))?.status;
+    if (status === 'created')
+      throw new Problem('conflict', 'The hand-off is created already: the CRM has its record.');
+    if (status !== 'cancelled')
+      throw new Problem('conflict', `The hand-off is ${status}: it can no longer be cancelled.`);
   }
 
   async checkHealth() {
@@ -280,7 +409,8 @@ class AcceptedHandoffs implements Handoffs {
       what: 'accepted hand-offs',
       log: this.#options.log,
       check: async (stopping) => {
-        const { waiting, hasToRemove } = await this.#look();
+        const { waiting, hasToRemove, hasEnded } = await this.#look();
+        if (hasEnded) await this.#endSome();
         if (waiting > 0 || hasToRemove) await this.#delivery.run(stopping);
       },
     });
@@ -292,6 +422,11 @@ class AcceptedHandoffs implements Handoffs {
     await this.#delivery.stop();
     await Promise.all(this.#underWay);
   }
+}
+
+/** Throws `Problem` offer_expired. What was begun has to be looked for first. */
+function requireValid({ validUntil }: HandoffRequest): void {
+  if (validUntil !== undefined && Date.now() >= validUntil) throw offerExpired(validUntil);
 }
 
 function originOf({ requestId, consumerId = '', consumerName, actor }: Call): Origin {
@@ -312,8 +447,14 @@ export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['r
   return new Problem(code, detail, errors && { errors });
 }
 
+function whyUndecidable(handoff: StoredHandoff | undefined, verdict: Decision['verdict']): string {
+  if (handoff?.approval === undefined) return 'The hand-off needs no approval.';
+  if (handoff.status === 'awaiting_approval') return 'The time for an answer is over: no record is made.';
+  return `The hand-off is ${handoff.status}, and cannot be ${verdict} any more.`;
+}
+
 function queueFull(): Problem {
-  return new Problem('crm_unavailable', 'Too many hand-offs wait for the CRM.', { retryAfter: 60 });
+  return new Problem('crm_unavailable', 'Too many hand-offs are waiting.', { retryAfter: 60 });
 }
 
 function atStore<T>(work: () => Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ export function handoffMetrics(registers: Registry[]) {
       { result: 'failed' },
       {
         name: 'handoff_accepted_total',
-        help: 'Hand-offs that were answered 202 (accepted), and what became of them: created, failed or cancelled.',
+        help: 'Hand-offs that were answered 202 (accepted or awaiting_approval), and what became of them: created, failed, cancelled or rejected.',
         labelNames: ['result'] as const,
         registers,
       },

@@ -7,7 +7,7 @@ export const handoffSettings = {
     'HANDOFF_WHEN_CRM_IS_UNAVAILABLE',
     oneOf('refuse', 'accept'),
     'refuse',
-    'What becomes of a hand-off that the CRM is not available for, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
+    'What happens to a hand-off while the CRM is unavailable, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
     { formerly: { key: 'handoff.whenCrmIsAway', env: 'HANDOFF_WHEN_CRM_IS_AWAY' } },
   ),
   'handoff.queueLimit': setting(
@@ -26,7 +26,7 @@ export const handoffSettings = {
     'HANDOFF_REPEAT_WINDOW_SECONDS',
     seconds(0, 86_400),
     0,
-    'For so long a hand-off without Idempotency-Key whose body a consumer sends again counts as a repeat; 0 = off.',
+    'How long a hand-off without Idempotency-Key counts as a repeat if the same consumer sends the same body again; 0 = off.',
   ),
 };
 

@@ -4,11 +4,12 @@ import type { CheckedAddresses } from '../../platform/http/checked-addresses.ts'
 import { SecretsUnavailable } from '../../platform/secrets/secrets-manager.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { eventTypes } from '../events/event-log.ts';
-import { eventVisibilityOf } from '../events/event-visibility.ts';
+import { eventVisibilityOf, shownTo } from '../events/event-visibility.ts';
 import type { DeliveriesTable, DeliveryFilter } from './deliveries-table.ts';
 import { type Delivery, type Endpoint, isEventFilter, maxEndpoints } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointPosition, EndpointsTable } from './endpoints-table.ts';
+import { bodyOf } from './message.ts';
 
 export interface WantedEndpoint {
   url: string;
@@ -56,6 +57,8 @@ export interface EndpointAdministration {
     before: string | undefined,
     limit: number,
   ): Promise<(Delivery & { number: string })[]>;
+  /** What a delivery of the endpoint sends, as the consumer may read it now; null where that is nothing any more. */
+  bodyOf(consumer: Consumer, id: string, delivery: Pick<Delivery, 'id'>): Promise<string | null>;
   resend(consumer: Consumer, id: string, deliveryId: string): Promise<Delivery>;
   /** Returns how many deliveries it makes. */
   recover(consumer: Consumer, id: string, since: Date): Promise<number>;
@@ -103,7 +106,7 @@ export function createEndpointAdministration(options: EndpointAdministrationOpti
 function administerDeliveries(
   { deliveries, wake }: EndpointAdministrationOptions,
   find: EndpointAdministration['find'],
-): Pick<EndpointAdministration, 'test' | 'deliveries' | 'resend' | 'recover'> {
+): Pick<EndpointAdministration, 'test' | 'deliveries' | 'bodyOf' | 'resend' | 'recover'> {
   async function checkEnabled(consumer: Consumer, id: string): Promise<void> {
     if ((await find(consumer, id)).enabled) return;
     throw new Problem('conflict', 'The webhook endpoint is disabled; enable it first, and then recover.');
@@ -118,6 +121,11 @@ function administerDeliveries(
     async deliveries(consumer, id, filter, before, limit) {
       await find(consumer, id);
       return atStore(() => deliveries.list(id, filter, before, limit));
+    },
+    async bodyOf(consumer, id, delivery) {
+      const visibility = eventVisibilityOf(consumer);
+      const message = await atStore(() => deliveries.message(delivery.id, id, visibility));
+      return message === undefined ? null : bodyOf(shownTo(visibility, message)).toString();
     },
     async resend(consumer, id, deliveryId) {
       await checkEnabled(consumer, id);
@@ -175,7 +183,7 @@ async function check(
       : [
           {
             pointer: `#/event_types/${at}`,
-            message: 'is no type of event, nor the beginning of some with .*',
+            message: 'is not an event type; use a type such as quote.created, or quote.* for all of a kind',
           },
         ],
   );

@@ -19,18 +19,20 @@ import { type Delivery, deliveryStatuses } from './endpoint.ts';
  * database is its service's alone. Bad input ends the process with code 2, an unknown id with code 1.
  */
 export function registerDeliveryCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('delivery').description('events on their way to webhook endpoints');
+  const group = program
+    .command('delivery')
+    .description('webhooks that were sent to partners, or are waiting to be sent');
   const find = async (options: { status?: string; endpoint?: string }) => {
     const status = checkChoice('--status', deliveryStatuses, options.status);
     return withDeliveries(load, (deliveries) => deliveries.listAll(status, options.endpoint, listedAtOnce));
   };
   addList(group, 'deliveries', find, showDeliveries)
     .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
-    .option('--endpoint <id>', 'only those to this webhook endpoint');
+    .option('--endpoint <id>', 'only deliveries to this webhook endpoint');
   group
     .command('resend')
-    .description('send a delivery again, whatever became of it')
-    .argument('<id>', 'its id')
+    .description('send a delivery again, whatever its status')
+    .argument('<id>', 'id of the delivery, dlv_...')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
@@ -49,11 +51,11 @@ function withDeliveries<T>(
 }
 
 function showResent({ id }: Delivery): string {
-  return `The delivery ${id} is sent again, by a running service within a few seconds.`;
+  return `The delivery ${id} will be sent again: a running service does it within a few seconds.`;
 }
 
 function showDeliveries(deliveries: ListedDelivery[]): string {
-  if (deliveries.length === 0) return 'There are no such deliveries.';
+  if (deliveries.length === 0) return 'No deliveries found.';
   const header = ['status', 'created', 'type', 'event', 'attempts', 'last error', 'endpoint', 'delivery'];
   const rows = deliveries.map(({ attempts, ...delivery }) => [
     delivery.status,

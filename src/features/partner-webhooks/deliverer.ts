@@ -1,6 +1,8 @@
+import { modeOf } from '../../platform/base/mode.ts';
 import { startPolling } from '../../platform/base/poll.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import { shownTo } from '../events/event-visibility.ts';
 import {
   type DeliveryQueue,
   type EndpointConsumers,
@@ -21,8 +23,8 @@ export interface DelivererOptions {
   http: Pick<OutboundHttp, 'post'>;
   /** The consumers that have endpoints, as they are now. */
   loadConsumers(consumerIds: readonly string[]): Promise<EndpointConsumers>;
-  /** Disables an endpoint; false where it was not enabled. */
-  disable(endpointId: string, reason: DisabledReason): Promise<boolean>;
+  /** Disables an endpoint; returns its consumer, undefined where it was not enabled. */
+  disable(endpointId: string, reason: DisabledReason): Promise<string | undefined>;
   userAgent: string;
   log: Log;
   metrics: Pick<
@@ -108,7 +110,11 @@ class RunningDeliverer {
       const limit = Math.min(slotsInAll - this.#underWay.size, leasedAtOnce);
       if (consumerIds.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
       const { leased, hasMore } = await queue.take(consumers, { taken: this.#taken, limit });
-      for (const delivery of leased) this.#start(delivery);
+      const visibility = new Map(consumers.visibility.map((one) => [one.consumer_id, one]));
+      for (const delivery of leased) {
+        const seen = visibility.get(delivery.owner);
+        this.#start(seen === undefined ? delivery : shownTo(seen, delivery));
+      }
       isDone = !hasMore && leased.length < leasedAtOnce;
     }
   }
@@ -203,8 +209,10 @@ class RunningDeliverer {
   async #disable(id: string, reason: DisabledReason): Promise<void> {
     const { disable, log, metrics } = this.#options;
     try {
-      if (!(await disable(id, reason))) return;
-      metrics.webhookEndpointsDisabled.inc({ reason });
+      const owner = await disable(id, reason);
+      if (owner === undefined) return;
+      // An endpoint that a partner tries out is no matter of operators.
+      if (modeOf(owner) === 'live') metrics.webhookEndpointsDisabled.inc({ reason });
       log.warn({ endpoint_id: id, reason }, 'a webhook endpoint was disabled');
     } catch (err) {
       log.warn(

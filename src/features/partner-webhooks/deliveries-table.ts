@@ -1,14 +1,14 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import {
-  changeInPieces,
+  changeInChunks,
   changeInSearch,
   interval,
-  type SearchedPiece,
+  type SearchedChunk,
 } from '../../platform/store/statements.ts';
-import { eventsRecordedAfter } from '../events/event-queries.ts';
-import { type EventVisibility, visibilityRows } from '../events/event-visibility.ts';
-import { isWanted } from './delivery-queue.ts';
+import { eventsRecordedAfter, eventWithId } from '../events/event-queries.ts';
+import { type EventVisibility, isVisibleTo, visibilityRows } from '../events/event-visibility.ts';
+import { isWanted, type SentEvent, sentEvent } from './delivery-queue.ts';
 import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
 
 /** Events that one statement of a recovery walks. */
@@ -91,6 +91,17 @@ export class DeliveriesTable {
     return (rows[0] as { event_id: string }).event_id;
   }
 
+  /** What a delivery of this endpoint sends; undefined where the event is gone, or may not be seen. */
+  async message(id: string, endpointId: string, visibility: EventVisibility): Promise<SentEvent | undefined> {
+    const { rows } = await sql<SentEvent>`
+      select w.consumer_id as owner, ${sentEvent}
+      from deliveries d join webhook_endpoints w on w.id = d.endpoint_id
+        left join lateral (${eventWithId(sql.ref('d.event_id'))}) e on true
+      where d.id = ${id} and d.endpoint_id = ${endpointId}
+        and (d.event_type = ${pingType} or ${isVisibleTo(visibility)})`.execute(this.#database.sql);
+    return rows[0];
+  }
+
   /** Has a delivery sent again, whatever became of it; of this endpoint where one is named. Undefined: there is none. */
   async resend(id: string, endpointId?: string): Promise<Delivery | undefined> {
     const { rows } = await sql<Delivery>`
@@ -118,7 +129,7 @@ export class DeliveriesTable {
       delete from deliveries where id in (
         select id from deliveries where created_at < now() - ${interval(days * 86_400)}
         order by created_at limit ${limit})`;
-    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 
   /** Deletes the deliveries of endpoints that no longer exist. Reads one delivery of each other endpoint, not all of them. */
@@ -135,7 +146,7 @@ export class DeliveriesTable {
         select d.id from found join deliveries d using (endpoint_id)
         where not exists (select from webhook_endpoints w where w.id = found.endpoint_id)
         limit ${limit})`;
-    await changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 
@@ -147,7 +158,7 @@ function recoverChunk(
   endpointId: string,
   visibility: EventVisibility,
   { recorded_at, sequence }: EventPosition,
-): RawBuilder<SearchedPiece<EventPosition>> {
+): RawBuilder<SearchedChunk<EventPosition>> {
   return sql`
     with ${visibilityRows([visibility])}, chunk as (
       ${eventsRecordedAfter(recorded_at, sequence, walkedAtOnce)}

@@ -97,26 +97,39 @@ export interface PendingWork {
 }
 
 /** A delivery that this process has leased. */
-export interface LeasedDelivery {
+export interface LeasedDelivery extends SentEvent {
   id: string;
   fence: number;
   tries: number;
-  event_id: string;
-  event_type: string;
   endpoint_id: string;
-  /** The consumer whose endpoint it is. */
-  owner: string;
   url: string;
   secret_version: string;
   /** The consumer may see the event, and it has not been deleted. */
   allowed: boolean;
+}
+
+/** What the body of a delivery is made of. */
+export interface SentEvent {
+  event_id: string;
+  event_type: string;
+  /** The consumer whose endpoint it is. */
+  owner: string;
   occurred_at: Date;
   resource_type: string;
   resource_id: string;
+  /** Null for a ping. */
+  permission_resource: string | null;
   /** JSON text. */
   data: string;
   data_omitted: boolean;
 }
+
+/** Columns of the event `e` of the delivery `d`, for a `SentEvent`; of a ping where there is none. */
+export const sentEvent = sql`d.event_id, d.event_type, coalesce(e.occurred_at, d.created_at) as occurred_at,
+  coalesce(e.resource_type, 'webhook_endpoint') as resource_type, coalesce(e.resource_id, d.endpoint_id) as resource_id,
+  e.permission_resource,
+  coalesce(e.data, json_build_object('id', d.endpoint_id)::text) as data,
+  coalesce(e.data_omitted, false) as data_omitted`;
 
 export type Outcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
 
@@ -332,12 +345,9 @@ function leaseDue(
       join webhook_endpoints w on w.id = found.endpoint_id
       left join lateral (${eventWithId(sql.ref('found.event_id'))}) e on true
     where d.id = mine.id and d.status = 'pending'
-    returning d.id, d.claim as fence, d.tries, d.event_id, d.event_type, d.endpoint_id,
+    returning d.id, d.claim as fence, d.tries, d.endpoint_id,
       w.consumer_id as owner, w.url,
       w.secret_version::text as secret_version,
       d.event_type = ${pingType} or ${isVisibleByRows(consumer)} as allowed,
-      coalesce(e.occurred_at, d.created_at) as occurred_at,
-      coalesce(e.resource_type, 'webhook_endpoint') as resource_type, coalesce(e.resource_id, d.endpoint_id) as resource_id,
-      coalesce(e.data, json_build_object('id', d.endpoint_id)::text) as data,
-      coalesce(e.data_omitted, false) as data_omitted`;
+      ${sentEvent}`;
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces } from '../../platform/store/statements.ts';
+import { changeInChunks } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
 import { lastSequence } from '../events/event-queries.ts';
 import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from './endpoint.ts';
@@ -106,16 +106,16 @@ export class EndpointsTable {
       where id = ${id} and not enabled`.execute(this.#database.sql);
   }
 
-  /** Stops all that waits for it, and adds an event for its consumer. False where it was disabled or is gone. */
-  async disable(id: string, reason: DisabledReason): Promise<boolean> {
-    const isChanged = await this.#database.sql.transaction().execute(async (transaction) => {
+  /** Stops all that waits for it, and adds an event for its consumer, whom it returns. Undefined where it was disabled or is gone. */
+  async disable(id: string, reason: DisabledReason): Promise<string | undefined> {
+    const owner = await this.#database.sql.transaction().execute(async (transaction) => {
       // Deliveries that are being made for it must be there before they are stopped.
       await sql`select from delivery_position for update`.execute(transaction);
       const { rows } = await sql<Endpoint>`
         update webhook_endpoints set enabled = false, disabled_reason = ${reason}, updated_at = now()
         where id = ${id} and enabled returning ${columns}`.execute(transaction);
       const [endpoint] = rows;
-      if (endpoint === undefined) return false;
+      if (endpoint === undefined) return undefined;
       const event = {
         type: 'webhook_endpoint.disabled',
         resource: { type: 'webhook_endpoint', id },
@@ -125,10 +125,10 @@ export class EndpointsTable {
         privateTo: endpoint.consumer_id,
       } as const;
       await addEvents(transaction, [event]);
-      return true;
+      return endpoint.consumer_id;
     });
     await this.stopPending(id);
-    return isChanged;
+    return owner;
   }
 
   /** Deliveries to an endpoint that is not enabled are no longer sent: they have failed. */
@@ -138,7 +138,7 @@ export class EndpointsTable {
         select id from deliveries where endpoint_id = ${id} and status = 'pending'
           and not exists (select from webhook_endpoints where id = ${id} and enabled)
         limit ${limit})`;
-    await changeInPieces(this.#database.bulk, changedAtOnce, statement);
+    await changeInChunks(this.#database.bulk, changedAtOnce, statement);
   }
 
   /** Notes that its secret has changed. */

@@ -1,8 +1,11 @@
+import { historySources } from '../../api/history.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { version } from '../../platform/base/version.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import type { EndpointAdministration } from './administration.ts';
 import { registerDeliveryCommands } from './cli.ts';
+import { createDeliveryHistory } from './delivery-history.ts';
+import { documentedWebhooks } from './documented-webhooks.ts';
 import { type PartnerWebhookMetrics, partnerWebhookMetrics } from './metrics.ts';
 import { webhookEndpointRoutes } from './routes/endpoints.ts';
 import { type PartnerWebhooksSettings, partnerWebhooksPart } from './settings.ts';
@@ -16,6 +19,7 @@ export const partnerWebhooks = defineFeature({
   tags: { 'Webhook endpoints': 'Where events are sent to, signed, and what became of each delivery.' },
   start,
   routes: webhookEndpointRoutes,
+  webhooks: documentedWebhooks,
   commands: registerDeliveryCommands,
 });
 
@@ -23,7 +27,7 @@ export const partnerWebhooks = defineFeature({
 function start(
   core: Core<PartnerWebhooksSettings & EventsSettings, PartnerWebhookMetrics>,
 ): Started<EndpointAdministration> {
-  const { settings, opened, consumers } = core;
+  const { settings, opened, consumers, offers, database } = core;
   const { pollSeconds, privateNetworks, retentionDays } = settings.changes;
   const endpoints = createWebhookEndpoints({
     ...core,
@@ -40,6 +44,7 @@ function start(
     retentionDays,
     userAgent: `handoff-gateway/${version}`,
   });
+  offers.add(historySources, createDeliveryHistory(database));
   opened.defer(() => endpoints.stop());
   if (pollSeconds > 0) endpoints.start();
   return {

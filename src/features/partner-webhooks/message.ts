@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { writeEvent } from '../events/event-feed.ts';
-import type { LeasedDelivery } from './delivery-queue.ts';
+import type { SentEvent } from './delivery-queue.ts';
 
 /** The event as the body of a delivery, in UTF-8; its data digit for digit. */
-export function bodyOf({ event_id: id, event_type: type, ...event }: LeasedDelivery): Buffer {
-  return Buffer.from(writeEvent({ ...event, id, type }, `,"timestamp":"${event.occurred_at.toISOString()}"`));
+export function bodyOf({ event_id: id, event_type: type, ...event }: SentEvent): Buffer {
+  const rest = `,"timestamp":"${event.occurred_at.toISOString()}"`;
+  return Buffer.from(writeEvent({ ...event, id, type }, event.owner, rest));
 }
 
 /**

@@ -8,7 +8,7 @@ export const partnerWebhooksSettings = {
     'CHANGES_PRIVATE_NETWORKS',
     Type.Array(text, { maxItems: 64 }),
     ({ production }) => (production ? [] : ['127.0.0.0/8', '::1/128']),
-    'Networks that webhook endpoints may be in although they are not public: CIDR blocks (comma separated), or `none`; ' +
+    'Private networks that webhook endpoints may be in: CIDR blocks (comma separated), or `none`; ' +
       'the loopback blocks outside production when not set.',
     { normalize: (blocks) => blocks.filter((block) => block !== 'none') },
   ),

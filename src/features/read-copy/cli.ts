@@ -6,14 +6,14 @@ import { dropCopy } from './copy.ts';
  * Adds `copy rebuild`, which works on the database beside a running service; the embedded database is its service's alone.
  */
 export function registerCopyCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('copy').description("the copy of the CRM's records");
+  const group = program.command('copy').description("the service's own copy of the CRM's records");
   group
     .command('rebuild')
-    .description('drop the copy; a running service fills it again, and asks the CRM meanwhile')
+    .description('delete the copy; a running service fills it again, and reads from the CRM until then')
     .action((_options: object, command: Command) =>
       runCommand(command, async () => {
         await withDatabase(load, 'handoff copy', (database) => dropCopy(database));
-        process.stdout.write('The copy is empty. A service with copy.enabled fills it again.\n');
+        process.stdout.write('The copy is empty now. A running service with copy.enabled fills it again.\n');
       }),
     );
 }

@@ -4,7 +4,7 @@ import { type CopiedRow, contentOf, filterColumns, folded } from './copied-row.t
 
 const columns = [
   ...['resource', 'native_id', 'external_id', 'created_at', 'updated_at', ...filterColumns],
-  ...['member_native_id', 'content', 'is_deleted', 'is_stale'],
+  ...['search_text', 'member_native_id', 'content', 'is_deleted', 'is_stale'],
 ];
 export const columnNames = sql.raw(columns.join(', '));
 /** The row was stored after the record was requested. */
@@ -27,7 +27,7 @@ function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
 
 /**
  * Unchanged content is not written again, since it may be large. An empty External ID does not replace a known one. Where
- * the row is in doubt, each of two External IDs may be its own: it keeps the first one, and `doubted` notes the other.
+ * the row is stale, each of two External IDs may be its own: it keeps the first one, and `staleIds` notes the other.
  */
 export function replaced(isStale: RawBuilder<unknown>): RawBuilder<unknown> {
   const known = columns
@@ -43,8 +43,8 @@ export const isClaimed = sql.raw(`(not r.is_deleted and not r.is_stale and r.ext
   select from added b where b.resource = r.resource and b.external_id = r.external_id
     and b.native_id <> r.native_id and not b.is_deleted))`);
 
-/** External IDs that records in doubt may have, and that their rows do not have: the CRM is asked for them as well. */
-export const doubted = sql.raw(`doubted as (
+/** External IDs that stale records may have, and that their rows do not have: the CRM is asked for them as well. */
+export const staleIds = sql.raw(`staleIds as (
   insert into copied_records as r
     (resource, native_id, external_id, created_at, updated_at, content, is_stale, written_at)
   select distinct a.resource, '?' || a.external_id, a.external_id, to_timestamp(0), to_timestamp(0), '', true, now()
@@ -85,6 +85,7 @@ export function added(rows: readonly CopiedRow[], clock?: Clock): RawBuilder<unk
         return value === null ? null : folded(value);
       }, 'text'),
     ),
+    column(({ isDeleted, searchText }) => (isDeleted ? null : folded(searchText)), 'text'),
     column(({ memberNativeId }) => memberNativeId, 'text'),
     column(contentOf, 'text'),
     column(({ isDeleted }) => isDeleted, 'boolean'),

@@ -49,11 +49,11 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   });
   const ask = createAsk(options);
 
-  /** What the work finds, where it is fresh enough for the request; the answer then says how old it is. */
+  /** What the work finds, where it is fresh enough for the request, with its age in seconds. */
   async function serve<F extends { age: number }, Answer>(
     call: Call,
     find: () => Promise<F | undefined>,
-    answer: (found: F) => Answer | undefined,
+    answer: (found: F, ageSeconds: number) => Answer | undefined,
   ): Promise<Answer | undefined> {
     const maxAge = maxAgeOf(call, defaultMaxAgeSeconds);
     if (maxAge <= 0) return undefined;
@@ -61,9 +61,9 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     const found = await ask(find);
     // From before the statement on: its age is as of then at the earliest.
     const age = (found?.age ?? Number.POSITIVE_INFINITY) + (performance.now() - started) / 1000;
-    const answered = found && age <= maxAge && areUnnotedSeenBy(age) ? answer(found) : undefined;
+    const answered =
+      found && age <= maxAge && areUnnotedSeenBy(age) ? answer(found, Math.ceil(age)) : undefined;
     metrics.copyReads.inc({ source: answered === undefined ? 'crm' : 'copy' });
-    if (answered !== undefined) Object.assign(call.freshness ?? {}, { ageSeconds: Math.ceil(age) });
     return answered;
   }
 
@@ -72,10 +72,10 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
       serve(
         call,
         () => lookUp({ resource: resource.name, externalId, madeBy: makerSeenBy(call, resource) }),
-        ({ rows }) => {
+        ({ rows }, ageSeconds) => {
           const [row, another] = rows;
           if (another !== undefined || row?.is_stale) return undefined;
-          return visibleTo(call, resource, row && toRecord(resource, row), row !== undefined);
+          return visibleTo(call, resource, row && toRecord(resource, row, ageSeconds), row !== undefined);
         },
       ),
     list: (resource, query, call) => {
@@ -85,9 +85,9 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
       return serve(
         call,
         () => table.list(list),
-        ({ rows, isInDoubt, hasOwners }) =>
+        ({ rows, hasStale, hasOwners }, ageSeconds) =>
           // Where no record has one, the org may lack the column: the CRM's answer says so.
-          isInDoubt || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows),
+          hasStale || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows, ageSeconds),
       );
     },
   };
@@ -123,9 +123,13 @@ async function lookUpAll(table: CopyTable, keys: readonly SoughtKey[]): Promise<
   return keys.map((_, place) => found && { age: found.age, rows: found.rows[place] ?? [] });
 }
 
-function toRecord(resource: Resource, { native_id, content }: FoundRow): StoredRecord | undefined {
+function toRecord(
+  resource: Resource,
+  { native_id, content }: FoundRow,
+  ageSeconds: number,
+): StoredRecord | undefined {
   const values = readContent(resource, content);
-  return values && { nativeId: native_id, values };
+  return values && { nativeId: native_id, values, ageSeconds };
 }
 
 /**
@@ -153,7 +157,12 @@ function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList 
 }
 
 /** The page, as it would be made of the CRM's rows; undefined where a row is of another version. */
-function toPage(resource: Resource, query: ListQuery, rows: readonly FoundRow[]): RecordPage | undefined {
+function toPage(
+  resource: Resource,
+  query: ListQuery,
+  rows: readonly FoundRow[],
+  ageSeconds: number,
+): RecordPage | undefined {
   const { limit, maxBytes, represent, updatedSince } = query;
   const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
   const records: RecordPage['records'] = [];
@@ -168,5 +177,5 @@ function toPage(resource: Resource, query: ListQuery, rows: readonly FoundRow[])
     bytes += json.length;
     records.push({ id: row.external_id, at: values[orderedBy] as string, json });
   }
-  return { records, hasMore };
+  return { records, hasMore, ageSeconds };
 }

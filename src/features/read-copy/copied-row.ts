@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { ChangedRecord } from '../../records/changes.ts';
 import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
+import { searchText } from '../../records/search.ts';
 
 /** Columns that lists are filtered by, named like the fields. A filter by any other field is left to the CRM. */
 export const filterColumns = ['trip_id', 'member_id', 'consumer_id', 'status', 'email'] as const;
@@ -13,6 +14,8 @@ export interface CopiedRow {
   /** Empty where the API does not know it. */
   externalId: string;
   values: FieldValues;
+  /** What a search looks in. */
+  searchText: string;
   /** The CRM's own id of the member that it names; null leaves the last one, which may be deleted. */
   memberNativeId: string | null;
   isDeleted: boolean;
@@ -28,7 +31,7 @@ export function keyOf({ resource, nativeId }: CopiedRow): string {
 }
 
 /** Rows that have one External ID were read at different times: which of them has it now is not known. */
-export function inDoubtWhereShared(rows: readonly CopiedRow[]): CopiedRow[] {
+export function staleWhereShared(rows: readonly CopiedRow[]): CopiedRow[] {
   const idOf = ({ resource, externalId }: CopiedRow) => `${resource} ${externalId}`;
   const shared = new Set<string>();
   const seen = new Set<string>();
@@ -46,7 +49,7 @@ export function folded(value: string): string {
   return value.toLowerCase().replaceAll('\0', '');
 }
 
-/** The fields as JSON; nothing of a record that is gone or in doubt. */
+/** The fields as JSON; nothing of a record that is gone or stale. */
 export function contentOf({ values, isDeleted, isStale }: CopiedRow): string {
   return isDeleted || isStale ? '' : JSON.stringify(values);
 }
@@ -60,8 +63,8 @@ export function readContent({ fields }: Resource, content: string): FieldValues 
 
 /** Changes with the org and the fields: a copy that was made of others is made again. */
 export function originHash(org: string, resources: readonly Resource[]): string {
-  const all = resources.map(({ name, crmObject, fields }) => [
-    ...[name, crmObject, filterColumns],
+  const all = resources.map(({ name, crmObject, fields, search }) => [
+    ...[name, crmObject, filterColumns, search],
     Object.entries(fields).map(([field, { kind, crm }]) => [field, kind, crm]),
   ]);
   return hash('sha256', JSON.stringify([org, all]), 'base64url');
@@ -82,7 +85,15 @@ export function rowOf(
     resource: resource.name,
     // Of a record that may have been made only its External ID is known.
     nativeId: found?.nativeId ?? known.nativeId ?? namelessId(externalId),
-    ...{ externalId, values: {}, memberNativeId: null, isDeleted, isStale: !isDeleted, since },
+    ...{
+      externalId,
+      values: {},
+      searchText: '',
+      memberNativeId: null,
+      isDeleted,
+      isStale: !isDeleted,
+      since,
+    },
   };
 }
 
@@ -96,13 +107,13 @@ export function isNameless({ nativeId }: CopiedRow): boolean {
 }
 
 /** The row without its values, which may be large. */
-export function inDoubt(row: CopiedRow): CopiedRow {
-  return { ...row, values: {}, memberNativeId: null, isStale: true, isDeleted: false };
+export function staleRow(row: CopiedRow): CopiedRow {
+  return { ...row, values: {}, searchText: '', memberNativeId: null, isStale: true, isDeleted: false };
 }
 
-/** The External ID of the row as one that is in doubt, whichever record has it. */
-export function idInDoubt(row: CopiedRow): CopiedRow {
-  return { ...inDoubt(row), nativeId: namelessId(row.externalId) };
+/** The External ID of the row as one that is stale, whichever record has it. */
+export function staleIdRow(row: CopiedRow): CopiedRow {
+  return { ...staleRow(row), nativeId: namelessId(row.externalId) };
 }
 
 function isGone(written: RecordRef | StoredRecord | 'gone' | undefined): boolean {
@@ -113,12 +124,13 @@ function isGone(written: RecordRef | StoredRecord | 'gone' | undefined): boolean
 }
 
 function knownRow(
-  { name }: Resource,
+  resource: Resource,
   { nativeId, values, links }: StoredRecord,
   since: CopiedRow['since'],
 ): CopiedRow {
   return {
-    ...{ resource: name, nativeId, values, since, isDeleted: false, isStale: false },
+    ...{ resource: resource.name, nativeId, values, since, isDeleted: false, isStale: false },
+    searchText: searchText(resource, values),
     externalId: values['id'] ?? '',
     memberNativeId: links?.['member_id'] ?? null,
   };
@@ -135,6 +147,7 @@ export function changedRow({
 }: ChangedRecord): CopiedRow {
   return {
     ...{ resource: resource.name, nativeId, externalId, values },
+    searchText: searchText(resource, values),
     memberNativeId: links?.['member_id'] ?? null,
     isDeleted: isDeleted || externalId === '',
     isStale: false,

@@ -14,14 +14,14 @@ import type { Resource } from '../../records/resource.ts';
 import { type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
 import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
 import { copyLease } from './copy-lease.ts';
-import type { CopyTable, Doubtful, Places } from './copy-table.ts';
+import type { CopyTable, Places, StaleRecord } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
-/** For so long one turn of the reader asks for records in doubt, and then fills: events wait for the next turn. */
+/** For so long one turn of the reader asks for stale records, and then fills: events wait for the next turn. */
 const longestMs = 10_000;
 /** Pages that one turn reads for the fill at most. */
 const mostPages = 10;
-/** Records in doubt that are asked for at once, and in one turn. */
+/** Stale records that are asked for at once, and in one turn. */
 const askedAtOnce = 100;
 const askedInTurn = 1000;
 const storedAtOnce = 500;
@@ -35,7 +35,7 @@ export interface CopySyncOptions {
   table: CopyTable;
   resources: readonly Resource[];
   source: ChangeSource;
-  /** The CRM's own, by which records in doubt are read again. */
+  /** The CRM's own, by which stale records are read again. */
   records: Pick<Records, 'find'>;
   log: Log;
   metrics: Pick<ReadCopyMetrics, 'copyRecords' | 'copyAge'>;
@@ -75,14 +75,14 @@ export class CopySync implements CopyWriter {
 
   async work(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
     try {
-      const areDoubtsLeft = await this.#settleDoubts(fenced, watch(stopping));
-      return (await this.#fill(fenced, watch(stopping))) || areDoubtsLeft;
+      const isMoreStale = await this.#refreshStale(fenced, watch(stopping));
+      return (await this.#fill(fenced, watch(stopping))) || isMoreStale;
     } catch (err) {
       if (err instanceof Replaced) throw err;
       this.#options.log.warn({ err }, 'the copy of the CRM could not be filled further for now');
       return false;
     } finally {
-      await this.#tellProgress();
+      await this.#logProgress();
     }
   }
 
@@ -98,21 +98,21 @@ export class CopySync implements CopyWriter {
     return this.#options.table.complete(transaction, fence);
   }
 
-  /** Asks the CRM for the records whose state is in doubt; whether there may be more. Each step keeps the turn. */
-  async #settleDoubts(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
+  /** Asks the CRM for the records that are stale; whether there may be more. Each step keeps the turn. */
+  async #refreshStale(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, records, resources } = this.#options;
-    const doubtful = await table.doubtful(askedInTurn);
-    for (let start = 0; start < doubtful.length; start += askedAtOnce) {
+    const staleRecords = await table.staleRecords(askedInTurn);
+    for (let start = 0; start < staleRecords.length; start += askedAtOnce) {
       if (isOver()) return true;
-      const asked = doubtful.slice(start, start + askedAtOnce).map(async (doubt) => {
-        const resource = resources.find(({ name }) => name === doubt.resource);
+      const asked = staleRecords.slice(start, start + askedAtOnce).map(async (stale) => {
+        const resource = resources.find(({ name }) => name === stale.resource);
         if (resource === undefined) return [];
-        return settled(resource, doubt, await records.find(resource, doubt.external_id, fillCall()));
+        return settled(resource, stale, await records.find(resource, stale.external_id, fillCall()));
       });
       const rows = eachOnce((await Promise.all(asked)).flat());
       await fenced(async (transaction) => {
         await table.follow(transaction, rows.filter(isMember));
-        // First those of which only the External ID is known: where that is in doubt again, it is noted under the same name.
+        // First those of which only the External ID is known: where that is stale again, it is noted under the same name.
         await table.write(rows.filter(isNameless), transaction);
         await table.write(
           rows.filter((row) => !isNameless(row)),
@@ -120,7 +120,7 @@ export class CopySync implements CopyWriter {
         );
       });
     }
-    return doubtful.length === askedInTurn;
+    return staleRecords.length === askedInTurn;
   }
 
   /** Goes on with the fill; whether there is more of it. */
@@ -136,7 +136,7 @@ export class CopySync implements CopyWriter {
     return places !== undefined;
   }
 
-  /** Stores a page piece by piece; the places behind it, undefined where nothing is left. */
+  /** Stores a page chunk by chunk; the places behind it, undefined where nothing is left. */
   async #storePage(fenced: Fenced, from: Places, page: ChangedPage): Promise<Places | undefined> {
     const { table } = this.#options;
     let places = from;
@@ -152,7 +152,7 @@ export class CopySync implements CopyWriter {
     return Object.keys(places).length === 0 ? undefined : places;
   }
 
-  async #tellProgress(): Promise<void> {
+  async #logProgress(): Promise<void> {
     const { table, log, metrics } = this.#options;
     if (performance.now() - this.#loggedAt < 10_000) return;
     const { isFilled, records } = await table.facts();
@@ -172,16 +172,16 @@ function watch(stopping: AbortSignal): () => boolean {
   return () => stopping.aborted || performance.now() - began > longestMs;
 }
 
-/** What a record in doubt is. The id that was in doubt is nobody's, where the record has another. */
-function settled(resource: Resource, doubt: Doubtful, found: StoredRecord | undefined): CopiedRow[] {
-  const known = { nativeId: doubt.native_id, externalId: doubt.external_id };
-  const gone = rowOf(resource, known, { written: 'gone', since: doubt.now });
+/** The state of a stale record. The id that was stale is nobody's, where the record has another. */
+function settled(resource: Resource, stale: StaleRecord, found: StoredRecord | undefined): CopiedRow[] {
+  const known = { nativeId: stale.native_id, externalId: stale.external_id };
+  const gone = rowOf(resource, known, { written: 'gone', since: stale.now });
   if (found === undefined) return [gone];
-  const row = rowOf(resource, known, { written: found, since: doubt.now });
-  return found.nativeId === doubt.native_id ? [row] : [row, gone];
+  const row = rowOf(resource, known, { written: found, since: stale.now });
+  return found.nativeId === stale.native_id ? [row] : [row, gone];
 }
 
-/** Several rows in doubt may lead to one record; where it was found under another id, it is not gone. */
+/** Several stale rows may lead to one record; where it was found under another id, it is not gone. */
 function eachOnce(rows: readonly CopiedRow[]): CopiedRow[] {
   const isFoundLast = [...rows].sort((a, b) => Number(b.isDeleted) - Number(a.isDeleted));
   return [...new Map(isFoundLast.map((row) => [keyOf(row), row])).values()];

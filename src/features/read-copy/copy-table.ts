@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces, executePrepared, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, executePrepared, interval } from '../../platform/store/statements.ts';
 import type { ChangePlace, IdRange, MissingId } from '../../records/changes.ts';
 import { member } from '../../records/members.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
@@ -12,19 +12,19 @@ import {
   clockMs,
   columnNames,
   displaced,
-  doubted,
   isClaimed,
   isWrittenSince,
   overlaps,
   replaced,
+  staleIds,
 } from './copied-columns.ts';
-import { type CopiedRow, folded, inDoubtWhereShared } from './copied-row.ts';
+import { type CopiedRow, folded, staleWhereShared } from './copied-row.ts';
 
 /** Rows of deleted records that one statement clears. */
 const clearedAtOnce = 5000;
 /** Rows that one statement takes personal data out of. */
 const erasedAtOnce = 1000;
-/** Up to so many records are counted; of more the database's own estimate is told. */
+/** Up to so many records are counted; of more the database's own estimate is used. */
 const countedExactly = 100_000;
 
 /** A record as a read finds it. */
@@ -53,13 +53,13 @@ export interface SoughtKey extends CopyKey {
 }
 
 export interface CopyList
-  extends Pick<ListQuery, 'filters' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
+  extends Pick<ListQuery, 'filters' | 'search' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
   resource: string;
 }
 
 export interface FoundList extends Found {
-  /** A row of the resource is in doubt, and may belong to any list. */
-  isInDoubt: boolean;
+  /** A row of the resource is stale, and may belong to any list. */
+  hasStale: boolean;
   /** There are records of which the maker is known. */
   hasOwners: boolean;
 }
@@ -67,8 +67,8 @@ export interface FoundList extends Found {
 /** Where the fill of each resource is, by name; a resource that is filled is left out. */
 export type Places = Record<string, ChangePlace>;
 
-/** A record in doubt; `now`: by the database's clock. */
-export interface Doubtful extends Pick<FoundRow, 'native_id' | 'external_id'> {
+/** A stale record; `now`: by the database's clock. */
+export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'> {
   resource: string;
   now: string;
 }
@@ -90,7 +90,7 @@ export interface CopyFacts {
 export class CopyTable {
   readonly #database: Database;
   /** Of the org and the fields that it is a copy of. */
-  readonly fields: string;
+  fields: string;
   #clock: Clock | undefined;
 
   constructor(database: Database, fields: string) {
@@ -132,12 +132,12 @@ export class CopyTable {
     // What is stored is longer than what is shown, by less than this.
     const mostBytes = 2 * maxBytes + limit * 4096;
     // By the smallest value of its index: to look for any row, the planner may read the whole table.
-    const isInDoubt = sql`(select min(written_at) from copied_records where resource = ${resource} and is_stale)
+    const hasStale = sql`(select min(written_at) from copied_records where resource = ${resource} and is_stale)
       is not null`;
     const hasOwners = sql`(select min(consumer_id) from copied_records where resource = ${resource} and not is_deleted)
       is not null`;
-    const statement = sql<FoundRow & { age: number; is_in_doubt: boolean; has_owners: boolean }>`
-      select s.age, ${isInDoubt} as is_in_doubt, ${hasOwners} as has_owners,
+    const statement = sql<FoundRow & { age: number; has_stale: boolean; has_owners: boolean }>`
+      select s.age, ${hasStale} as has_stale, ${hasOwners} as has_owners,
         r.external_id, r.native_id, r.content, false as is_stale
       from ${this.#usable()} s left join (
         select * from (
@@ -153,7 +153,7 @@ export class CopyTable {
     if (first === undefined) return undefined;
     return {
       age: first.age,
-      isInDoubt: first.is_in_doubt,
+      hasStale: first.has_stale,
       hasOwners: first.has_owners,
       rows: rows.filter(({ native_id }) => native_id !== null),
     };
@@ -170,7 +170,7 @@ export class CopyTable {
   /**
    * Notes what writes of the service left behind. Where another write was noted, or the reader stored the record, since it
    * was asked for, either state may be the newer one: the one that was changed later is. Within one second of the CRM's clock
-   * that is not known, nor of a deletion, and the row is in doubt.
+   * that is not known, nor of a deletion, and the row is stale.
    */
   async write(rows: readonly CopiedRow[], queries = this.#database.sql): Promise<void> {
     const clock = await this.#readClock(queries);
@@ -184,13 +184,13 @@ export class CopyTable {
         queries,
         'copy-write',
         sql<{ at: number }>`
-        with ${added(inDoubtWhereShared(rows), clock)}, ${displaced}, stored as (
+        with ${added(staleWhereShared(rows), clock)}, ${displaced}, stored as (
           insert into copied_records as r (${columnNames}, written_at, seen_at)
           select ${columnNames}, now(), since from added order by resource, native_id
           on conflict (resource, native_id) do update set ${replaced(isStale)}, written_at = excluded.written_at
           where ${isNewer} or ${isClaimed}
           returning resource, native_id, external_id, is_stale
-        ), ${doubted}
+        ), ${staleIds}
         select extract(epoch from now())::float8 * 1000 as at`,
       );
       const [first] = noted;
@@ -215,7 +215,7 @@ export class CopyTable {
 
   /**
    * Stores what the reader has read since its turn began. Over what was noted since only where the CRM says that it was
-   * changed later: a write that is answered late may be older than the page. Where that is not known, the row is in doubt.
+   * changed later: a write that is answered late may be older than the page. Where that is not known, the row is stale.
    */
   async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
     const isNewer = sql`(not ${isWrittenSince} or (not r.is_stale and not r.is_deleted and (excluded.is_deleted
@@ -224,7 +224,7 @@ export class CopyTable {
     const isStale = sql`(excluded.is_stale or not ${isNewer}
       or (${isWrittenSince} and (excluded.is_deleted or r.updated_at = excluded.updated_at)))`;
     await sql`
-      with ${added(inDoubtWhereShared(rows))}, ${displaced}, stored as (
+      with ${added(staleWhereShared(rows))}, ${displaced}, stored as (
         insert into copied_records as r (${columnNames}, seen_at)
         select ${columnNames}, now() from added order by resource, native_id
         on conflict (resource, native_id) do update set ${replaced(isStale)}, seen_at = excluded.seen_at
@@ -233,11 +233,11 @@ export class CopyTable {
           -- Deleted, and perhaps restored since, or read before that.
           or (r.is_deleted and not excluded.is_deleted)
         returning resource, native_id, external_id, is_stale
-      ), ${doubted}
+      ), ${staleIds}
       select`.execute(transaction);
   }
 
-  /** Records that name these members and do not show what they are now are in doubt. */
+  /** Records that name these members and do not show what they are now are stale. */
   async follow(transaction: Database['sql'], members: readonly CopiedRow[]): Promise<void> {
     if (members.length === 0) return;
     await sql`
@@ -253,16 +253,16 @@ export class CopyTable {
       where r.resource = named.resource and r.native_id = named.native_id`.execute(transaction);
   }
 
-  /** Records whose state is in doubt, those first that are so for longest. */
-  async doubtful(limit: number): Promise<Doubtful[]> {
-    const { rows } = await sql<Doubtful>`
+  /** Records that are stale, those first that are so for longest. */
+  async staleRecords(limit: number): Promise<StaleRecord[]> {
+    const { rows } = await sql<StaleRecord>`
       select resource, native_id, external_id, now()::text as now from copied_records where is_stale
       order by written_at limit ${limit}`.execute(this.#database.bulk);
     return rows;
   }
 
-  /** Marks a record as in doubt, by its External ID. */
-  async doubt({ resource, externalId }: CopyKey): Promise<void> {
+  /** Marks a record as stale, by its External ID. */
+  async markStale({ resource, externalId }: CopyKey): Promise<void> {
     await sql`
       update copied_records set is_stale = true, written_at = now()
       where resource = ${resource} and external_id = ${externalId}`.execute(this.#database.sql);
@@ -348,14 +348,14 @@ export class CopyTable {
   /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
   eraseMember(memberId: string): Promise<number> {
     const statement = (limit: number) => sql`
-      update copied_records set content = '', email = null, is_stale = true, written_at = now()
+      update copied_records set content = '', email = null, search_text = null, is_stale = true, written_at = now()
       where (resource, native_id) in (
         select resource, native_id from copied_records
         where ((resource = ${member.name} and external_id = ${memberId})
             or (resource in (${quote.name}, ${booking.name}) and member_id = ${memberId} and not is_deleted))
           and content <> ''
         limit ${limit})`;
-    return changeInPieces(this.#database.bulk, erasedAtOnce, statement);
+    return changeInChunks(this.#database.bulk, erasedAtOnce, statement);
   }
 
   /** Forgets deleted records once no read that began before the deletion can be in progress. */
@@ -365,14 +365,16 @@ export class CopyTable {
         select resource, native_id from copied_records
         where is_deleted and not is_stale and greatest(written_at, seen_at) < now() - ${interval(86_400)}
         limit ${limit})`;
-    return changeInPieces(this.#database.bulk, clearedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, clearedAtOnce, statement, signal);
   }
 }
 
-function conditions({ resource, filters, updatedSince, after }: CopyList): RawBuilder<unknown> {
+function conditions({ resource, filters, search, updatedSince, after }: CopyList): RawBuilder<unknown> {
   const all: RawBuilder<unknown>[] = [sql`resource = ${resource} and not is_deleted`];
   for (const [name, value] of Object.entries(filters))
     all.push(value === null ? sql`${sql.ref(name)} is null` : sql`${sql.ref(name)} = ${folded(value)}`);
+  if (search !== undefined)
+    all.push(sql`search_text like ${`%${folded(search).replace(/[\\%_]/g, '\\$&')}%`}`);
   if (updatedSince !== undefined) all.push(sql`updated_at >= ${updatedSince}::timestamptz`);
   const place = after && sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
   if (place && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${place}`);

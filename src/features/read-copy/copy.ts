@@ -1,5 +1,6 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import type { Listeners } from '../../platform/base/listeners.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -10,7 +11,7 @@ import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CopyWriter } from '../events/copy-writer.ts';
 import { createCopiedReads } from './copied-records.ts';
-import { type CopiedRow, idInDoubt, inDoubt, keyOf, originHash } from './copied-row.ts';
+import { type CopiedRow, keyOf, originHash, staleIdRow, staleRow } from './copied-row.ts';
 import { CopySync } from './copy-sync.ts';
 import { CopyTable } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
@@ -25,17 +26,17 @@ import { withCopy } from './written-records.ts';
  *   absent ──────── read by the fill, the reader, or written ────────> known ── seen deleted, or deleted ──> deleted
  *                                                                    │     ^
  *      outcome of a write unknown; two states that may be the newer ─┘     └─ read again, in the reader's turn
- *                                                                   in doubt
+ *                                                                   stale
  *
  *   known     what the CRM had when the last poll began, or later. Answers from it are as old as that poll.
- *   in doubt  the CRM is asked, for this record and for every list of its resource.
+ *   stale  the CRM is asked, for this record and for every list of its resource.
  *   deleted   kept for a day, so that no read from before brings the record back.
  *
  * No clock is compared with the CRM's. Each state is known to have been read between two moments of the database's clock,
  * and replaces another only where all of its time comes after. The reader's pages were read after its turn began: they
  * replace what was last written before that. What a write read back replaces what was stored before the write began.
  * Otherwise the state that the CRM changed later is the newer one; within one second of the CRM's, and where one of them is
- * a deletion, the row is in doubt.
+ * a deletion, the row is stale.
  *
  * All replicas that read changes must keep the copy. A turn that did not keep it breaks the chain of fences, and the copy is
  * filled again.
@@ -50,6 +51,8 @@ export interface CopyOptions {
   /** Tells one org from another. */
   org: string;
   resources: readonly Resource[];
+  /** Notified when fields of the org have another type: then the copy is another one. */
+  typesChanged?: Listeners<[]>;
   source: ChangeSource;
   /** The CRM's own. */
   records: Records;
@@ -67,7 +70,7 @@ export interface Copy {
   records: Records;
   writer: CopyWriter;
   /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
-  doubt(resource: Resource, externalId: string): Promise<void>;
+  markStale(resource: Resource, externalId: string): Promise<void>;
   /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
   missing(resource: Resource, externalId: string, call: Call): Promise<void>;
   health(): Promise<ConnectionState>;
@@ -83,6 +86,9 @@ const mostSeconds = 600;
 export function createCopy(options: CopyOptions): Copy {
   const { database, org, resources, records, pollSeconds } = options;
   const table = new CopyTable(database, originHash(org, resources));
+  options.typesChanged?.add(() => {
+    table.fields = originHash(org, resources);
+  });
   const unnoted = new UnnotedWrites(options.cache, options.environment);
   const notes = new Notes(table, unnoted, options.log);
   const reads = createCopiedReads({
@@ -93,7 +99,7 @@ export function createCopy(options: CopyOptions): Copy {
     start: () => unnoted.start(),
     records: withCopy(records, reads, (row) => notes.add(row)),
     writer: new CopySync({ ...options, table }),
-    doubt: (resource, externalId) => table.doubt({ resource: resource.name, externalId }),
+    markStale: (resource, externalId) => table.markStale({ resource: resource.name, externalId }),
     async missing(resource, externalId, call) {
       const ids = [missingIdOf(resource, externalId, call)];
       await table.missing(ids).catch(() => table.missing(ids).catch(() => undefined));
@@ -136,7 +142,7 @@ class Notes {
   readonly #unnoted: UnnotedWrites;
   readonly #log: Log;
   readonly #write: (row: CopiedRow) => Promise<void>;
-  /** Records that could not be noted: they are in doubt. */
+  /** Records that could not be noted: they are stale. */
   readonly #waiting = new Map<string, CopiedRow>();
   /** Of how many more nothing is known. */
   #lost = 0;
@@ -169,7 +175,7 @@ class Notes {
       await this.#write(row).catch(() => this.#write(row));
     } catch (err) {
       if (!this.isBehind) this.#log.warn({ err }, 'a write could not be noted in the copy; it will be');
-      this.#wait(inDoubt(row));
+      this.#wait(staleRow(row));
       this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
       await this.#unnoted.report();
     }
@@ -182,7 +188,7 @@ class Notes {
   /** The last row of a record does not tell its last External ID: notes of two writes may fail in any order. */
   #wait(row: CopiedRow): void {
     const before = this.#waiting.get(keyOf(row));
-    const rows = before && before.externalId !== row.externalId ? [row, idInDoubt(before)] : [row];
+    const rows = before && before.externalId !== row.externalId ? [row, staleIdRow(before)] : [row];
     for (const one of rows) {
       if (this.#waiting.size < mostWaiting) this.#waiting.set(keyOf(one), one);
       else this.#lost += 1;

@@ -1,8 +1,7 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
-import { member } from '../../records/members.ts';
+import { listOf } from '../../records/mapping.ts';
 import { memberCache } from '../../records/offers.ts';
-import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import { copyWriterOffer } from '../events/copy-writer.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import { registerCopyCommands } from './cli.ts';
@@ -44,7 +43,8 @@ async function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetri
     // The simulated one gets another address with every start.
     org: core.simulated['crm'] ? 'simulated' : crm.connectionHash,
     // What others refer to comes first.
-    resources: [member, quote, booking],
+    resources: listOf(core.resources),
+    typesChanged: crm.schema.changed,
     source: crm.changes,
     defaultMaxAgeSeconds: settings.copy.defaultMaxAgeSeconds,
     pollSeconds: settings.changes.pollSeconds,
@@ -56,7 +56,7 @@ async function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetri
   // The copy is the cache: what is dropped from it is read again for the copy.
   offers.make(memberCache, {
     find: (_id, fetch) => fetch(),
-    drop: (externalId) => copy.doubt(member, externalId),
+    drop: (externalId) => copy.markStale(core.resources.member, externalId),
   });
   return { records: copy.records, health: { copy: shareProbe(copy.health) }, jobs };
 }

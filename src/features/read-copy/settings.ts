@@ -7,7 +7,7 @@ export const readCopySettings = {
     'COPY_ENABLED',
     Type.Boolean(),
     false,
-    'Whether quotes, bookings and members are copied to the database, to answer reads that take an answer of some age. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
+    'Whether quotes, bookings and members are copied to the database, to answer reads that accept an older answer. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
   ),
   'copy.defaultMaxAgeSeconds': setting(
     'COPY_DEFAULT_MAX_AGE_SECONDS',

@@ -1,6 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import type { FieldValues, MayExist, RecordRef, Records, StoredRecord } from '../../records/records.ts';
+import type { CreateOptions, FieldValues, RecordRef, Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
@@ -13,8 +13,8 @@ type Written = RecordRef | StoredRecord | 'gone' | undefined;
 
 /**
  * The records of the CRM, with reads from the copy where a request takes an answer of some age. Writes read back what they
- * wrote, in the same call, and note it in the copy before they are acknowledged. A write whose outcome is not known leaves
- * its record in doubt.
+ * wrote, in the same call, and note it in the copy before they are acknowledged. A write whose outcome is not known marks
+ * its record as stale.
  */
 export function withCopy(records: Records, reads: CopiedReads, note: Note): Records {
   const noting = createNoting(note);
@@ -24,12 +24,12 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack, mayExist }: { readBack?: true } & MayExist = {},
+    { readBack, ...options }: { readBack?: true } & CreateOptions = {},
   ) =>
     noting(resource, { externalId: externalId.toLowerCase() }, () =>
       readBack
-        ? records.create(resource, externalId, values, call, { readBack, mayExist })
-        : records.create(resource, externalId, values, call, { readBack: 'if possible', mayExist }),
+        ? records.create(resource, externalId, values, call, { readBack, ...options })
+        : records.create(resource, externalId, values, call, { readBack: 'if possible', ...options }),
     );
 
   async function update(
@@ -53,12 +53,24 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
     create: create as Records['create'],
     update: update as Records['update'],
     async find(resource, externalId, call) {
-      const found = await reads.find(resource, externalId, call);
-      return found ? found.record : records.find(resource, externalId, call);
+      const fromCopy = (taken: Call) => reads.find(resource, externalId, taken);
+      const found = await fromCopy(call);
+      if (found !== undefined) return found.record;
+      return orStale(
+        call,
+        () => records.find(resource, externalId, call),
+        async (taken) => {
+          // A record that nobody has seen is no answer to an error: the caller might make it once more.
+          const { record } = (await fromCopy(taken)) ?? {};
+          return record;
+        },
+      );
     },
     findWithDeleted: (resource, externalId, call) => records.findWithDeleted(resource, externalId, call),
     async list(resource, query, call) {
-      return (await reads.list(resource, query, call)) ?? records.list(resource, query, call);
+      const fromCopy = (taken: Call) => reads.list(resource, query, taken);
+      const found = await fromCopy(call);
+      return found ?? orStale(call, () => records.list(resource, query, call), fromCopy);
     },
     async remove(resource, ref, call) {
       await noting(resource, nameOf(ref), async () => {
@@ -69,7 +81,25 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
   };
 }
 
-/** By the External ID a record in doubt is asked for. */
+/** What the CRM answers. Where it fails, what the copy has, if the request takes an answer of that age then. */
+async function orStale<T>(
+  call: Call,
+  ask: () => Promise<T>,
+  fromCopy: (taken: Call) => Promise<T | undefined>,
+): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    const maxAgeSeconds = call.freshness?.staleIfErrorSeconds;
+    const isFailure = error instanceof Problem && error.status >= 500;
+    if (maxAgeSeconds === undefined || !isFailure) throw error;
+    const found = await fromCopy({ ...call, freshness: { maxAgeSeconds } });
+    if (found === undefined) throw error;
+    return found;
+  }
+}
+
+/** By the External ID a stale record is asked for. */
 function nameOf(record: RecordRef | StoredRecord): { nativeId: string; externalId: string } {
   return { nativeId: record.nativeId, externalId: ('values' in record && record.values['id']) || '' };
 }
@@ -82,20 +112,20 @@ function createNoting(note: Note) {
     write: () => Promise<W>,
   ): Promise<W> => {
     const since = performance.now();
-    const tell = (written: Written) => note(rowOf(resource, known, { written, since }));
+    const noteWritten = (written: Written) => note(rowOf(resource, known, { written, since }));
     try {
       const written = await write();
-      await tell(written);
+      await noteWritten(written);
       return written;
     } catch (error) {
-      if (isInDoubt(error)) await tell(undefined);
+      if (isOutcomeUnknown(error)) await noteWritten(undefined);
       throw error;
     }
   };
 }
 
 /** The write may have been done, or somebody else has deleted the record. */
-function isInDoubt(error: unknown): boolean {
+function isOutcomeUnknown(error: unknown): boolean {
   if (!(error instanceof Problem)) return true;
   return error.facts.outcomeUnknown === true || error.code === 'not_found';
 }

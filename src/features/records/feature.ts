@@ -1,7 +1,7 @@
+import { historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
-import { member } from '../../records/members.ts';
+import { type Resources, resourcesOf } from '../../records/mapping.ts';
 import { memberCache, requireFreeBooking } from '../../records/offers.ts';
-import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import type { Records } from '../../records/records.ts';
 import { cachedMembers, createMemberCache, forgetMember } from './member-cache.ts';
 import { type RecordMetrics, recordMetrics } from './metrics.ts';
@@ -11,6 +11,8 @@ import { readRoute, recordRoutes } from './routes/records.ts';
 import { type RecordsSettings, recordsPart } from './settings.ts';
 
 interface Parts {
+  /** Left out where the routes are only documented. */
+  resources?: Resources;
   records: Records;
   /** Reads one member, from the cache where that is allowed. */
   members: Pick<Records, 'find'>;
@@ -30,6 +32,7 @@ export const records = defineFeature({
   },
   start,
   routes: (parts: Parts, cursors) => {
+    const { member, quote, booking } = parts.resources ?? resourcesOf();
     const members = recordsContext(member, parts.records);
     return [
       listRoute(members, cursors),
@@ -43,16 +46,20 @@ export const records = defineFeature({
 
 function start(core: Core<RecordsSettings, RecordMetrics>): Started<Parts> {
   const { settings, cache, crm, offers, metrics } = core;
+  offers.add(historySubjects, 'quote');
+  offers.add(historySubjects, 'booking');
   let members = offers.find(memberCache);
   if (members === undefined) {
     // The members of this org, in the cache that others may share.
     const scope = `${settings.environment}:${crm.connectionHash.slice(0, 16)}`;
-    members = createMemberCache({ cache, scope, seconds: settings.memberCacheSeconds, metrics });
+    const seconds = settings.memberCacheSeconds;
+    members = createMemberCache({ cache, scope, seconds, metrics, member: core.resources.member });
     offers.make(memberCache, members);
   }
   return {
     routes: {
       records: core.records,
+      resources: core.resources,
       members: cachedMembers(core.records, members),
       // What may need a booking starts later than this.
       requireFree: async (id, call) => offers.find(requireFreeBooking)?.(id, call),

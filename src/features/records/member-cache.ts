@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { now } from '../../platform/base/clock.ts';
+import { modeOf } from '../../platform/base/mode.ts';
 import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
-import { member } from '../../records/members.ts';
 import type { MemberCache } from '../../records/offers.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
 import type { RecordMetrics } from './metrics.ts';
 
 /*
@@ -26,6 +27,8 @@ const markerMs = 30_000;
 
 export interface MemberCacheOptions {
   cache: SharedCache;
+  /** How the org has members. */
+  member: Resource;
   /** What keeps the members of one org apart from those of another in the same cache. */
   scope: string;
   /** How long a member is kept; 0: not at all. */
@@ -49,13 +52,13 @@ export function forgetMember(cache: SharedCache, externalId: string): Promise<nu
 const maxSeconds = 300;
 
 export function createMemberCache(options: MemberCacheOptions): MemberCache {
-  const { cache, scope, seconds, metrics, clock = Date.now } = options;
+  const { cache, member, scope, seconds, metrics, clock = Date.now } = options;
   const keyOf = (externalId: string) => `${keyPrefix}${scope}:${externalId}`;
 
   /** The cached member; where there is none and no other read is under way, the marker of this one. */
   async function begin(key: string): Promise<{ record?: StoredRecord; marker?: string }> {
     const held = await cache.get(key);
-    const record = parseRecord(held, clock());
+    const record = parseRecord(member, held, clock());
     if (record !== undefined) return { record };
     // Another read is under way: that one stores what it finds.
     if (held !== undefined && isMarker(held)) return {};
@@ -107,12 +110,13 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   }
 }
 
-/** Reads one member through the cache, unless the request wants the CRM's answer. Writes, and decisions that depend on a member, ask the CRM itself. */
+/** Reads one member of the CRM through the cache, unless the request wants the CRM's answer. Writes, and decisions that depend on a member, ask the CRM itself. */
 export function cachedMembers(records: Records, cache: MemberCache): Pick<Records, 'find'> {
   return {
     find: (resource, externalId, call) => {
       const fetch = () => records.find(resource, externalId, call);
-      return call.freshness?.maxAgeSeconds === 0 ? fetch() : cache.find(externalId, fetch);
+      const isCached = call.freshness?.maxAgeSeconds !== 0 && modeOf(call.consumerId) === 'live';
+      return isCached ? cache.find(externalId, fetch) : fetch();
     },
   };
 }
@@ -136,15 +140,15 @@ function isMarker(held: string): boolean {
 }
 
 /** `until`, in milliseconds since 1970: an old value that somebody stores in the cache again is not valid. */
-function formatRecord(record: StoredRecord, until: number): string {
-  return JSON.stringify({ ...record, until });
+function formatRecord({ nativeId, values }: StoredRecord, until: number): string {
+  return JSON.stringify({ nativeId, values, until });
 }
 
 /**
  * A cached member; undefined for anything else, for one whose time is over, and for one that a version with other fields
  * has stored.
  */
-function parseRecord(held: string | undefined, time: number): StoredRecord | undefined {
+function parseRecord(member: Resource, held: string | undefined, time: number): StoredRecord | undefined {
   if (held === undefined || !held.startsWith('{')) return undefined;
   try {
     const { until, ...record } = JSON.parse(held) as StoredRecord & { until: number };

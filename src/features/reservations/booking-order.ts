@@ -1,5 +1,4 @@
-import { splitsAnywhere } from '../../platform/base/split-text.ts';
-import { booking } from '../../records/quotes-and-bookings.ts';
+import { splitsAnywhere, type TextColumns } from '../../platform/base/split-text.ts';
 import type { BookingOrder, PartStatus } from './connectors/connector.ts';
 import type { Plan } from './plan.ts';
 
@@ -24,12 +23,11 @@ export function bookingOrder(plan: PlanFacts & Pick<Plan, 'erasedAt'>, status: P
 
 type PlanFacts = Pick<Plan, 'order' | 'details' | 'partner' | 'table'>;
 
-/** Whether the CRM can hold the booking, whatever the partner calls the table; how long its details are at most. */
-export function longestDetails(order: Plan['order'], details: string | undefined, partner: string) {
-  const text = detailsText({ order, details, partner, table: undefined });
-  const { columns } = booking.fields.details;
+/** Whether these columns can hold the booking's details, whatever the partner calls the table; how long they are at most. */
+export function longestDetails(facts: Omit<PlanFacts, 'table'>, columns: TextColumns) {
+  const text = detailsText({ ...facts, table: undefined });
   const fits = splitsAnywhere(text, longestReference, columns);
-  return { length: text.length + longestReference, columns, fits };
+  return { length: text.length + longestReference, fits };
 }
 
 /** JSON text: what the consumer sent as details stands in it digit for digit. */

@@ -27,7 +27,9 @@ interface ListedReservation {
  * alone. A wrong status ends the process with code 2.
  */
 export function registerReservationCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('reservation').description('reservations, and those that need attention');
+  const group = program
+    .command('reservation')
+    .description('reservations of tables, with those that need attention');
   const find = async (options: { status?: string }) =>
     list(load, checkChoice('--status', reservationStatuses, options.status));
   addList(group, 'reservations', find, show).option(
@@ -61,7 +63,7 @@ function toListed(plan: Plan): ListedReservation {
 }
 
 function show(listed: ListedReservation[]): string {
-  if (listed.length === 0) return 'There are no such reservations.';
+  if (listed.length === 0) return 'No reservations found.';
   return listed
     .map((one) => {
       const facts = [

@@ -1,6 +1,7 @@
 import { storedBytes } from '../../api/idempotency/answer-text.ts';
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
@@ -19,7 +20,7 @@ const longestPoll = 60;
 export interface Driver {
   /**
    * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
-   * plan meanwhile, or it owed nothing. Throws what stopped it; the plan was given back then.
+   * plan meanwhile, or no request waited for it. Throws what stopped it; the plan was given back then.
    */
   drive(plan: Plan, call: Call, options?: { fresh?: boolean }): Promise<StoredAnswer | undefined>;
 }
@@ -57,7 +58,9 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     return moved;
   }
 
-  function note({ id, state, attention }: Plan, from: PlanState): void {
+  /** Not of test consumers: what they bring about is no matter of operators. */
+  function note({ id, state, attention, creator }: Plan, from: PlanState): void {
+    if (modeOf(creator?.consumerId) === 'test') return;
     if (attention !== undefined) {
       log.error({ reservation_id: id, state, attention }, 'a reservation needs attention');
       metrics.reservationOutcomes.inc({ outcome: 'needs_attention' });

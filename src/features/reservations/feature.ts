@@ -1,22 +1,24 @@
+import { historySources, historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { describeAddress } from '../../platform/simulators/simulator.ts';
-import { requireFreeBooking } from '../../records/offers.ts';
-import type { Records } from '../../records/records.ts';
+import { requireFreeBooking, testWorlds } from '../../records/offers.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
+import { emptyTestTables, liveOrTestTables } from './connectors/test-tables.ts';
 import { diningCheck } from './doctor.ts';
 import { type ReservationMetrics, reservationMetrics } from './metrics.ts';
 import { PlansTable } from './plans-table.ts';
+import { createReservationHistory } from './reservation-history.ts';
 import { createReservations, type Reservations, startRecovery } from './reservations.ts';
-import { heldByReservation, reservationRoutes } from './routes/reservations.ts';
+import { heldByReservation, type ReservationParts, reservationRoutes } from './routes/reservations.ts';
 import { reservationAnswers } from './routes/schemas.ts';
-import { type DiningSettings, type ReservationsSettings, reservationsPart } from './settings.ts';
+import {
+  type DiningSettings,
+  type ReservationsSettings,
+  readTimeZones,
+  reservationsPart,
+} from './settings.ts';
 import { partnerSimulator } from './simulated-partner.ts';
-
-interface Parts {
-  reservations: Reservations;
-  records: Records;
-}
 
 type ReservationsCore = Core<ReservationsSettings, ReservationMetrics>;
 
@@ -36,27 +38,38 @@ export const reservations = defineFeature({
       ...describeAddress(simulated['dining'], settings.dining.baseUrl, 'set dining.* for a real partner'),
     ],
   ],
-  routes: (parts: Parts, cursors) => reservationRoutes(parts.reservations, parts.records, cursors),
+  routes: (parts: ReservationParts, cursors) => reservationRoutes(parts, cursors),
   commands: registerReservationCommands,
   checks: [diningCheck],
   erasers: [{ part: 'reservations', otherFields: { not_erased: [] }, erase }],
 });
 
-function start(core: ReservationsCore): Started<Parts> {
+function start(core: ReservationsCore): Started<ReservationParts> {
   const { settings, crm, records, database } = core;
   const { dining, secretsRefreshSeconds, idempotencyRetentionHours } = settings;
   const connectors = openConnectors({
     ...core,
     // It coalesces its probes itself, and every call counts as one.
-    crm: { records, checkHealth: async () => ({ ...(await crm.health.check()) }) },
+    crm: {
+      records,
+      booking: core.resources.booking,
+      checkHealth: async () => ({ ...(await crm.health.check()) }),
+    },
     dining: dining.baseUrl === undefined ? undefined : (dining as DiningSettings),
     secretsRefreshSeconds,
   });
   const made = open(core, connectors);
   // Also without a dining partner: there may have been one.
   const plans = new PlansTable(database);
+  core.offers.find(testWorlds)?.emptying.add(async (consumerId) => {
+    await plans.forget(consumerId);
+    await emptyTestTables(database, consumerId);
+  });
   return {
-    routes: made && { reservations: made, records },
+    routes: made && {
+      ...{ reservations: made, records, resources: core.resources },
+      timeZones: readTimeZones(dining.timeZones),
+    },
     health: healthOf(connectors),
     jobs: [
       {
@@ -76,8 +89,16 @@ function start(core: ReservationsCore): Started<Parts> {
 /** Null without a dining partner. */
 function open(core: ReservationsCore, { crm, dining }: Connectors): Reservations | null {
   if (!dining) return null;
-  const made = createReservations({ ...core, crm, dining, answers: reservationAnswers });
+  const { database } = core;
+  const made = createReservations({
+    ...core,
+    crm,
+    dining: liveOrTestTables(dining, database),
+    answers: reservationAnswers,
+  });
   core.opened.use(startRecovery(made, core.log));
+  core.offers.add(historySubjects, 'reservation');
+  core.offers.add(historySources, createReservationHistory(new PlansTable(core.database)));
   core.offers.make(requireFreeBooking, async (id, call) => {
     if (await made.holds(id, call)) throw heldByReservation(id);
   });

@@ -23,6 +23,13 @@ export type PlanState =
   | 'writing_cancellation'
   | 'cancelled';
 
+/** A state that a reservation was in from then on; also `needs_attention`. */
+export interface PlanStep {
+  step: string;
+  /** RFC 3339. */
+  at: string;
+}
+
 /** As consumers see it. */
 export const reservationStatuses = [
   'pending',
@@ -41,8 +48,8 @@ export interface Refusal {
   partnerCause?: string | undefined;
 }
 
-/** The keyed request that a plan answers when it is done. */
-export interface Owed extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
+/** The keyed request that a plan answers when it is done; column `owed`. */
+export interface WaitingRequest extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
   /** Stands in an answer that is a problem. */
   requestId: string;
 }
@@ -61,7 +68,7 @@ export interface Plan {
   tableToken: string;
   table: { reference: string; status: PartStatus } | undefined;
   refusal: Refusal | undefined;
-  owed: Owed | undefined;
+  request: WaitingRequest | undefined;
   /** Undefined where an older program has stored it. Its booking in the CRM has the same. */
   creator: (Creator & { consumerId: string }) | undefined;
   fence: string;

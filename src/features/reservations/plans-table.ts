@@ -5,11 +5,20 @@ import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Visible } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
+import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
-import { changeInPieces, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, interval, isOfTest } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
-import type { Owed, Plan, PlanState, Refusal, ReservationOrder, ReservationStatus } from './plan.ts';
+import type {
+  Plan,
+  PlanState,
+  PlanStep,
+  Refusal,
+  ReservationOrder,
+  ReservationStatus,
+  WaitingRequest,
+} from './plan.ts';
 
 /** A new reservation, as it is stored before anything is called. */
 export interface NewPlan {
@@ -18,7 +27,7 @@ export interface NewPlan {
   details: string | undefined;
   partner: string;
   tableToken: string;
-  owed: Owed;
+  request: WaitingRequest;
   creator: Creator;
 }
 
@@ -50,10 +59,10 @@ export interface Move {
   again?: number;
 }
 
-/** What others learn of a move that answers the keyed request. */
-export interface Told {
+/** Makes the stored answer and the event of a move that answers the waiting request. */
+export interface Results {
   answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer;
-  /** Undefined where there is nothing to tell. */
+  /** Undefined where the move is no event. */
   eventOf: (moved: Plan, from: Plan) => NewEvent | undefined;
 }
 
@@ -70,7 +79,7 @@ interface Row {
   table_reference: string | null;
   table_status: NonNullable<Plan['table']>['status'] | null;
   refusal: Refusal | null;
-  owed: Owed | null;
+  owed: WaitingRequest | null;
   fence: string;
   attempts: number;
   created_at: Date;
@@ -89,6 +98,8 @@ export interface ErasedPlan {
   is_erased: boolean;
 }
 
+/** Steps of a reservation that are kept. */
+const mostSteps = 1000;
 /** Reservations that one statement erases or deletes. */
 const changedAtOnce = 500;
 
@@ -111,6 +122,7 @@ const erasure = sql.raw(`
   erased_at = date_trunc('milliseconds', now()), details = null, refusal = null, actor = null,
   ordered = jsonb_build_object('tripId', p.ordered -> 'tripId', 'name', '(erased)', 'table', jsonb_build_object(
     'memberId', p.ordered #> '{table,memberId}', 'startAt', p.ordered #> '{table,startAt}',
+    'timeZone', p.ordered #> '{table,timeZone}',
     'partySize', p.ordered #> '{table,partySize}', 'durationMinutes', p.ordered #> '{table,durationMinutes}',
     'merchantId', '', 'serviceId', '',
     'guest', jsonb_build_object('givenName', '', 'familyName', '', 'email', '', 'phone', '')))`);
@@ -133,15 +145,16 @@ export class PlansTable {
     details,
     partner,
     tableToken,
-    owed,
+    request,
     creator,
   }: NewPlan): Promise<Begun | undefined> {
     const query = sql<Row & { fresh: boolean }>`
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
-        next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor)
+        next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor, steps)
       values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details ?? null}, ${partner}, ${tableToken},
-        ${JSON.stringify(owed)}::jsonb, ${firstFence}, ${leaseEnd}, now(), ${now}, ${now},
-        ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null})
+        ${JSON.stringify(request)}::jsonb, ${firstFence}, ${leaseEnd}, now(), ${now}, ${now},
+        ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null},
+        jsonb_build_array(${stepTo(sql`'making_booking'`)}))
       on conflict (id) do update set ${lease.begin}
       where p.owed is not null and p.state in ${creating} and ${lease.isOver}
       returning ${columns}, xmax = 0 as fresh`;
@@ -154,15 +167,16 @@ export class PlansTable {
    * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
    * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
    */
-  async beginCancel(id: string, owed: Owed, visible: Visible): Promise<Plan | undefined> {
+  async beginCancel(id: string, request: WaitingRequest, visible: Visible): Promise<Plan | undefined> {
     const query = sql`
-      update reservations p set ${lease.begin}, owed = ${JSON.stringify(owed)}::jsonb, attention = null, attempts = 0,
+      update reservations p set ${lease.begin}, owed = ${JSON.stringify(request)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
-        state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end
+        state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end,
+        steps = case when p.state in ${cancelling} then p.steps else ${stepsWith(sql`'cancelling_table'`)} end
       where p.id = ${id} and ${isVisible(visible)} and (p.state in ('pending', 'confirmed')
         or (p.attention is not null and ${lease.isOver})
-        or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${owed.consumerId}
-          and p.owed ->> 'key' = ${owed.key}))
+        or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${request.consumerId}
+          and p.owed ->> 'key' = ${request.key}))
       returning ${columns}`;
     return (await this.#rows(query, true))[0];
   }
@@ -181,9 +195,9 @@ export class PlansTable {
   async move(
     plan: Plan,
     move: Move,
-    { answer, eventOf }: Told,
+    { answer, eventOf }: Results,
   ): Promise<{ plan: Plan; answer?: StoredAnswer; packed?: PackedAnswer } | undefined> {
-    const { owed } = plan;
+    const { request } = plan;
     const { outcome } = move;
     if (!outcome) {
       const [moved] = await this.#rows(moving(plan, move));
@@ -193,9 +207,9 @@ export class PlansTable {
       const [row] = (await moving(plan, move).execute(transaction)).rows;
       if (!row) return undefined;
       const moved = toPlan(row);
-      const stored = owed && answer({ ...moved, owed }, outcome);
+      const stored = request && answer({ ...moved, request }, outcome);
       const packed = stored && (await packAnswer(stored));
-      if (owed && packed) await completeForPlan(transaction, owed, packed);
+      if (request && packed) await completeForPlan(transaction, request, packed);
       const event = eventOf(moved, plan);
       if (event) await addEvents(transaction, [event]);
       return { plan: moved, ...(stored && { answer: stored }), ...(packed && { packed }) };
@@ -219,6 +233,13 @@ export class PlansTable {
   async find(id: string, visible: Visible): Promise<Plan | undefined> {
     const query = sql`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
     return (await this.#rows(query))[0];
+  }
+
+  /** The states that it has been in, oldest first. */
+  async steps(id: string): Promise<PlanStep[]> {
+    const query = sql<{ steps: PlanStep[] }>`select steps from reservations where id = ${id}`;
+    const { rows } = await atStore(() => query.execute(this.#database.sql));
+    return rows[0]?.steps ?? [];
   }
 
   /** Newest first; refused ones never came to be. */
@@ -257,17 +278,24 @@ export class PlansTable {
     return (await atStore(() => query.execute(this.#database.sql))).rows.length > 0;
   }
 
+  /** Deletes all reservations of a consumer, whatever their state. Throws what the database does. */
+  forget(consumerId: string): Promise<void> {
+    const where = sql`consumer_id = ${consumerId}`;
+    const rows = { from: sql`reservations p`, key: 'id', where, isIdle: lease.isOver };
+    return forgetRows(this.#database.bulk, rows);
+  }
+
   /** Deletes refused ones that are older; until then another request with the same key can't start again. */
   async clearRefused(hours: number, signal?: AbortSignal): Promise<void> {
     const statement = (limit: number) => sql`
       delete from reservations where id in (
         select id from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
         limit ${limit} for update skip locked)`;
-    await changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
+    await changeInChunks(this.#database.bulk, changedAtOnce, statement, signal);
   }
 
   /**
-   * Erases the personal data of finished reservations that ended so many days ago, a piece at a time; returns how many.
+   * Erases the personal data of finished reservations that ended so many days ago, a chunk at a time; returns how many.
    * Throws what the database does.
    */
   eraseOlderThan(days: number, signal?: AbortSignal): Promise<number> {
@@ -276,7 +304,7 @@ export class PlansTable {
         select id from reservations
         where erased_at is null and state in ${finished} and ends_at <= now() - ${interval(days * 86_400)}
         limit ${limit} for update skip locked)`;
-    return changeInPieces(this.#database.bulk, changedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, changedAtOnce, statement, signal);
   }
 
   /**
@@ -312,7 +340,7 @@ function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome
   // A driver that has the answer, or whose plan rests, drives no further.
   const ends = outcome !== undefined || again !== undefined;
   return sql<Row>`
-    update reservations p set state = ${state}, attempts = 0, updated_at = ${now}, attention = ${attention ?? null},
+    update reservations p set state = ${state}, steps = ${stepsAfter(state, attention)}, attempts = 0, updated_at = ${now}, attention = ${attention ?? null},
       table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
       table_status = coalesce(${table?.status ?? null}, p.table_status),
       refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
@@ -322,9 +350,28 @@ function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome
     returning ${columns}`;
 }
 
-/** Those that a consumer may not see do not exist for it. */
+/** A step, as it is stored. */
+function stepTo(step: RawBuilder<unknown>) {
+  return sql`jsonb_build_object('step', ${step}::text, 'at', ${now})`;
+}
+
+/** The steps with this one as the last, as long as there are not too many. */
+function stepsWith(step: RawBuilder<unknown>) {
+  return sql`case when jsonb_array_length(p.steps) < ${mostSteps} then p.steps || ${stepTo(step)} else p.steps end`;
+}
+
+/** The steps after a move: a check that finds all as it was is none. */
+function stepsAfter(state: PlanState, attention: string | undefined) {
+  if (attention !== undefined)
+    return sql`case when p.attention is null then ${stepsWith(sql`'needs_attention'`)} else p.steps end`;
+  return sql`case when p.state = ${state} then p.steps else ${stepsWith(sql`${state}`)} end`;
+}
+
+/** Those that a consumer may not see do not exist for it; who sees all sees all live ones. */
 function isVisible(visible: Visible) {
-  return visible === 'all' ? sql`true` : sql`p.consumer_id = ${visible.consumerId}`;
+  return visible === 'all'
+    ? sql`not ${isOfTest(sql`p.consumer_id`)}`
+    : sql`p.consumer_id = ${visible.consumerId}`;
 }
 
 function toCreator({ consumer_id: consumerId, consumer_name: consumerName, actor }: Row): Plan['creator'] {
@@ -346,7 +393,7 @@ function toPlan(row: Row): Plan {
     tableToken: row.table_token,
     table: reference !== null && status !== null ? { reference, status } : undefined,
     refusal: row.refusal ?? undefined,
-    owed: row.owed ?? undefined,
+    request: row.owed ?? undefined,
     fence: row.fence,
     attempts: row.attempts,
     createdAt: row.created_at,

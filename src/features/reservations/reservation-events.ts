@@ -9,7 +9,7 @@ const types: Partial<Record<Plan['status'], EventType>> = {
   needs_attention: 'reservation.needs_attention',
 };
 
-/** What consumers are told of a plan that has moved on; undefined where that is nothing. */
+/** The events of a plan that has moved on; undefined where that is nothing. */
 export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
   const { id, status, state, updatedAt } = moved;
   const type = types[status];
@@ -23,6 +23,8 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
     data: JSON.stringify(viewOfReservation(moved, knownParts(moved))),
     permission: 'bookings',
     consumerId: moved.creator?.consumerId,
+    // Its type tells the status.
+    changed: ['status'],
   };
 }
 

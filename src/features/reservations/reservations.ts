@@ -101,14 +101,14 @@ export function createReservations(options: ReservationsOptions): Reservations {
         details,
         partner: dining.name,
         tableToken: randomUUID(),
-        owed: owedTo(claim, call),
+        request: requestOf(claim, call),
         creator: call,
       });
       if (!begun) throw inProgress();
       return stored(await drive(begun.plan, call, { fresh: begun.fresh }));
     },
     async cancel(id, claim, call) {
-      const plan = await plans.beginCancel(id, owedTo(claim, call), visibleTo(call));
+      const plan = await plans.beginCancel(id, requestOf(claim, call), visibleTo(call));
       if (plan) return stored(await drive(plan, call));
       return whyNotCancelled(await plans.find(id, visibleTo(call)), claim, answers);
     },
@@ -142,7 +142,7 @@ function stored(answer: StoredAnswer | undefined): ExecutedAnswer {
   return { ...answer, isStored: true };
 }
 
-function owedTo({ consumerId, key, externalId }: Claim, { requestId }: Call) {
+function requestOf({ consumerId, key, externalId }: Claim, { requestId }: Call) {
   return { consumerId, key, externalId, requestId };
 }
 
@@ -153,12 +153,12 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
   if (plan.state === 'cancelled') return answers.cancelled();
   if (plan.state === 'failed')
     throw new Problem('conflict', 'The partner decided against the reservation: there is nothing to cancel.');
-  if (plan.owed?.key === claim.key && plan.owed.consumerId === claim.consumerId) throw inProgress();
+  if (plan.request?.key === claim.key && plan.request.consumerId === claim.consumerId) throw inProgress();
   const isCancelled = plan.state === 'cancelling_table' || plan.state === 'writing_cancellation';
-  const doing = isCancelled ? 'cancelled already' : 'made or taken back';
+  const doing = isCancelled ? 'cancelled' : 'made or undone';
   throw new Problem(
     'conflict',
-    `The reservation is just being ${doing}. Read it, and try again later with a new key.`,
+    `The reservation is being ${doing}. Read it, and try again later with a new key.`,
   );
 }
 
@@ -166,21 +166,21 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
 function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {
   if (outcome === 'made') return answers.made(viewOfReservation(plan, knownParts(plan)));
   if (outcome === 'cancelled') return answers.cancelled();
-  return answers.refused(problemOfRefusal(plan, outcome), plan.owed?.requestId ?? '');
+  return answers.refused(problemOfRefusal(plan, outcome), plan.request?.requestId ?? '');
 }
 
 function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'not_cancelled'): Problem {
   if (outcome === 'not_cancelled' && attention !== undefined) {
     return new Problem(
       'crm_rejected',
-      'The table is cancelled, but the CRM refused to note it. The operator has to check it.',
+      'The table is cancelled, but the CRM refused to cancel its booking. The operator has to check it.',
     );
   }
   const { code = 'partner_rejected', detail = 'The partner refused.', partnerCause } = refusal ?? {};
   const rest =
     attention === undefined
       ? ''
-      : ' Its note in the CRM could not be taken back; the operator has to check it.';
+      : ' Its booking in the CRM could not be deleted; the operator has to check it.';
   return new Problem(code, detail + rest, partnerCause === undefined ? {} : { partnerCause });
 }
 

@@ -1,6 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { member } from '../../records/members.ts';
+import type { Resources } from '../../records/mapping.ts';
 import type { Records } from '../../records/records.ts';
 import { bookingOrder } from './booking-order.ts';
 import type { Connector, CreateAttempt, CrmConnector, TableOrder } from './connectors/connector.ts';
@@ -48,6 +48,7 @@ import type { Move, RequestOutcome } from './plans-table.ts';
 /** The systems that a reservation spans. */
 export interface Systems {
   records: Records;
+  resources: Pick<Resources, 'member' | 'booking'>;
   crm: CrmConnector;
   dining: Connector<TableOrder>;
   /** Whether the partner's table belongs to a reservation other than this. */
@@ -73,7 +74,7 @@ const steps: Partial<Record<PlanState, Step>> = {
   async making_booking({ plan, fresh, systems, call }) {
     try {
       const { memberId } = plan.order.table;
-      if (!(await systems.records.find(member, memberId, call))) throw memberNotFound();
+      if (!(await systems.records.find(systems.resources.member, memberId, call))) throw memberNotFound();
       await systems.crm.create(bookingOrder(plan, 'pending'), ownAttempt(plan.id, fresh), call);
       return { state: 'booking_table' };
     } catch (error) {
@@ -122,7 +123,7 @@ const steps: Partial<Record<PlanState, Step>> = {
         'refused',
         `There is no table, and the CRM booking can not be deleted: ${refused.detail}`,
       );
-    return { state: plan.owed ? 'refused' : 'failed', outcome: 'refused' };
+    return { state: plan.request ? 'refused' : 'failed', outcome: 'refused' };
   },
 
   async pending({ plan, systems, call }) {

@@ -1,6 +1,14 @@
-import { type Call, everything, withChanges } from '../../platform/base/call.ts';
+import {
+  type Call,
+  everything,
+  isFieldVisible,
+  type VisibleFields,
+  withChanges,
+} from '../../platform/base/call.ts';
 import { now } from '../../platform/base/clock.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { booking as bookingResource } from '../../records/quotes-and-bookings.ts';
+import { shownNames } from '../../records/shown-fields.ts';
 import { bookingOrder } from './booking-order.ts';
 import type { PartStatus } from './connectors/connector.ts';
 import type { Plan, ReservationStatus } from './plan.ts';
@@ -33,6 +41,7 @@ export function viewOfReservation(plan: Plan, parts: PartStates) {
       booking_id: table?.reference ?? null,
       status: parts.table ?? null,
       start_at: order.table.startAt,
+      time_zone: order.table.timeZone ?? null,
       party_size: order.table.partySize,
     },
     created_by: createdBy(plan),
@@ -47,6 +56,28 @@ function createdBy({ creator }: Plan) {
   const { consumerId, consumerName = null, actor = null } = creator;
   return { consumer_id: consumerId, consumer_name: consumerName, actor };
 }
+
+/**
+ * The reservation for a caller whose permission on bookings names fields: what a booking has under the same name is shown as
+ * there, the booking's status with `status`, and the table with `details`, which is where the booking has it.
+ */
+export function showReservation<V extends Pick<ReservationView, 'booking' | 'dining'>>(
+  view: V,
+  visible: VisibleFields,
+): Partial<V> {
+  if (visible === undefined) return view;
+  const { booking: part, dining, ...rest } = view;
+  const sees = (name: string) => isFieldVisible(visible, name);
+  const isShown = ([name]: [string, unknown]) => !namesOfBooking.includes(name) || sees(name);
+  const { partner: _, ...table } = dining;
+  return {
+    ...(Object.fromEntries(Object.entries(rest).filter(isShown)) as Partial<V>),
+    booking: { id: part.id, ...(sees('status') && { status: part.status }) },
+    ...(sees('details') && { dining: sees('source') ? dining : table }),
+  };
+}
+
+const namesOfBooking = shownNames(bookingResource);
 
 /** Confirmed means that both parts are there: where one is known to be gone, a person has to check it. */
 function statusOf({ state, status }: Plan, { booking, table }: PartStates): ReservationStatus {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces } from '../../platform/store/statements.ts';
+import { changeInChunks, isOfTest } from '../../platform/store/statements.ts';
 import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
 
 /** An attempt with its id, which gives the order of all attempts. */
@@ -38,6 +38,8 @@ export interface AttemptQuery {
   since?: number;
   /** Id of the last attempt of the page before. */
   after?: string;
+  /** Only those of test consumers. */
+  ofTest?: boolean;
   limit: number;
 }
 
@@ -108,6 +110,7 @@ export class AttemptTable {
     api_key,
     since,
     after,
+    ofTest,
     limit,
   }: AttemptQuery): Promise<ListedAttempt[]> {
     const conditions = [
@@ -121,6 +124,7 @@ export class AttemptTable {
           ]),
       ...(since === undefined ? [] : [sql`id >= ${firstAttemptIdOf(since)}::uuid`]),
       ...(after === undefined ? [] : [sql`id < ${after}::uuid`]),
+      ...(ofTest ? [isOfTest(sql`consumer_id`)] : []),
     ];
     const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
     const { rows } = await sql<Row>`
@@ -153,6 +157,6 @@ export class AttemptTable {
     const statement = (limit: number) => sql`
       delete from authentication_attempts where id in (
         select id from authentication_attempts where id < ${boundary}::uuid order by id limit ${limit})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }

@@ -91,5 +91,9 @@ export class AuditEventArchive {
 /** One line for each change, wherever it was made. The log holds no API keys, not even their public half. */
 export function logAuditEvent(log: Log, event: AuditEvent): void {
   const changes = event.changes.filter(({ field }) => field !== 'apiKey');
-  log.info({ audit: true, ...event, changes }, 'a consumer was changed');
+  const [what] = event.action.split('.');
+  log.info(
+    { audit: true, ...event, changes },
+    what === 'consumer' ? 'a consumer was changed' : 'a hand-off was decided on',
+  );
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces } from '../../platform/store/statements.ts';
+import { changeInChunks, isOfTest } from '../../platform/store/statements.ts';
 import { firstAttemptIdOf } from './attempt.ts';
 import type { AuditAction, AuditEvent } from './audit-event.ts';
 
@@ -12,13 +12,40 @@ export interface AuditEventQuery {
   since?: number;
   /** Id of the last event of the page before. */
   after?: string;
+  /** Only what test consumers did. */
+  ofTest?: boolean;
   limit: number;
 }
 
 /** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
-/** The archive of changes of consumers. */
+/**
+ * Adds what is not there yet, in the caller's transaction where there is one; returns the ids of what was added. Throws what the
+ * database does.
+ */
+export async function addAuditEvents(
+  transaction: Database['sql'],
+  events: readonly AuditEvent[],
+): Promise<string[]> {
+  const rows = events.map((event) => ({
+    id: event.id,
+    action: event.action,
+    actor_id: event.actor.id,
+    target_id: event.target.id,
+    event,
+  }));
+  const added = await sql<{ id: string }>`
+    insert into audit_events (id, action, actor_id, target_id, event)
+    select id, action, actor_id, target_id, event
+    from json_to_recordset(${JSON.stringify(rows, storable)}::json) as added (
+      id uuid, action text, actor_id text, target_id text, event jsonb)
+    on conflict do nothing
+    returning id`.execute(transaction);
+  return added.rows.map(({ id }) => id);
+}
+
+/** The archive of changes of consumers, and of decisions on hand-offs. */
 export class AuditEventTable {
   readonly #database: Database;
 
@@ -27,26 +54,20 @@ export class AuditEventTable {
   }
 
   /** Adds what is not there yet; returns the ids of what was added. May be repeated, and done by several replicas. */
-  async add(events: readonly AuditEvent[]): Promise<string[]> {
-    const rows = events.map((event) => ({
-      id: event.id,
-      action: event.action,
-      actor_id: event.actor.id,
-      target_id: event.target.id,
-      event,
-    }));
-    const added = await sql<{ id: string }>`
-      insert into audit_events (id, action, actor_id, target_id, event)
-      select id, action, actor_id, target_id, event
-      from json_to_recordset(${JSON.stringify(rows, storable)}::json) as added (
-        id uuid, action text, actor_id text, target_id text, event jsonb)
-      on conflict do nothing
-      returning id`.execute(this.#database.sql);
-    return added.rows.map(({ id }) => id);
+  add(events: readonly AuditEvent[]): Promise<string[]> {
+    return addAuditEvents(this.#database.sql, events);
   }
 
   /** Newest first. */
-  async list({ action, actor_id, target_id, since, after, limit }: AuditEventQuery): Promise<AuditEvent[]> {
+  async list({
+    action,
+    actor_id,
+    target_id,
+    since,
+    after,
+    ofTest,
+    limit,
+  }: AuditEventQuery): Promise<AuditEvent[]> {
     const conditions = [
       sql`true`,
       ...(action === undefined ? [] : [sql`action = ${action}`]),
@@ -54,6 +75,7 @@ export class AuditEventTable {
       ...(target_id === undefined ? [] : [sql`target_id = ${target_id}`]),
       ...(since === undefined ? [] : [sql`id >= ${firstAttemptIdOf(since)}::uuid`]),
       ...(after === undefined ? [] : [sql`id < ${after}::uuid`]),
+      ...(ofTest ? [isOfTest(sql`actor_id`)] : []),
     ];
     const { rows } = await sql<{ event: AuditEvent }>`
       select event from audit_events where ${sql.join(conditions, sql` and `)}
@@ -67,7 +89,7 @@ export class AuditEventTable {
     const statement = (limit: number) => sql`
       delete from audit_events where id in (
         select id from audit_events where id < ${boundary}::uuid order by id limit ${limit})`;
-    return changeInPieces(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
 

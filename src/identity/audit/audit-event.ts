@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { createAttemptIds } from './attempt.ts';
 
-/** What can be done with a consumer. */
+/** What can be done with a consumer, and decided on a hand-off. */
 export const auditActions = [
   'consumer.created',
   'consumer.updated',
@@ -10,6 +10,8 @@ export const auditActions = [
   'consumer.disabled',
   'consumer.enabled',
   'consumer.revoked',
+  'handoff.approved',
+  'handoff.rejected',
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

@@ -1,5 +1,5 @@
 import { orUnavailable } from '../../platform/store/failures.ts';
-import type { AttemptRecorder } from './attempt.ts';
+import type { Attempt, AttemptRecorder } from './attempt.ts';
 import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
 import { type AttemptQuery, AttemptTable, type ListedAttempt } from './attempt-table.ts';
 import type { AuditEvent } from './audit-event.ts';
@@ -10,13 +10,15 @@ import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
 
 /** The attempts and the changes of consumers that are kept in the database. */
 export interface Audit extends AttemptRecorder {
+  /** Those added are called with each attempt once its request is over. They must not throw, nor wait. */
+  recorded: { add(listener: (attempt: Attempt) => void): void };
   /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
   list(query: AttemptQuery): Promise<ListedAttempt[]>;
   /** When the keys of these consumers were used last; while the database is unavailable, as far as this replica knows. */
   lastUses(consumers: readonly KeyOwner[]): Promise<LastUses>;
   /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */
   knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;
-  /** Deletes what is older, a piece at a time; returns how many. Throws what the database does. */
+  /** Deletes what is older, a chunk at a time; returns how many. Throws what the database does. */
   deleteOldAttempts(days: number, signal?: AbortSignal): Promise<number>;
   /** Records changes of consumers: resolves once the database has them. */
   keep(events: readonly AuditEvent[]): Promise<void>;
@@ -42,13 +44,16 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
   const eventTable = new AuditEventTable(database);
   const events = new AuditEventArchive({ table: eventTable, retentionDays, log: options.log });
   const uses = new LastUseTable(database);
+  const recorded: ((attempt: Attempt) => void)[] = [];
   const networks = new UsedNetworks({ database, ...options });
   return {
     record: (attempt) => {
       archive.record(attempt);
       uses.note(attempt);
       networks.note(attempt);
+      recorded.forEach((listener) => listener(attempt));
     },
+    recorded: { add: (listener) => recorded.push(listener) },
     lastUses: (consumers) => uses.of(consumers),
     list: (query) =>
       orUnavailable(

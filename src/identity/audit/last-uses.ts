@@ -40,13 +40,15 @@ export class LastUseTable {
   /** Notes the use, where valid credentials were presented. */
   note({ result, api_key, consumer_id, timestamp }: Attempt): void {
     if (result !== 'accepted' && result !== 'permission_denied') return;
-    if (api_key === null || consumer_id === null) return;
+    if (consumer_id === null) return;
+    // A public key has no use of its own: it is one of the consumer.
+    const name = api_key ?? consumer_id;
     const minute = timestamp.slice(0, 'yyyy-mm-ddThh:mm'.length);
-    if (this.#known.get(api_key)?.used_at.startsWith(minute)) return;
-    const use = { api_key, consumer_id, used_at: `${minute}:00.000Z` };
-    this.#known.delete(api_key);
-    this.#known.set(api_key, use);
-    this.#unstored.add(api_key, use);
+    if (this.#known.get(name)?.used_at.startsWith(minute)) return;
+    const use = { api_key: name, consumer_id, used_at: `${minute}:00.000Z` };
+    this.#known.delete(name);
+    this.#known.set(name, use);
+    this.#unstored.add(name, use);
     const oldest = this.#known.keys().next().value;
     if (this.#known.size > maxKeys && oldest !== undefined) this.#known.delete(oldest);
   }
@@ -57,8 +59,11 @@ export class LastUseTable {
       this.#database,
       consumers.map(({ id }) => id),
     ).catch(() => []);
-    const keys = consumers.flatMap(({ credentials }) => credentials);
-    const known = keys.flatMap(({ apiKey }) => this.#known.get(apiKey) ?? []);
+    const names = consumers.flatMap(({ id, credentials }) => [
+      id,
+      ...credentials.map(({ apiKey }) => apiKey),
+    ]);
+    const known = names.flatMap((name) => this.#known.get(name) ?? []);
     return latestOf([...stored, ...known]);
   }
 

@@ -4,7 +4,7 @@ import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInPieces, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import type { Attempt } from './attempt.ts';
 
 /** Consumers whose networks are remembered in memory, and networks of each; some 30 MB. */
@@ -38,10 +38,9 @@ export interface UsedNetworksOptions {
 }
 
 /**
- * Tells when a consumer is used from a network that it was not used from before: its key may be in other hands. The
- * database decides, so that all replicas together tell once, and a restart forgets nothing. A replica asks it once a day
- * for each network, off the path of requests; while it is unavailable, later. The first network of a consumer is not told
- * of.
+ * Logs when a consumer is used from a network that it was not used from before: its key may be in other hands. The
+ * database decides, so that all replicas together log it once, and a restart forgets nothing. A replica asks it once a day
+ * for each network, off the path of requests; while it is unavailable, later. The first network of a consumer is not logged.
  */
 export class UsedNetworks {
   readonly #options: UsedNetworksOptions;
@@ -112,7 +111,7 @@ export class UsedNetworks {
 
   /**
    * Forgets networks that were not used for so many days; of each consumer the last one stays, so that a key which nobody
-   * has used for long is told of.
+   * has used for long is reported.
    */
   async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
     const statement = (limit: number) => sql`
@@ -122,7 +121,7 @@ export class UsedNetworks {
           select from consumer_networks newer where newer.consumer_id = old.consumer_id
             and (newer.last_used, newer.network) > (old.last_used, old.network))
         limit ${limit})`;
-    await changeInPieces(this.#options.database.bulk, deletedAtOnce, statement, signal);
+    await changeInChunks(this.#options.database.bulk, deletedAtOnce, statement, signal);
   }
 
   async stop(): Promise<void> {

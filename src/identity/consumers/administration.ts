@@ -1,7 +1,9 @@
+import { type Mode, modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import {
   retryOnConflict,
+  type SecretsManager,
   SecretsUnavailable,
   VersionConflict,
 } from '../../platform/secrets/secrets-manager.ts';
@@ -18,9 +20,10 @@ import {
   type VersionedConsumer,
 } from './consumer-store.ts';
 import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
+import { holdShare, requireFreeShare } from './crm-shares.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
-import { checkPermissions } from './permissions.ts';
+import { checkPermissions, type FieldNames } from './permissions.ts';
 import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
@@ -56,18 +59,20 @@ export interface ConsumerAdministration {
 
 export interface AdministrationOptions {
   store: ConsumerStore;
+  secrets: SecretsManager;
   directory: ConsumerDirectory;
   keys: Keys;
   /** Notifies the other replicas of a change; never fails. */
   announce: (id: string) => Promise<void>;
   log: Log;
+  fieldNames: FieldNames;
   graceWindowHours: number;
   /** Milliseconds since 1970. */
   clock: () => number;
 }
 
 export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
-  const { store, keys, clock } = options;
+  const { store, keys, fieldNames, clock } = options;
 
   /** Reads, changes and writes, again where another process wrote in between. */
   async function update(
@@ -80,24 +85,19 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       const { consumer, version } = await findIn(store, id);
       const changed = recordChange(consumer, change(consumer), authorOf(authority), clock(), kind);
       if (authority) await checkAuthority(authority, consumer, changed, options);
-      return { consumer: changed, version: await writing(() => store.save(changed, version)) };
+      return save(consumer, { consumer: changed, version }, options);
     });
     await spread(options, saved);
     return saved.consumer;
   }
 
   return {
-    create: async (wanted, authority) => {
-      const bounds = { ...checkChange(wanted), permissions: checkPermissions(wanted.permissions) };
-      if (authority) await asProblems(() => checkCreation(authority, bounds, options));
-      const created = await writing(() => store.create(wanted, authorOf(authority)));
-      await spread(options, created);
-      return created;
-    },
+    create: (wanted, authority) => create(wanted, authority, options),
     find: (id) => findOrLoaded(id, options),
     change: (id, change, authority) => {
       const apply = (consumer: Consumer) => {
-        const checked = checkChange(typeof change === 'function' ? change(consumer) : change);
+        const checked = checkChange(typeof change === 'function' ? change(consumer) : change, fieldNames);
+        requireNoTestShare(modeOf(id), checked.crmShare);
         return { ...consumer, ...checked, updatedAt: new Date(clock()).toISOString() };
       };
       return update(id, apply, authority);
@@ -125,6 +125,79 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       await spread(options, revoked);
     },
   };
+}
+
+/** Replaces a version of the record, where the share that it may have been given is free. */
+async function save(
+  before: Consumer,
+  { consumer, version }: VersionedConsumer,
+  options: AdministrationOptions,
+): Promise<VersionedConsumer> {
+  if ((consumer.crmShare ?? 0) > (before.crmShare ?? 0)) await writing(() => holdShare(consumer, options));
+  return { consumer, version: await writing(() => options.store.save(consumer, version)) };
+}
+
+async function create(
+  { crmShare, ...given }: NewConsumer,
+  authority: Authority | undefined,
+  options: AdministrationOptions,
+): Promise<CreatedConsumer> {
+  const { store, fieldNames } = options;
+  const wanted = { ...given, mode: modeFor(given, authority) };
+  requireNoTestShare(wanted.mode, crmShare);
+  const bounds = {
+    ...checkChange(wanted, fieldNames),
+    permissions: checkPermissions(wanted.permissions, fieldNames),
+  };
+  if (authority) await asProblems(() => checkCreation(authority, bounds, options));
+  if (crmShare) await asProblems(() => requireFreeShare({ crmShare }, options));
+  const created = await writing(() => store.create(wanted, authorOf(authority)));
+  await spread(options, created);
+  return crmShare ? giveShare(created, crmShare, authorOf(authority), options) : created;
+}
+
+/** The mode of a new consumer. Throws `permission_denied` where a test consumer makes a live one. */
+function modeFor({ mode }: NewConsumer, authority: Authority | undefined): Mode {
+  const own = modeOf(authority?.callerId);
+  if (own === 'test' && mode === 'live')
+    throw new Problem('permission_denied', 'These are test credentials: they make test consumers only.');
+  return mode ?? own;
+}
+
+/** A test consumer makes no calls; a share of it would be missing to live ones. */
+function requireNoTestShare(mode: Mode, crmShare: number | null = null): void {
+  if (mode === 'live' || crmShare === null) return;
+  const message = 'must be null: a test consumer makes no calls to the CRM';
+  throw new Problem('invalid_request', `The consumer is not valid: crmShare ${message}.`, {
+    errors: [{ pointer: '#/crmShare', message }],
+  });
+}
+
+/**
+ * Gives a new consumer its share, or revokes it: only of records that are there can two that are raised at the same time be
+ * kept apart.
+ */
+async function giveShare(
+  created: CreatedConsumer,
+  crmShare: number,
+  author: Author,
+  options: AdministrationOptions,
+): Promise<CreatedConsumer> {
+  const { store, clock } = options;
+  const { id } = created.consumer;
+  try {
+    const saved = await changing(async () => {
+      const { consumer, version } = await findIn(store, id);
+      const changed = recordChange(consumer, { ...consumer, crmShare }, author, clock());
+      return save(consumer, { consumer: changed, version }, options);
+    });
+    await spread(options, saved);
+    return { ...created, ...saved };
+  } catch (error) {
+    const revoked = await store.revoke(id, author).catch(() => undefined);
+    if (revoked) await spread(options, revoked);
+    throw error;
+  }
 }
 
 function authorOf(authority: Authority | undefined): Author {

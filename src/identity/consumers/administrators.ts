@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { allows, type Consumer } from './consumer.ts';
 import type { ConsumerStore } from './consumer-store.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import { undefinedIfBroken } from './stored-consumer.ts';
 
-/** Whether the consumer can manage others, now and later. */
+/** Whether the consumer can manage all others, now and later. */
 export function isAdministrator(consumer: Consumer): boolean {
-  const { enabled = true, validUntil = null } = consumer;
-  return enabled && validUntil === null && allows(consumer, 'consumers', 'write');
+  const { id, enabled = true, validUntil = null } = consumer;
+  const isLasting = enabled && validUntil === null;
+  return isLasting && modeOf(id) === 'live' && allows(consumer, 'consumers', 'write');
 }
 
 /** Where the others are found. */
@@ -19,7 +21,7 @@ export interface OtherAdministrators {
 
 /**
  * Makes sure that there is another administrator than the one of that id, whose record was read before and is about to be
- * changed or deleted. It writes a mark to the other one's record: whoever takes that one's rights at the same time, on
+ * changed or deleted. It writes a mark to the other one's record: a request that takes that one's rights at the same time, on
  * whichever replica, has read its record before, fails to write over the mark, and starts again. Throws `Problem`
  * conflict where there is no other, `VersionConflict`, `SecretsUnavailable`.
  */
@@ -30,8 +32,8 @@ export async function holdAnotherAdministrator(id: string, options: OtherAdminis
   if (await markOne(id, options)) return;
   throw new Problem(
     'conflict',
-    'This is the last enabled consumer with consumers:write and without validUntil; it has to stay that. The command ' +
-      'line can change it all the same.',
+    'This is the last enabled consumer with consumers:write and without validUntil, so it cannot be changed like this. The ' +
+      'command line can.',
   );
 }
 

@@ -1,4 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
+import { modeOf } from '../../platform/base/mode.ts';
+import { defineOffer } from '../../platform/base/offers.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { hashSecret, isSameHash, maxCredentialLength } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
@@ -9,6 +11,8 @@ import type { Keys } from './keys.ts';
 export interface PresentedCredentials {
   apiKey: string | undefined;
   apiSecret: string | undefined;
+  /** In place of both: a bearer token. */
+  token?: string | undefined;
 }
 
 export type Authentication = Accepted | Refused;
@@ -19,8 +23,34 @@ export type Authentication = Accepted | Refused;
  */
 export type Authenticate = (presented: PresentedCredentials) => Authentication | Promise<Authentication>;
 
-const missing: Refused = { result: 'missing', consumerId: null };
-const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
+/** Accepts bearer tokens; offered by the feature that issues them. */
+export interface BearerTokens {
+  /** As `Authenticate`. May throw `Problem` secrets_unavailable. */
+  authenticate(token: string): Authentication | Promise<Authentication>;
+  /** Where clients of a route find out how to get one (RFC 9728). `path`: undefined where there is no such route. */
+  metadataUrl(path: string | undefined): string;
+}
+
+export const bearerTokens = defineOffer<BearerTokens>('bearer tokens');
+
+/** Authenticates by pairs, and by tokens where they are issued. */
+export function withTokens(authenticate: Authenticate, tokens: BearerTokens | undefined): Authenticate {
+  if (tokens === undefined) return authenticate;
+  return (presented) => (presented.token ? tokens.authenticate(presented.token) : authenticate(presented));
+}
+
+/** Authenticates live consumers only: nothing is there for test consumers to work on. */
+export function liveOnly(authenticate: Authenticate): Authenticate {
+  const check = (found: Authentication): Authentication =>
+    modeOf(found.consumerId) === 'test' ? { result: 'disabled', consumerId: found.consumerId } : found;
+  return (presented) => {
+    const found = authenticate(presented);
+    return found instanceof Promise ? found.then(check) : check(found);
+  };
+}
+
+export const missing: Refused = { result: 'missing', consumerId: null };
+export const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
 
 /** What an unknown key is checked against, so that it takes as long as a wrong secret. */
 const dummyPepper = createSecretKey(randomBytes(32));
@@ -67,11 +97,10 @@ export function createAuthentication({ directory, keys, clock }: AuthenticationO
 }
 
 /** One answer for every reason: the reason is in the audit log only. */
-export function invalidCredentials(): Problem {
-  return new Problem(
-    'invalid_credentials',
-    'Send valid credentials in the headers x-api-key and x-api-secret.',
-  );
+export function invalidCredentials(
+  advice = 'Send valid credentials in the headers x-api-key and x-api-secret.',
+): Problem {
+  return new Problem('invalid_credentials', advice);
 }
 
 function isPresentable(text: string | undefined): text is string {

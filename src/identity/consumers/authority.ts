@@ -1,10 +1,12 @@
+import { Problem } from '../../platform/base/problem.ts';
 import type { Author } from '../audit/audit-event.ts';
 import { holdAnotherAdministrator, isAdministrator, type OtherAdministrators } from './administrators.ts';
 import { invalidCredentials } from './authentication.ts';
 import { type Bounds, requireWithin, unbounded } from './ceiling.ts';
-import { type Consumer, isActive, type PermissionAction } from './consumer.ts';
+import { type Consumer, isActive, isExpired, type PermissionAction } from './consumer.ts';
 import type { VersionedConsumer } from './consumer-store.ts';
 import { requireOneOf } from './permissions.ts';
+import { scopesOf, withinScopes } from './scopes.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 
 /** What binds a change by the API, checked against the record just before it is written; the command line has none. */
@@ -13,6 +15,12 @@ export interface Authority {
   callerId: string;
   /** The same, with what events tell of the request. */
   author: Author;
+  /** Of the token that it calls with: it can do no more than these allow. */
+  scopes?: ReadonlySet<string> | undefined;
+  /** It rotates its own pair, for which it needs no permission. */
+  isOwnRotation?: boolean;
+  /** Of the pair that it calls with; undefined where that is a token. */
+  apiKey?: string | undefined;
   /** Throws what forbids the change. */
   precondition?: (consumer: Consumer) => void;
 }
@@ -25,11 +33,11 @@ export interface AuthorityOptions extends OtherAdministrators {
 
 /** Throws `Problem` permission_denied if the caller may not create this consumer. */
 export async function checkCreation(
-  { callerId }: Authority,
+  authority: Authority,
   wanted: Bounds,
   options: AuthorityOptions,
 ): Promise<void> {
-  requireWithin(await currentCaller(callerId, 'write', options), wanted);
+  requireWithin(await currentCaller(authority, 'write', options), wanted);
 }
 
 /**
@@ -37,18 +45,31 @@ export async function checkCreation(
  * and what the precondition does. `after`: null where the consumer is deleted.
  */
 export async function checkAuthority(
-  { callerId, precondition }: Authority,
+  authority: Authority,
   before: Consumer,
   after: Consumer | null,
   options: AuthorityOptions,
 ): Promise<void> {
+  if (authority.isOwnRotation) return checkOwnRotation(authority, before, options);
   const action = after === null ? 'delete' : 'write';
-  const caller = await currentCaller(callerId, action, options, before);
+  const caller = await currentCaller(authority, action, options, before);
   requireWithin(caller, before);
   if (after !== null) requireWithin(caller, after);
-  precondition?.(before);
+  authority.precondition?.(before);
   const endsAdministrator = isAdministrator(before) && !(after && isAdministrator(after));
   if (endsAdministrator) await holdAnotherAdministrator(before.id, options);
+}
+
+/** A token for a part of the permissions must not get a pair that has all of them. */
+function checkOwnRotation({ scopes, apiKey }: Authority, own: Consumer, { clock }: AuthorityOptions): void {
+  const now = clock();
+  // Another rotation may have ended the pair since it was checked: this one would end the pair that was made instead.
+  const pair = own.credentials.find((one) => one.apiKey === apiKey);
+  if (!isActive(own, now) || (pair && isExpired(pair, now))) throw invalidCredentials();
+  if (scopes === undefined || scopesOf(own).every((scope) => scopes.has(scope))) return;
+  const detail =
+    'This token has only some of the permissions of its consumer. Rotate with the key and secret.';
+  throw new Problem('permission_denied', detail);
 }
 
 /**
@@ -66,7 +87,7 @@ export async function checkRevocation(
     return version;
   } catch (error) {
     if (!(error instanceof BrokenConsumer) || authority.precondition) throw error;
-    requireWithin(await currentCaller(authority.callerId, 'delete', options), unbounded);
+    requireWithin(await currentCaller(authority, 'delete', options), unbounded);
     return undefined;
   }
 }
@@ -77,14 +98,15 @@ export async function checkRevocation(
  * permission_denied if it may no longer manage consumers.
  */
 async function currentCaller(
-  id: string,
+  { callerId: id, scopes }: Authority,
   action: PermissionAction,
   { store, clock }: AuthorityOptions,
   target?: Consumer,
 ): Promise<Consumer> {
   // A change of itself is checked against the record that it replaces.
-  const caller = target?.id === id ? target : (await store.find(id))?.consumer;
-  if (caller === undefined || !isActive(caller, clock())) throw invalidCredentials();
+  const found = target?.id === id ? target : (await store.find(id))?.consumer;
+  if (found === undefined || !isActive(found, clock())) throw invalidCredentials();
+  const caller = scopes ? withinScopes(found, scopes) : found;
   requireOneOf(caller, [{ resource: 'consumers', action }]);
   return caller;
 }

@@ -1,3 +1,4 @@
+import { isFieldVisible } from '../../platform/base/call.ts';
 import { containsNetworks } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {
@@ -75,22 +76,37 @@ function limitOf<const F extends keyof Bounds>(
 }
 
 /**
- * A permission on own records is less than one on all. Own records of one consumer are not those of another. So a caller
- * with own records may give them only to a new consumer, which has no records yet.
+ * A permission on own records is less than one on all, one that needs approval less than one that does not, and one on
+ * some fields less than one on all. Own records of one consumer are not those of another. So a caller with own records may
+ * give them only to a new consumer, which has no records yet.
  */
 function requirePermissionsWithin(caller: Consumer, { id, permissions }: Bounds): void {
   const isOwnWithin = id === undefined || id === caller.id;
   for (const permission of permissions) {
     const { resource } = permission;
     const of = caller.permissions.filter((had) => had.resource === resource);
-    const covering = of.filter(
-      (had) => recordsOf(had) === 'all' || (recordsOf(permission) === 'own' && isOwnWithin),
-    );
-    const has = (all: Permission[], action: (typeof permission.actions)[number]) =>
-      all.some(({ actions }) => actions.includes(action));
-    const action = permission.actions.find((one) => !has(covering, one));
-    if (action !== undefined) throw lacking(resource, action, has(of, action) ? ' on all records' : '');
+    for (const action of permission.actions) {
+      const excesses = of
+        .filter(({ actions }) => actions.includes(action))
+        .map((had) => excessOf(permission, had, isOwnWithin));
+      if (!excesses.includes(undefined)) throw lacking(resource, action, excesses[0] ?? '');
+    }
   }
+}
+
+/** What a permission has beyond one on the same resource, in words; undefined where it is within it. */
+function excessOf(permission: Permission, had: Permission, isOwnWithin: boolean): string | undefined {
+  const isOwn = recordsOf(permission) === 'own' && isOwnWithin;
+  if (recordsOf(had) === 'own' && !isOwn) return ' on all records';
+  if (had.approval && !permission.approval) return ' without approval';
+  return fieldExcessOf(permission, had);
+}
+
+function fieldExcessOf({ fields }: Permission, had: Permission): string | undefined {
+  if (had.fields === undefined) return undefined;
+  if (fields === undefined) return ' on all fields';
+  const field = fields.find((name) => !isFieldVisible(had.fields, name));
+  return field && ` on the field ${field}`;
 }
 
 /**

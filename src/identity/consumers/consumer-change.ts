@@ -2,7 +2,13 @@ import { momentRule, readMoment } from '../../platform/base/moment.ts';
 import { isAddressOrNetwork } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { type Consumer, normaliseFingerprints } from './consumer.ts';
-import { checkConsumerName, checkPermissions, type RequestedPermission } from './permissions.ts';
+import {
+  checkConsumerName,
+  checkPermissions,
+  type FieldNames,
+  type RequestedPermission,
+} from './permissions.ts';
+import { checkPublicKeys, type PublicKey } from './public-keys.ts';
 
 /** Entries in `allowedAddresses` at most. */
 export const maxAllowedAddresses = 100;
@@ -22,21 +28,34 @@ export interface ConsumerChange {
   rateLimitPerMinute?: number | null;
   /** Addresses and blocks that it may call from; none: any. */
   allowedAddresses?: readonly string[];
+  /** With which it signs assertions; none: it authenticates with its pairs only. */
+  publicKeys?: readonly PublicKey[];
+  /** Per cent of the CRM's calls that it gets at least while they are short. */
+  crmShare?: number | null;
 }
 
 /** The fields as they are stored. Throws `Problem` invalid_request. */
-export function checkChange(change: ConsumerChange): Partial<Consumer> {
+export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Partial<Consumer> {
   const { name, permissions, certificateFingerprints, validUntil, allowedAddresses } = change;
   return {
     ...(name !== undefined && { name: checkConsumerName(name) }),
-    ...(permissions && { permissions: checkPermissions(permissions) }),
+    ...(permissions && { permissions: checkPermissions(permissions, fieldNames) }),
     ...(certificateFingerprints && {
       certificateFingerprints: normaliseFingerprints(certificateFingerprints),
     }),
-    ...(change.enabled !== undefined && { enabled: change.enabled }),
     ...(validUntil !== undefined && { validUntil: validUntil && checkMoment(validUntil) }),
-    ...(change.rateLimitPerMinute !== undefined && { rateLimitPerMinute: change.rateLimitPerMinute }),
     ...(allowedAddresses && { allowedAddresses: checkAddresses(allowedAddresses) }),
+    ...(change.publicKeys && { publicKeys: checkPublicKeys(change.publicKeys) }),
+    ...unchecked(change),
+  };
+}
+
+/** What the schema of the request says all about. */
+function unchecked({ enabled, rateLimitPerMinute, crmShare }: ConsumerChange): Partial<Consumer> {
+  return {
+    ...(enabled !== undefined && { enabled }),
+    ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
+    ...(crmShare !== undefined && { crmShare }),
   };
 }
 

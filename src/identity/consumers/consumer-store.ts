@@ -1,3 +1,4 @@
+import type { Mode } from '../../platform/base/mode.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { KeySet } from '../../platform/secrets/key-set.ts';
 import { type SecretsManager, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
@@ -6,6 +7,7 @@ import type { Consumer, StoredCredential } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { Keys } from './keys.ts';
+import type { FieldNames } from './permissions.ts';
 import { commandLine, recordChange } from './record-changes.ts';
 import { createRevocationNotes } from './revocations.ts';
 import {
@@ -16,7 +18,11 @@ import {
   parseConsumer,
 } from './stored-consumer.ts';
 
-export type NewConsumer = ConsumerChange & Required<Pick<ConsumerChange, 'name' | 'permissions'>>;
+export type NewConsumer = ConsumerChange &
+  Required<Pick<ConsumerChange, 'name' | 'permissions'>> & {
+    /** `live` if left out. It stays as it is. */
+    mode?: Mode;
+  };
 
 /** A consumer with the pair that was made for it; the secret exists here only. */
 export interface CreatedConsumer extends CredentialPair {
@@ -58,12 +64,13 @@ export interface ConsumerStoreOptions {
   secrets: SecretsManager;
   keys: Keys;
   log: Log;
+  fieldNames: FieldNames;
   /** Milliseconds since 1970. */
   clock: () => number;
 }
 
 export function createConsumerStore(options: ConsumerStoreOptions): ConsumerStore {
-  const { secrets, keys, log, clock } = options;
+  const { secrets, keys, log, fieldNames, clock } = options;
   const save: ConsumerStore['save'] = (consumer, version) =>
     secrets.write(consumerSecretName(consumer.id), formatConsumer(consumer), version);
   const find = async (id: string) => {
@@ -82,9 +89,9 @@ export function createConsumerStore(options: ConsumerStoreOptions): ConsumerStor
       return true;
     },
     create: async (wanted, author = commandLine()) => {
-      const checked = checkChange(wanted) as Parameters<typeof newConsumer>[0];
+      const checked = checkChange(wanted, fieldNames) as Parameters<typeof newConsumer>[0];
       const { pepper } = await keys.load();
-      const id = makeConsumerId();
+      const id = makeConsumerId(wanted.mode);
       const pair = makeCredentialPair(id);
       const made = newConsumer({ ...checked, id }, pair, pepper, clock());
       const consumer = recordChange(null, made, author, clock());

@@ -1,3 +1,4 @@
+import { modeOf } from '../../platform/base/mode.ts';
 import { type Consumer, isExpired, recordsOf, type StoredCredential } from './consumer.ts';
 
 /** A pair as it is at a moment; stored are `active` and `rotated` only. */
@@ -29,11 +30,12 @@ export function viewOfConsumer(consumer: Consumer, now: number, uses?: ReadonlyM
   return {
     id,
     name,
+    mode: modeOf(id),
     apiKey: active?.apiKey ?? null,
-    permissions: consumer.permissions.map((permission) => ({
-      ...permission,
-      records: recordsOf(permission),
-    })),
+    // One without actions is left of a caller whose token is not for it.
+    permissions: consumer.permissions
+      .filter(({ actions }) => actions.length > 0)
+      .map((permission) => ({ ...permission, records: recordsOf(permission) })),
     createdAt,
     updatedAt,
     rotatedAt,
@@ -47,8 +49,9 @@ export function viewOfConsumer(consumer: Consumer, now: number, uses?: ReadonlyM
 
 /** What is not set shows as its default. */
 function limitsOf(consumer: Consumer) {
-  const { enabled = true, validUntil = null, rateLimitPerMinute = null, allowedAddresses = [] } = consumer;
-  return { enabled, validUntil, rateLimitPerMinute, allowedAddresses };
+  const { enabled = true, validUntil = null, rateLimitPerMinute = null } = consumer;
+  const { allowedAddresses = [], publicKeys = [], crmShare = null } = consumer;
+  return { enabled, validUntil, rateLimitPerMinute, allowedAddresses, publicKeys, crmShare };
 }
 
 /** Whether the pair is valid, or has expired lately enough to be shown. */

@@ -1,12 +1,13 @@
 import { type Static, Type } from 'typebox';
 import { apiKeyPattern, consumerIdPattern } from './credentials.ts';
+import { storedPublicKeySchema } from './public-keys.ts';
 
 /** What permissions can be given on. Reservations need those on bookings. */
 export const permissionResources = ['members', 'quotes', 'bookings', 'consumers', 'webhooks'] as const;
 export const permissionActions = ['read', 'write', 'delete'] as const;
 /** Which records of the resource a permission is for: every one, or those that the consumer itself made. */
 export const recordScopes = ['all', 'own'] as const;
-/** Resources on which a permission may be for `own` records only. */
+/** Resources on which a permission may be for `own` records only, or need approval. */
 export const ownableResources: readonly string[] = ['quotes', 'bookings'];
 
 export type PermissionResource = (typeof permissionResources)[number];
@@ -17,6 +18,10 @@ export const permissionSchema = Type.Object({
   actions: Type.Array(Type.Enum(permissionActions), { minItems: 1 }),
   /** `all` where it is left out. */
   records: Type.Optional(Type.Enum(recordScopes)),
+  /** What is handed off waits until another consumer approves it, and nothing else is written. */
+  approval: Type.Optional(Type.Boolean()),
+  /** Of each record these fields and `id`; all where it is left out. */
+  fields: Type.Optional(Type.Array(Type.String())),
 });
 
 const timestamp = Type.String({ format: 'date-time', maxLength: 40 });
@@ -58,12 +63,18 @@ export const consumerSchema = Type.Object({
   rateLimitPerMinute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
   /** Addresses and blocks that it may call from; none: any. */
   allowedAddresses: Type.Optional(Type.Array(Type.String())),
+  /** With which it signs assertions: see public-keys.ts. */
+  publicKeys: Type.Optional(Type.Array(storedPublicKeySchema)),
+  /** Per cent of the CRM's calls that it gets at least while they are short; null or left out: none of its own. */
+  crmShare: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 100 }))),
   /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */
   auditEvents: Type.Optional(Type.Array(Type.Unknown())),
   /** It was revoked then; the record stays only until its last events are recorded. */
   revokedAt: Type.Optional(timestamp),
   /** Of the last time that its staying an administrator was relied on: see administrators.ts. */
   administratorMark: Type.Optional(Type.String()),
+  /** Of the last time that another one's share was raised after this one's: see crm-shares.ts. */
+  shareMark: Type.Optional(Type.String()),
 });
 
 export type Permission = Static<typeof permissionSchema>;
@@ -92,6 +103,11 @@ export function isActive({ enabled = true, validUntil = null }: Consumer, now: n
 /** Which records the permission is for. */
 export function recordsOf({ records = 'all' }: Permission): (typeof recordScopes)[number] {
   return records;
+}
+
+/** Whether what the consumer hands off as this resource waits for the approval of another. */
+export function needsApproval({ permissions }: Pick<Consumer, 'permissions'>, resource: string): boolean {
+  return permissions.some((permission) => permission.resource === resource && permission.approval === true);
 }
 
 /** Whether the consumer may do this. */

@@ -11,6 +11,7 @@ import { type ConsumerStore, createConsumerStore } from './consumer-store.ts';
 import { isConsumerId } from './credentials.ts';
 import { ConsumerDirectory } from './directory.ts';
 import { createKeys, type Keys } from './keys.ts';
+import type { FieldNames } from './permissions.ts';
 import { waitingEvents } from './record-changes.ts';
 
 export interface ConsumersOptions {
@@ -29,6 +30,8 @@ export interface ConsumersOptions {
   audit?: AttemptRecorder;
   /** Where changes of consumers are recorded; without it they wait in the consumers' records. */
   auditEvents?: { keep(events: readonly AuditEvent[]): Promise<void> };
+  /** The fields that permissions may name; if left out, they name none. */
+  fieldNames?: FieldNames;
   /** How long a rotated pair stays valid unless a rotation sets another time; a day if left out. */
   graceWindowHours?: number;
   /** Milliseconds since 1970; the system's clock if left out. */
@@ -53,9 +56,10 @@ export interface Consumers {
 
 export function createConsumers(options: ConsumersOptions): Consumers {
   const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
+  const { fieldNames = () => undefined } = options;
   const channel = `consumers:${options.environment ?? 'dev'}`;
   const keys = createKeys(secrets);
-  const store = createConsumerStore({ secrets, keys, log, clock });
+  const store = createConsumerStore({ secrets, keys, log, fieldNames, clock });
   const archiving = archiveChanges(store, options.auditEvents);
   const onRecord = archiving.take;
   const directory = new ConsumerDirectory({ secrets, keys, log, metrics, onRecord, refreshSeconds, clock });
@@ -68,10 +72,12 @@ export function createConsumers(options: ConsumersOptions): Consumers {
     store,
     administration: createConsumerAdministration({
       store,
+      secrets,
       directory,
       keys,
       announce,
       log,
+      fieldNames,
       graceWindowHours,
       clock,
     }),

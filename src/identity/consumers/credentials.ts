@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { type Mode, modeOf, testIdStart } from '../../platform/base/mode.ts';
 
 /**
  * The format of API keys and secrets. Secret scanners can recognise it offline. Alphabet `0-9A-Za-z`; the
@@ -8,14 +9,16 @@ import { crc32 } from 'node:zlib';
  * - consumer id: `con_` and 16 characters
  * - API key: `hgk_`, the 16 characters of the consumer's id, `_`, 16 random characters, checksum
  * - API secret: `hgs_`, 43 random characters (256 bits), checksum
+ *
+ * Those of test consumers begin with `hgkt_` and `hgst_`, and the id with `con_test00`.
  */
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const idLength = 16;
 const checksumLength = 6;
 
 export const consumerIdPattern = 'con_[0-9A-Za-z]{16}';
-export const apiKeyPattern = 'hgk_[0-9A-Za-z]{16}_[0-9A-Za-z]{22}';
-export const apiSecretPattern = 'hgs_[0-9A-Za-z]{49}';
+export const apiKeyPattern = 'hgkt?_[0-9A-Za-z]{16}_[0-9A-Za-z]{22}';
+export const apiSecretPattern = 'hgst?_[0-9A-Za-z]{49}';
 
 const idExpression = new RegExp(`^${consumerIdPattern}$`);
 const keyExpression = new RegExp(`^${apiKeyPattern}$`);
@@ -29,8 +32,15 @@ export interface CredentialPair {
   apiSecret: string;
 }
 
-export function makeConsumerId(): string {
-  return `con_${randomBase62(idLength)}`;
+const prefixes = {
+  live: { key: 'hgk_', secret: 'hgs_' },
+  test: { key: 'hgkt_', secret: 'hgst_' },
+} as const;
+
+export function makeConsumerId(mode: Mode = 'live'): string {
+  const start = mode === 'test' ? testIdStart : 'con_';
+  const id = `${start}${randomBase62('con_'.length + idLength - start.length)}`;
+  return modeOf(id) === mode ? id : makeConsumerId(mode);
 }
 
 export function isConsumerId(text: string): boolean {
@@ -40,9 +50,10 @@ export function isConsumerId(text: string): boolean {
 /** A new pair for the consumer. The secret is to be shown once and never stored. */
 export function makeCredentialPair(consumerId: string): CredentialPair {
   const idPart = consumerId.slice('con_'.length);
+  const { key, secret } = prefixes[modeOf(consumerId)];
   return {
-    apiKey: withChecksum(`hgk_${idPart}_${randomBase62(16)}`),
-    apiSecret: withChecksum(`hgs_${randomBase62(43)}`),
+    apiKey: withChecksum(`${key}${idPart}_${randomBase62(16)}`),
+    apiSecret: withChecksum(`${secret}${randomBase62(43)}`),
   };
 }
 
@@ -56,7 +67,14 @@ export function hasValidChecksum(text: string): boolean {
 export function consumerIdOf(apiKey: string): string | undefined {
   if (apiKey.length > maxCredentialLength || !keyExpression.test(apiKey) || !hasValidChecksum(apiKey))
     return undefined;
-  return `con_${apiKey.slice('hgk_'.length, 'hgk_'.length + idLength)}`;
+  const start = apiKey.indexOf('_') + 1;
+  const id = `con_${apiKey.slice(start, start + idLength)}`;
+  return apiKey.startsWith(prefixes[modeOf(id)].key) ? id : undefined;
+}
+
+/** Whether the text begins as API keys of test consumers do; it may still be none. */
+export function looksLikeTestKey(text: string): boolean {
+  return text.startsWith(prefixes.test.key);
 }
 
 /** Random characters without modulo bias: 248 is the largest multiple of 62 in a byte, the bytes above are dropped. */

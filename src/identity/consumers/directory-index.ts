@@ -1,11 +1,15 @@
 import { compileNetworks } from '../../platform/base/networks.ts';
 import { type Consumer, expiryOf, type StoredCredential } from './consumer.ts';
 import { isSameHash } from './credentials.ts';
+import { publicKeyName } from './public-keys.ts';
+import type { Caller } from './scopes.ts';
 
 export interface Accepted {
   readonly result: 'accepted';
-  readonly consumer: Consumer;
+  readonly consumer: Caller;
   readonly consumerId: string;
+  /** What of the consumer has authenticated the request: the API key, or the name of a public key. */
+  readonly credential: string;
   /** Whether the consumer may call from that address. */
   admitsFrom(address: string): boolean;
 }
@@ -13,6 +17,10 @@ export interface Accepted {
 export interface Refused {
   readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'disabled' | 'expired' | 'revoked';
   readonly consumerId: string | null;
+  /** The API key that was presented, where it stood in no header of its own. */
+  readonly credential?: string;
+  /** What is wrong, for a caller that has proved who it is. */
+  readonly advice?: string;
 }
 
 type Addresses = (address: string) => boolean;
@@ -22,7 +30,10 @@ export class IndexEntry implements Accepted {
   readonly result = 'accepted';
   readonly consumer: Consumer;
   readonly consumerId: string;
+  readonly credential: string;
   readonly pepperVersion: number;
+  /** Another entry is in its place, or none. */
+  isWithdrawn = false;
   /** One character a byte: a text lies beside its entry in memory, bytes would lie elsewhere. */
   readonly #hash: string;
   /** Milliseconds since 1970 from which on the pair is refused; undefined: never. */
@@ -34,6 +45,7 @@ export class IndexEntry implements Accepted {
     this.consumer = consumer;
     this.#addresses = addresses;
     this.consumerId = consumer.id;
+    this.credential = credential.apiKey;
     this.pepperVersion = credential.pepperVersion;
     this.#hash = Buffer.from(credential.hash, 'base64url').toString('latin1');
     const { validUntil = null } = consumer;
@@ -130,7 +142,7 @@ export class DirectoryIndex {
     if (consumer === undefined) return;
     const { allowedAddresses = [] } = consumer;
     const addresses = allowedAddresses.length === 0 ? undefined : compileNetworks(allowedAddresses);
-    for (const credential of consumer.credentials) {
+    for (const credential of credentialsOf(consumer)) {
       this.#entries.set(credential.apiKey, new IndexEntry(consumer, credential, addresses));
       this.#gone.delete(credential.apiKey);
     }
@@ -144,16 +156,33 @@ export class DirectoryIndex {
   }
 
   #withdraw(consumer: Consumer | undefined, now: number): void {
-    for (const { apiKey } of consumer?.credentials ?? []) {
+    if (consumer === undefined) return;
+    for (const { apiKey } of credentialsOf(consumer)) {
       const entry = this.#entries.get(apiKey);
       this.#entries.delete(apiKey);
       if (entry === undefined) continue;
+      entry.isWithdrawn = true;
       this.#gone.set(apiKey, entry.refusedFor(entry.isExpired(now) ? 'expired' : 'revoked'));
       const oldest = this.#gone.keys().next().value;
       if (this.#gone.size > maxGone && oldest !== undefined) this.#gone.delete(oldest);
     }
   }
 }
+
+/** The pairs, and the public keys in the form of pairs that no secret fits. */
+function credentialsOf({ id, credentials, publicKeys = [] }: Consumer): StoredCredential[] {
+  const ofKeys = publicKeys.map((key) => ({ ...noPair, apiKey: publicKeyName(id, key) }));
+  return [...credentials, ...ofKeys];
+}
+
+const noPair = {
+  hash: '',
+  algorithm: 'hmac-sha256',
+  pepperVersion: 0,
+  state: 'active',
+  createdAt: '',
+  expiresAt: null,
+} as const;
 
 /** Place of a consumer in a list that is newest first; by code units, so that it is the same everywhere. */
 export function compareNewestFirst(a: ListPosition, b: ListPosition): number {

@@ -127,11 +127,11 @@ export class ConsumerDirectory {
 
   /**
    * Reads the consumer that an unknown API key names; resolves when `find` is worth another try, and never fails.
+   * `id`: of the consumer where the key does not name it, as public keys do not.
    * Undefined where none is read: the checksum is wrong, the key was not found lately, or too many unknown keys come.
    */
-  lookUp(apiKey: string): Promise<void> | undefined {
+  lookUp(apiKey: string, id = consumerIdOf(apiKey)): Promise<void> | undefined {
     if (this.#missed.has(apiKey)) return undefined;
-    const id = consumerIdOf(apiKey);
     if (id === undefined) return undefined;
     return this.#lookUps.get(id) ?? this.#startLookUp(id, apiKey);
   }

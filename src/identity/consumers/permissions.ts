@@ -1,9 +1,11 @@
+import { isFieldVisible } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Fault } from '../../platform/base/problems.ts';
 import { isVisible } from '../../platform/base/visible-text.ts';
 import {
   allows,
   type Consumer,
+  needsApproval,
   ownableResources,
   type Permission,
   type PermissionAction,
@@ -12,6 +14,7 @@ import {
   permissionResources,
   recordScopes,
 } from './consumer.ts';
+import { visibleFields } from './visible-records.ts';
 
 /** A permission as it was requested, not checked yet. */
 export interface RequestedPermission {
@@ -19,7 +22,13 @@ export interface RequestedPermission {
   actions: readonly string[];
   /** `all` if left out. */
   records?: string;
+  approval?: boolean;
+  /** All if left out. */
+  fields?: readonly string[];
 }
+
+/** The fields that a permission on a resource may name; undefined for a resource without any. */
+export type FieldNames = (resource: string) => readonly string[] | undefined;
 
 /** What a caller needs for a request. */
 export interface RequiredPermission {
@@ -37,9 +46,13 @@ export const maxConsumerNameLength = 100;
  * The permissions, one for each resource, in a fixed order. Throws `Problem` invalid_request naming every fault
  * by JSON Pointer (`#/permissions/0/resource`).
  */
-export function checkPermissions(requested: readonly RequestedPermission[]): Permission[] {
+export function checkPermissions(
+  requested: readonly RequestedPermission[],
+  fieldNames: FieldNames,
+): Permission[] {
   const faults = requested.flatMap((permission, i) => [
     ...faultsOf(permission, `#/permissions/${i}`),
+    ...fieldFaultsOf(permission, `#/permissions/${i}/fields`, fieldNames),
     ...repeats(requested, i),
   ]);
   if (requested.length === 0)
@@ -51,7 +64,14 @@ export function checkPermissions(requested: readonly RequestedPermission[]): Per
     const granted = permissionActions.filter((action): action is PermissionAction =>
       wanted.actions.includes(action),
     );
-    return [{ resource, actions: granted, ...(wanted.records === 'own' && { records: 'own' as const }) }];
+    return [
+      {
+        ...{ resource, actions: granted },
+        ...(wanted.records === 'own' && { records: 'own' as const }),
+        ...(wanted.approval && { approval: true }),
+        ...(wanted.fields && { fields: [...new Set(wanted.fields)] }),
+      },
+    ];
   });
 }
 
@@ -83,12 +103,39 @@ export function requireOneOf(consumer: Consumer, wanted: readonly RequiredPermis
   if (!hasOneOf(consumer, wanted)) throw permissionDenied(wanted);
 }
 
+/**
+ * Throws `Problem` permission_denied for the first of the fields that the consumer's permission on the resource does not
+ * name. `fields` is called only where it names any.
+ */
+export function requireFields(
+  consumer: Consumer,
+  { resource, action }: RequiredPermission,
+  fields: () => readonly string[],
+): void {
+  const visible = visibleFields(consumer, resource);
+  const field = visible && fields().find((name) => !isFieldVisible(visible, name));
+  if (field === undefined) return;
+  const detail = `These credentials lack the permission ${resource}:${action} on the field ${field}.`;
+  throw new Problem('permission_denied', detail, { required: { resource, action, field } });
+}
+
 /** The problem for a caller without any of these permissions; `required` names the first. */
 export function permissionDenied(wanted: readonly RequiredPermission[]): Problem {
   const names = wanted.map(({ resource, action }) => `${resource}:${action}`).join(' or ');
   return new Problem('permission_denied', `These credentials lack the permission ${names}.`, {
     ...(wanted[0] && { required: wanted[0] }),
   });
+}
+
+/** Throws `Problem` approval_required where what the consumer does needs the approval of another one, which only hand-offs get. */
+export function requireNoApproval(consumer: Consumer, { resource, action }: RequiredPermission): void {
+  const isAsked = allows(consumer, resource, action) || allows(consumer, resource, 'write');
+  if (action === 'read' || !isAsked || !needsApproval(consumer, resource)) return;
+  throw new Problem(
+    'approval_required',
+    `Writing ${resource} with these credentials needs approval: hand the result off with POST /api/v1/handoff instead.`,
+    { required: { resource, action } },
+  );
 }
 
 function faultsOf(permission: RequestedPermission, pointer: string): Fault[] {
@@ -106,7 +153,25 @@ function faultsOf(permission: RequestedPermission, pointer: string): Fault[] {
     const message = `may be own on ${ownableResources.join(' and ')} only`;
     faults.push({ pointer: `${pointer}/records`, message });
   }
+  if (permission.approval && !ownableResources.includes(permission.resource)) {
+    const message = `may be true on ${ownableResources.join(' and ')} only`;
+    faults.push({ pointer: `${pointer}/approval`, message });
+  }
   return faults;
+}
+
+/** The first name that is wrong: a list of all would be as long as the request wants it. */
+function fieldFaultsOf(
+  { resource, fields }: RequestedPermission,
+  pointer: string,
+  fieldNames: FieldNames,
+): Fault[] {
+  if (fields === undefined) return [];
+  const names = fieldNames(resource);
+  if (names === undefined) return [{ pointer, message: 'cannot be named on this resource' }];
+  const wrong = fields.findIndex((field) => !names.includes(field));
+  const message = `is no field of ${resource}; these are: ${names.join(', ')}`;
+  return wrong < 0 ? [] : [{ pointer: `${pointer}/${wrong}`, message }];
 }
 
 function summary(faults: readonly Fault[]): string {

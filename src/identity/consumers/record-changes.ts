@@ -8,6 +8,7 @@ import {
   readAuditEvents,
 } from '../audit/audit-event.ts';
 import type { Consumer } from './consumer.ts';
+import { type PublicKey, thumbprintOf } from './public-keys.ts';
 
 /*
  * Every change of a consumer is written into its record together with the change itself: neither can be there without the
@@ -29,6 +30,8 @@ const fields = [
   'validUntil',
   'rateLimitPerMinute',
   'allowedAddresses',
+  'publicKeys',
+  'crmShare',
 ] as const;
 const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   certificateFingerprints: [],
@@ -36,6 +39,8 @@ const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   validUntil: null,
   rateLimitPerMinute: null,
   allowedAddresses: [],
+  publicKeys: [],
+  crmShare: null,
 };
 
 /** The service itself, at its first start. */
@@ -97,11 +102,17 @@ function actionOf(before: Consumer | null, after: Consumer): AuditAction {
 
 function changesOf(before: Consumer | null, after: Consumer): AuditEvent['changes'] {
   return fields.flatMap((field) => {
-    const from = before === null ? null : (before[field] ?? defaults[field]);
-    const to = after[field] ?? defaults[field];
+    const from = before === null ? null : valueOf(before, field);
+    const to = valueOf(after, field);
     const isSame = JSON.stringify(before === null ? (defaults[field] ?? null) : from) === JSON.stringify(to);
     return isSame ? [] : [{ field, from, to }];
   });
+}
+
+/** Of public keys the thumbprints: whole keys would fill the record. */
+function valueOf(consumer: Consumer, field: (typeof fields)[number]): unknown {
+  const value = consumer[field] ?? defaults[field];
+  return field === 'publicKeys' ? (value as PublicKey[]).map(thumbprintOf) : value;
 }
 
 /** The public half of the pair. */

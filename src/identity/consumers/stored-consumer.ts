@@ -9,6 +9,7 @@ import {
   type Permission,
   permissionResources,
   permissionSchema,
+  recordsOf,
 } from './consumer.ts';
 import { consumerIdOf } from './credentials.ts';
 
@@ -18,7 +19,8 @@ const anyPermission = Type.Object({ resource: Type.String(), actions: Type.Array
 /**
  * A consumer as it stands in the secrets manager (`consumers/<id>`). The first versions refuse a record with a
  * resource that they do not know, take `own` for `all`, and do not know `enabled`: so `permissions` holds what they may
- * grant, and `furtherPermissions` the rest.
+ * grant, and `furtherPermissions` the rest. Later ones do not know `approval` and `fields`, and would grant what they hold
+ * back: so `records` then has a form that they do not know either.
  */
 const storedSchema = Type.Object({
   ...consumerSchema.properties,
@@ -27,7 +29,8 @@ const storedSchema = Type.Object({
 });
 
 const records = Compile(storedSchema);
-const permissions = Compile(permissionSchema);
+/** One that a newer version narrows in its own way must grant nothing here. */
+const permissions = Compile(Type.Object(permissionSchema.properties, { additionalProperties: false }));
 const firstResources: readonly string[] = ['members', 'quotes', 'bookings', 'consumers'];
 
 /** Folder of the consumers in the secrets manager. */
@@ -62,11 +65,12 @@ export function parseConsumer(name: string, value: string): Consumer {
   // Where an older version has changed the permissions since, its word counts for their resources.
   const changed = new Set(record.permissions.map(({ resource }) => resource));
   const further = furtherPermissions.filter(({ resource }) => !changed.has(resource));
-  const stored: unknown[] = [...record.permissions, ...further];
-  const known = stored.filter(isKnown);
+  const stored = [...record.permissions, ...further];
+  const known = stored.map(fromStored).filter(isKnown);
   if (!(record.allowedAddresses ?? []).every(isAddressOrNetwork))
     throw new BrokenConsumer(`${name} has allowedAddresses that are no addresses or blocks`);
-  const unknown = stored.filter((permission) => !isKnown(permission));
+  // As they stand: in another form, an older version might grant them.
+  const unknown = stored.filter((permission) => !isKnown(fromStored(permission)));
   return {
     ...rest,
     permissions: permissionResources.flatMap((one) => known.filter(({ resource }) => resource === one)),
@@ -84,7 +88,7 @@ export function formatConsumer({ unknownPermissions = [], ...consumer }: Consume
   const isGranted = (one: Permission) => consumer.enabled !== false && isForAllVersions(one);
   const granted = consumer.permissions.filter(isGranted);
   const others = consumer.permissions.filter((permission) => !isGranted(permission));
-  const further = [...others, ...unknownPermissions];
+  const further = [...others.map(toStored), ...unknownPermissions];
   const record = {
     ...consumer,
     permissions: granted,
@@ -96,11 +100,30 @@ export function formatConsumer({ unknownPermissions = [], ...consumer }: Consume
 
 function isKnown(permission: unknown): permission is Permission {
   if (!permissions.Check(permission)) return false;
-  return permission.records !== 'own' || ownableResources.includes(permission.resource);
+  const isNarrowed = permission.records === 'own' || permission.approval === true;
+  return !isNarrowed || ownableResources.includes(permission.resource);
 }
 
-function isForAllVersions({ resource, records: scope }: Permission): boolean {
-  return firstResources.includes(resource) && scope !== 'own';
+function isForAllVersions(permission: Permission): boolean {
+  const { resource, records: scope } = permission;
+  return firstResources.includes(resource) && scope !== 'own' && !isNewlyNarrowed(permission);
+}
+
+function isNewlyNarrowed({ approval, fields }: Permission): boolean {
+  return approval === true || fields !== undefined;
+}
+
+function toStored(permission: Permission): unknown {
+  if (!isNewlyNarrowed(permission)) return permission;
+  return { ...permission, records: { scope: recordsOf(permission) } };
+}
+
+function fromStored(permission: object): object {
+  const { records: scope } = permission as { records?: unknown };
+  const isWrapped = typeof scope === 'object' && scope !== null && 'scope' in scope;
+  if (!isWrapped) return permission;
+  const { records: _, ...rest } = permission as { records: unknown };
+  return scope.scope === 'all' ? rest : { ...rest, records: scope.scope };
 }
 
 function parseJson(name: string, value: string): unknown {

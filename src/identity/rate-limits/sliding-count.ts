@@ -12,7 +12,7 @@ interface Slot {
 /**
  * What was counted for one key in the last 60 seconds, by second: some 70 slots at most. Of the second that is leaving the
  * window up to a tenth of the limit is left out: so no 60 seconds hold more than the limit and a tenth, however the
- * requests bunch, and whoever sends evenly gets the whole limit.
+ * requests bunch, and a caller that sends evenly gets the whole limit.
  */
 export class SlidingCount {
   /** Oldest first. */

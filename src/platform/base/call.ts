@@ -4,12 +4,20 @@ import { type Span, startPlainSpan } from './span.ts';
 /** Which records work may see: all, or those that one consumer made. Others do not exist for it. */
 export type Visible = 'all' | { readonly consumerId: string };
 
-/** How old the answer to a request may be, and how old it is. */
+/** The fields of a resource that exist for whom the work is done, by the names that answers have; undefined: all. */
+export type VisibleFields = readonly string[] | undefined;
+
+/** `id` always exists. */
+export function isFieldVisible(visible: VisibleFields, name: string): boolean {
+  return visible === undefined || name === 'id' || visible.includes(name);
+}
+
+/** How old the answer to a request may be. */
 export interface Freshness {
   /** Seconds; undefined where the request does not say. */
-  maxAgeSeconds: number | undefined;
-  /** Set where the answer is not the CRM's of now. */
-  ageSeconds?: number;
+  readonly maxAgeSeconds: number | undefined;
+  /** Where the CRM fails, an answer of so many seconds is taken as well (RFC 5861 section 4). */
+  readonly staleIfErrorSeconds?: number | undefined;
 }
 
 /** The context of one request, passed through every layer. */
@@ -31,6 +39,8 @@ export interface Call {
    * route can forget to.
    */
   visible: (resource: string) => Visible;
+  /** Which fields of a resource its answers may show; all where it is left out. */
+  visibleFields?: (resource: string) => VisibleFields;
   /** The work only reads, and may take an answer of some age; otherwise the CRM's of now. */
   freshness?: Freshness;
   /** The work changes something, though it may begin with reading: it may use what is reserved for writes. */

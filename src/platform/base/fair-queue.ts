@@ -15,21 +15,34 @@ export class FairQueue<T> {
     this.#size += 1;
   }
 
-  /** Removes and returns the next value; undefined, and nothing is removed, where it does not fit. */
-  next(fits: (value: T) => boolean = () => true): T | undefined {
+  /**
+   * Removes and returns the next value, of those tenants that may have one now; undefined, and nothing is removed, where it
+   * does not fit.
+   */
+  next(
+    fits: (value: T) => boolean = () => true,
+    mayHaveNext: (tenant: string) => boolean = () => true,
+  ): T | undefined {
     for (const [tenant, queue] of this.#tenants) {
+      if (!mayHaveNext(tenant)) continue;
       for (const value of queue) return fits(value) ? this.#take(tenant, queue, value) : undefined;
     }
     return undefined;
   }
 
-  /** Removes and returns the next value, of those tenants that may have one now. */
-  nextOf(mayHaveNext: (tenant: string) => boolean): T | undefined {
-    for (const [tenant, queue] of this.#tenants) {
-      if (!mayHaveNext(tenant)) continue;
-      for (const value of queue) return this.#take(tenant, queue, value);
-    }
-    return undefined;
+  /** The first value of each tenant, in the order of their turns. */
+  *heads(): Generator<[tenant: string, first: T]> {
+    for (const [tenant, queue] of this.#tenants)
+      for (const value of queue.values().take(1)) yield [tenant, value];
+  }
+
+  /** How many values of each tenant wait. */
+  *counts(): Generator<[tenant: string, count: number]> {
+    for (const [tenant, { size }] of this.#tenants) yield [tenant, size];
+  }
+
+  countOf(tenant: string): number {
+    return this.#tenants.get(tenant)?.size ?? 0;
   }
 
   #take(tenant: string, queue: Set<T>, value: T): T {

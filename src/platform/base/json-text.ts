@@ -15,12 +15,12 @@ export interface CompactJson {
 
 /**
  * The value that JSON.parse would give for `path` below a top-level object, as compact text; undefined where there
- * is none. Of several fields with one name the last counts, as JSON.parse has it.
+ * is none. Of several fields with one name the last counts, as JSON.parse has it; the name of an item is its index.
  */
 export function compactField(json: string, path: readonly string[]): CompactJson | undefined {
   let start = startOfValue(json);
   for (const name of path) {
-    const found = json[start] === '{' ? lastField(json, start, name) : undefined;
+    const found = json[start] === '{' ? lastField(json, start, name) : itemAt(json, start, name);
     if (found === undefined) return undefined;
     start = found;
   }
@@ -61,6 +61,97 @@ export function eachItem(json: string, start: number, most: number, visit: (item
   }
 }
 
+/** The object that the text is, with those of its fields whose names pass; their values as they stand. */
+export function pickFields(json: string, isWanted: (name: string) => boolean): string {
+  const picked: string[] = [];
+  eachField(json, startOfValue(json), (name, value) => {
+    if (isWanted(name)) picked.push(`${JSON.stringify(name)}:${json.slice(value, endOfValue(json, value))}`);
+    return true;
+  });
+  return `{${picked.join(',')}}`;
+}
+
+/**
+ * The value with each field called `name`, however deep, in the place of which `write` gives the text of a value for its text.
+ * Fields inside of such a one are left alone. For text with few levels.
+ */
+export function replaceFields(json: string, name: string, write: (text: string) => string): string {
+  const parts: string[] = [];
+  let done = 0;
+  const walk = (start: number): void => {
+    if (json[start] === '[') return eachItem(json, start, Number.POSITIVE_INFINITY, walk);
+    if (json[start] !== '{') return;
+    eachField(json, start, (field, value) => {
+      if (field === name) {
+        const end = endOfValue(json, value);
+        parts.push(json.slice(done, value), write(json.slice(value, end)));
+        done = end;
+      } else walk(value);
+      return true;
+    });
+  };
+  walk(startOfValue(json));
+  return parts.join('') + json.slice(done);
+}
+
+/**
+ * The value with the fields of its objects in order and its strings written in one way, so that equal values have the same text,
+ * numbers as they stand. Below `levels` it is taken as it stands. One pass over the text, however deep it nests.
+ */
+export function sortedText(json: string, levels: number): string {
+  return sortedValue(json, startOfValue(json), levels).text;
+}
+
+interface Sorted {
+  text: string;
+  /** Index behind the value. */
+  end: number;
+}
+
+function sortedValue(json: string, start: number, levels: number): Sorted {
+  const first = json.charCodeAt(start);
+  if (opens(first) && levels > 0) return sortedItems(json, start, levels);
+  const end = endOfValue(json, start);
+  return { text: first === quote ? stringAt(json, start, end) : json.slice(start, end), end };
+}
+
+function sortedItems(json: string, start: number, levels: number): Sorted {
+  const isObject = json[start] === '{';
+  const items = new Map<string, string>();
+  let at = skipWhiteSpace(json, start + 1);
+  while (!closes(json.charCodeAt(at))) {
+    let name = String(items.size);
+    if (isObject) {
+      const end = endOfString(json, at);
+      name = stringAt(json, at, end);
+      at = skipWhiteSpace(json, skipWhiteSpace(json, end) + 1);
+    }
+    const { text, end } = sortedValue(json, at, levels - 1);
+    items.set(name, text);
+    at = skipWhiteSpace(json, end);
+    if (json.charCodeAt(at) === comma) at = skipWhiteSpace(json, at + 1);
+  }
+  if (!isObject) return { text: `[${[...items.values()].join(',')}]`, end: at + 1 };
+  const names = [...items.keys()].sort();
+  return { text: `{${names.map((name) => `${name}:${items.get(name)}`).join(',')}}`, end: at + 1 };
+}
+
+/** The string with those escapes alone that it needs. */
+function stringAt(json: string, start: number, end: number): string {
+  const text = json.slice(start, end);
+  return text.includes('\\') ? JSON.stringify(JSON.parse(text)) : text;
+}
+
+/** The fields of the object that the text is, with their values as they stand. */
+export function fieldTexts(json: string): Map<string, string> {
+  const texts = new Map<string, string>();
+  eachField(json, startOfValue(json), (name, value) => {
+    texts.set(name, json.slice(value, endOfValue(json, value)));
+    return true;
+  });
+  return texts;
+}
+
 /** Parsed only where it is written with escapes. */
 function nameAt(json: string, start: number, end: number): string {
   const name = json.slice(start + 1, end - 1);
@@ -73,6 +164,19 @@ function lastField(json: string, start: number, name: string): number | undefine
   eachField(json, start, (field, value) => {
     if (field === name) found = value;
     return true;
+  });
+  return found;
+}
+
+/** Index of an item of the array that starts at `start`; undefined where there is no array, or none so long. */
+function itemAt(json: string, start: number, name: string): number | undefined {
+  const index = /^(0|[1-9]\d{0,6})$/.test(name) ? Number(name) : undefined;
+  if (index === undefined || json[start] !== '[') return undefined;
+  let found: number | undefined;
+  let seen = 0;
+  eachItem(json, start, index + 1, (item) => {
+    if (seen === index) found = item;
+    seen += 1;
   });
   return found;
 }

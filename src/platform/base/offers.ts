@@ -19,6 +19,11 @@ export class Offers {
     this.#made.set(offer, value);
   }
 
+  /** Adds to what several features offer together. */
+  add<T>(offer: Offer<readonly T[]>, value: T): void {
+    this.#made.set(offer, [...(this.find(offer) ?? []), value]);
+  }
+
   find<T>(offer: Offer<T>): T | undefined {
     return this.#made.get(offer) as T | undefined;
   }

@@ -23,7 +23,7 @@ export interface ProblemFacts {
   /** Where HTTP has a status of its own for a request that did not come whole: 408, 431. */
   status?: number;
   errors?: Fault[];
-  required?: { resource: string; action: string };
+  required?: { resource: string; action: string; field?: string };
   /** Seconds after which a repeat may help. */
   retryAfter?: number;
   /** A write was sent, and it is unknown whether it took effect. */
@@ -110,7 +110,7 @@ export const problems = {
     meaning:
       'The feed keeps events for a limited time, and some of those behind this cursor are gone. Nothing was changed.',
     advice:
-      'Read the records again with `updated_since` or as a whole, then the feed without `cursor`. Read it at least once in its retention time.',
+      'Read the records again with `updated_since` or as a whole, then the feed without `cursor`. Read the feed often enough, before events are deleted.',
     example: { detail: 'Events behind this cursor were deleted already: they are kept for a limited time.' },
   },
   invalid_credentials: {
@@ -128,16 +128,30 @@ export const problems = {
     title: 'The credentials lack a permission',
     meaning: 'The credentials are valid, but they may not do this. Nothing was changed.',
     advice:
-      'Ask the operator for the permission that `required` names. Without `required`, a consumer exceeds the limit of yours ' +
-      'that `detail` names.',
+      'Ask the operator for the permission that `required` names. Without `required`, the request exceeds a limit of your own ' +
+      'consumer; `detail` says which.',
     example: {
       detail: 'These credentials lack the permission bookings:write.',
       facts: { required: { resource: 'bookings', action: 'write' } },
     },
   },
+  approval_required: {
+    status: 403,
+    title: 'This needs the approval of another consumer',
+    meaning:
+      'Writing this resource with these credentials needs approval, which only hand-offs can get. Or a hand-off was not ' +
+      'approved in time. Nothing was changed.',
+    advice:
+      'Hand the result off: it waits until another consumer approves it. For other writes use a consumer that needs no approval.',
+    example: {
+      detail:
+        'Writing quotes with these credentials needs approval: hand the result off with POST /api/v1/handoff instead.',
+      facts: { required: { resource: 'quotes', action: 'write' } },
+    },
+  },
   address_not_allowed: {
     status: 403,
-    title: 'Not from this address',
+    title: 'The address is not allowed',
     meaning:
       'The credentials are valid, but not from the address that the request came from. Nothing was changed.',
     advice: 'Send it from an address that the consumer may use, or ask the operator to allow this one.',
@@ -145,7 +159,7 @@ export const problems = {
   },
   not_found: {
     status: 404,
-    title: 'There is nothing here',
+    title: 'Not found',
     meaning: 'There is no such path, or no record with this id. Nothing was changed.',
     advice: 'Check the path and the id. A record that existed has been deleted.',
     example: { detail: 'There is no quote with this id.' },
@@ -203,7 +217,7 @@ export const problems = {
     status: 422,
     title: 'The Idempotency-Key was used for another request',
     meaning:
-      'The key came with another method, path, If-Match or body before. The earlier request stands; this one did nothing.',
+      'The key came with another method, path, If-Match or body before. The earlier request is not affected; this one did nothing.',
     advice: 'Take a new key for a new request. To repeat a request, send it byte for byte as it was.',
     example: {
       detail: 'This Idempotency-Key was used for another request; take a new one.',
@@ -215,7 +229,7 @@ export const problems = {
     title: 'The member does not exist',
     meaning: 'The CRM has no member with the External ID in `member_id`. Nothing was changed.',
     advice:
-      "Check the member's External ID; the member must exist in the CRM. Then send the request with a new key, if with any.",
+      "Check the member's External ID; the member must exist in the CRM. Then send the request again; if you send keys, with a new one.",
     example: {
       detail: 'The CRM has no member with this id.',
       facts: { errors: [{ pointer: '#/member_id', message: 'is not the id of a member' }] },
@@ -227,12 +241,12 @@ export const problems = {
     meaning:
       'The text of `details` does not fit the fields that the CRM has for it: it is too long, or has too much white space in a row where it would be cut. Nothing was changed.',
     advice:
-      'Shorten the details to what `detail` says the CRM holds. Where that is 131072, the operator can deploy the further fields.',
+      'Shorten the details to what `detail` says the CRM holds. If that is 131072, the operator can deploy the further fields for details.',
     example: {
       detail:
-        'The details take 140312 characters without insignificant white space; the CRM holds at most 131072.',
+        'The details have 140312 characters without insignificant white space; the CRM holds at most 131072.',
       facts: {
-        errors: [{ pointer: '#/details', message: 'take 140312 characters; the CRM holds at most 131072' }],
+        errors: [{ pointer: '#/details', message: 'have 140312 characters; the CRM holds at most 131072' }],
       },
     },
   },
@@ -241,16 +255,26 @@ export const problems = {
     title: 'The CRM refused the record',
     meaning: 'A rule of the CRM does not allow the record as it was sent. Nothing was changed.',
     advice:
-      "Fix what `errors` names, and take a new key, if any. The rule is the CRM's; its administrator knows it.",
+      "Fix what `errors` names; if you send keys, take a new one. The rule is the CRM's; its administrator knows it.",
     example: {
       detail: 'The CRM refused the record: The trip is closed.',
       facts: { errors: [{ pointer: '#/trip_id', message: 'The trip is closed' }] },
     },
   },
+  offer_expired: {
+    status: 422,
+    title: 'The offer has ended',
+    meaning: 'The `valid_until` of the hand-off had passed before it reached the CRM. Nothing was made.',
+    advice: 'Search again, and hand off an offer that is still valid, with a new key.',
+    example: {
+      detail: 'The offer ended at 2027-03-02T16:00:00.000Z.',
+      facts: { errors: [{ pointer: '#/valid_until', message: 'has passed' }] },
+    },
+  },
   partner_rejected: {
     status: 422,
     title: 'The partner refused the reservation',
-    meaning: 'The dining partner does not give this table. What was made for it in the CRM is taken back.',
+    meaning: 'The dining partner refused this table. Its booking in the CRM is deleted.',
     advice: 'Read `cause`, and offer the guest something else.',
     example: {
       detail: 'The dining partner refused the table: SLOT_UNAVAILABLE.',
@@ -260,8 +284,8 @@ export const problems = {
   rate_limited: {
     status: 429,
     title: 'Too many requests',
-    meaning: 'More requests came than the limit allows. Nothing was changed.',
-    advice: 'Wait as long as Retry-After says, and send less.',
+    meaning: 'There were more requests than the limit allows. Nothing was changed.',
+    advice: 'Wait as long as Retry-After says, and send fewer requests.',
     example: {
       detail: 'There were too many requests with these credentials.',
       facts: { retryAfter: 12 },
@@ -270,16 +294,16 @@ export const problems = {
   internal_error: {
     status: 500,
     title: 'Something went wrong in the service',
-    meaning: 'The service has a fault. A write may have been executed.',
+    meaning: 'There is a bug in the service. A write may have been executed.',
     advice: 'Tell the operator the `request_id`. With an Idempotency-Key the same request may be sent again.',
-    example: { detail: 'The service made an error. It is logged under the request id.' },
+    example: { detail: 'Something went wrong in the service. It is logged under the request id.' },
   },
   crm_error: {
     status: 502,
     title: 'The CRM gave an answer that the service cannot use',
     meaning: `The CRM answered, but not as it should: a permission or a field may be missing there. ${unknownOutcome}`,
     advice:
-      'Tell the operator the `request_id`: the CRM needs a check. If `detail` says that the outcome is unknown, do what it says.',
+      'Tell the operator the `request_id`: the setup of the CRM has to be checked. If `detail` says that the outcome is unknown, do what it says.',
     example: { detail: 'The CRM gave an answer that the service cannot use.' },
   },
   partner_error: {
@@ -301,7 +325,7 @@ export const problems = {
     status: 503,
     title: 'The quota of CRM calls is used up',
     meaning:
-      'The CRM allows so many calls a day, and they are used up; or the service has a budget of them, and the next call is too far away. Nothing was changed.',
+      "The CRM's daily calls are used up; or the service has a budget of calls, and the next one would come too late. Nothing was changed.",
     advice:
       'Wait as long as Retry-After says. The operator can raise the quota or the budget, or see who uses it up.',
     example: { detail: "The CRM's daily quota of calls is used up.", facts: { retryAfter: 900 } },

@@ -24,12 +24,17 @@ const behindText = new RegExp(`^(.*) ${code}$`, 's');
 /** At most one line in the log in this time: someone who writes to Redis must not fill it. */
 const logEveryMs = 60_000;
 
+/** The secret that holds the key of an environment. */
+export function cacheKeyName(environment: string): string {
+  return `cache/${environment}/key`;
+}
+
 /**
  * The key with which replicas of this environment authenticate what they store in Redis, created at the first start. A new
  * key only makes the cache empty. Throws `KeyUnusable`, `SecretsUnavailable`.
  */
 export function loadCacheKeys(secrets: SecretsManager, environment: string): Promise<KeySet> {
-  return loadOrCreateKeySet(secrets, `cache/${environment}/key`);
+  return loadOrCreateKeySet(secrets, cacheKeyName(environment));
 }
 
 export interface AuthenticatedCacheOptions {

@@ -71,7 +71,7 @@ function callAll(listeners: Set<Listener> | undefined, call: (listener: Listener
     try {
       call(listener);
     } catch (err) {
-      log.error({ err }, 'A listener to announcements failed');
+      log.error({ err }, 'a listener to announcements failed');
     }
   }
 }

@@ -181,7 +181,7 @@ class RedisCache implements SharedCache {
     this.#refusal =
       mode === 'standalone' ? undefined : `redisUrl leads to a Redis in ${mode} mode: ${advice}`;
     if (this.#refusal !== undefined)
-      log.error({ mode, advice }, 'This Redis cannot be used; the service goes on without it');
+      log.error({ mode, advice }, 'this Redis cannot be used; the service goes on without it');
   }
 
   async #run<T>(command: (redis: Redis) => Promise<T>): Promise<T> {

@@ -67,7 +67,7 @@ export function addList<Row>(
 ): Command {
   return group
     .command('list')
-    .description(`list ${what}, newest first, ${listedAtOnce} at most`)
+    .description(`list ${what}, newest first, at most ${listedAtOnce}`)
     .option('--json', 'print JSON')
     .action(({ json, ...options }: { json?: true }, command: Command) =>
       runCommand(command, async () => print(json, await find(options), show)),

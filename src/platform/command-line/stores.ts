@@ -38,7 +38,7 @@ export async function openDatabase(
 function explainHeld(error: unknown): never {
   if (error instanceof FileLockHeld) {
     error.message +=
-      '. The embedded database takes one process at a time: stop that one, or set databaseUrl to a PostgreSQL.';
+      '. Only one process can use the embedded database: stop the other one, or use PostgreSQL (databaseUrl).';
   }
   throw error;
 }
@@ -56,7 +56,9 @@ export async function openMigratedDatabase(
   const { missing, refusal } = await compareSchema(database);
   if (refusal !== undefined) throw new Error(refusal);
   if (missing === 0) return database;
-  throw new Error('The schema of the database is not up to date: run `handoff migrate`, or the service.');
+  throw new Error(
+    'The tables of the database are not up to date. Run `handoff migrate`, or start the service.',
+  );
 }
 
 /** The cache in Redis, connected if that is possible within 2 s, and closed with `opened`. */

@@ -5,7 +5,7 @@ import { isLoopback } from '../base/loopback.ts';
 import { compileNetworks, isPublicAddress } from '../base/networks.ts';
 
 /*
- * What URLs that others name may lead to; whoever names one could mean a machine inside our own network. A URL is
+ * What URLs that others name may lead to; such a URL could name a machine inside our own network. A URL is
  * checked when it is given, and again whenever it is used, by the same rules:
  *
  *   - https; http only to this machine, where the settings allow it; no user name; no port below 1024 but 80 and 443;

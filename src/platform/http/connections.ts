@@ -39,8 +39,8 @@ export const answerLimits = { unreadMs: 30_000, unsentBytes: 64 * 1_048_576 };
 /** After so many checks without progress a connection is cut off, so within a sixth more than `unreadMs`. */
 const stuckChecksAllowed = 6;
 
-/** Answers are handed to the socket in pieces of this size: progress shows, and TLS makes no copy of a whole answer. */
-const pieceBytes = 64 * 1024;
+/** Answers are handed to the socket in chunks of this size: progress shows, and TLS makes no copy of a whole answer. */
+const chunkBytes = 64 * 1024;
 
 const endOfHead = Buffer.from('\r\n\r\n');
 const nothing = Buffer.alloc(0);
@@ -77,7 +77,7 @@ class PacedResponse<R extends IncomingMessage = IncomingMessage> extends ServerR
     if (!encoding && !callback && isLong(body)) {
       const bytes = typeof body === 'string' ? Buffer.from(body) : body;
       // A subarray keeps the whole buffer in memory.
-      this.#send(bytes, sharedBodies.has(bytes) ? pieceBytes : bytes.length);
+      this.#send(bytes, sharedBodies.has(bytes) ? chunkBytes : bytes.length);
     } else {
       super.end(...(given as []));
       // Most short answers are in the kernel by now.
@@ -90,14 +90,14 @@ class PacedResponse<R extends IncomingMessage = IncomingMessage> extends ServerR
   #send(bytes: Buffer, held: number): void {
     if (!this.destroyed) this.#connection?.noteUnsent(this, held);
     if (bytes.length === 0) return void super.end();
-    const rest = bytes.subarray(pieceBytes);
-    if (this.write(bytes.subarray(0, pieceBytes))) this.#send(rest, held);
+    const rest = bytes.subarray(chunkBytes);
+    if (this.write(bytes.subarray(0, chunkBytes))) this.#send(rest, held);
     else this.once('drain', () => this.#send(rest, held));
   }
 }
 
 function isLong(body: unknown): body is string | Buffer {
-  return (typeof body === 'string' || Buffer.isBuffer(body)) && body.length > pieceBytes;
+  return (typeof body === 'string' || Buffer.isBuffer(body)) && body.length > chunkBytes;
 }
 
 /** Options for `createServer` of each server that is passed to `limitConnections`. */

@@ -56,7 +56,7 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
     db: { executeSql: (text, values) => database.execute(text, values) },
     backend: database.kind,
   });
-  boss.on('error', (error) => log.warn({ err: error }, 'the job queue is in trouble'));
+  boss.on('error', (error) => log.warn({ err: error }, 'the job queue failed'));
   const stopping = new AbortController();
   let starting: Promise<void> | undefined;
   let counting: NodeJS.Timeout | undefined;

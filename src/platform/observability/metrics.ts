@@ -11,6 +11,7 @@ import { batchMetrics } from './batch-metrics.ts';
 import { cacheMetrics } from './cache-metrics.ts';
 import { idempotencyMetrics } from './idempotency-metrics.ts';
 import { jobMetrics } from './job-metrics.ts';
+import { RequestDurations } from './request-durations.ts';
 
 /** Declares metrics. */
 export type MetricGroup<M extends object> = (registers: Registry[]) => M;
@@ -51,11 +52,11 @@ export function createMetrics<M extends object = object>(group?: MetricGroup<M>)
 /** Metrics of requests. */
 function requestMetrics(registers: Registry[]) {
   return {
-    httpRequestDuration: new Histogram({
-      name: 'http_server_request_duration_seconds',
-      help: 'Duration of requests by method, route pattern and status.',
-      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'] as const,
-      buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+    httpRequestDuration: new RequestDurations(registers),
+    testRequests: new Counter({
+      name: 'handoff_test_requests_total',
+      help: 'Requests of test consumers by status; the other metrics of requests leave them out.',
+      labelNames: ['http_response_status_code'] as const,
       registers,
     }),
     httpActiveRequests: new LevelGauge({
@@ -121,7 +122,15 @@ function crmMetrics(registers: Registry[]) {
 
 /** Metrics of the calls that the CRM counts. */
 function quotaMetrics(registers: Registry[]) {
+  const crmBudgetExhausted = new Gauge({
+    name: 'handoff_crm_budget_exhausted_seconds',
+    help: 'When the budget will be used up at the present rate, from now; +Inf: it lasts, or there is none.',
+    aggregator: 'min',
+    registers,
+  });
+  crmBudgetExhausted.set(Number.POSITIVE_INFINITY);
   return {
+    crmBudgetExhausted,
     crmCalls: new Counter({
       name: 'handoff_crm_calls_total',
       help: 'Calls that were sent to the CRM and that it meters, by operation.',
@@ -161,6 +170,12 @@ function tokenMetrics(registers: Registry[]) {
     crmTokenAge: new ClockGauge({
       name: 'handoff_crm_token_age_seconds',
       help: 'How long this process has used the CRM access token of its last call; 0 before the first call.',
+      aggregator: 'max',
+      registers,
+    }),
+    crmCertificateExpiresAt: new Gauge({
+      name: 'handoff_crm_certificate_expiry_timestamp_seconds',
+      help: "When the certificate beside the CRM's private key ends; 0 where there is none.",
       aggregator: 'max',
       registers,
     }),

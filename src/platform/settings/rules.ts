@@ -72,7 +72,7 @@ function checkTls({ set, named }: Platform): string[] {
 function checkWorkers({ raw: { workers = 1 }, set, named }: Platform): string[] {
   const needed = ['databaseUrl', 'redisUrl'] as const;
   return needed
-    .filter((key) => workers > 1 && !set.has(key))
+    .filter((key) => workers !== 'auto' && workers > 1 && !set.has(key))
     .map((key) => `${named(key)} is missing: more than one worker (workers) share their state there`);
 }
 
@@ -129,7 +129,7 @@ function checkProduction(read: Platform): string[] {
   for (const key of noneOfCrm ? crmKeys.needed : []) {
     faults.push(`${named(key)} is missing: NODE_ENV=production takes no simulated CRM`);
   }
-  return [...faults, ...checkEncrypted(read, 'crm.loginUrl')];
+  return [...faults, ...checkEncrypted(read, 'crm.loginUrl'), ...checkEncrypted(read, 'publicUrl')];
 }
 
 function sendsInTheClear(text: string): boolean {

@@ -69,7 +69,7 @@ export const secretsManagerSettings = {
     'AWS_SECRETS_PREFIX',
     like('^[A-Za-z0-9/_+=.@-]{1,200}$', 'a name of 1 to 200 characters of A-Z, a-z, 0-9 and /_+=.@-'),
     'handoff-gateway/',
-    'What the names of all secrets of the gateway begin with.',
+    "Prefix of the names of all the gateway's secrets.",
     { onlyWith: 'aws' },
   ),
   'aws.region': setting(

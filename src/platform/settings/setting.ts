@@ -47,7 +47,7 @@ export function setting<S extends TSchema, D extends Static<S> | undefined>(
   return { env, schema, fallback, doc, ...rest };
 }
 
-export const text = Type.String({ minLength: 1, maxLength: 2048, description: 'a text that is not empty' });
+export const text = Type.String({ minLength: 1, maxLength: 2048, description: 'a non-empty text' });
 export const like = (pattern: string, description: string, maxLength = 2048) =>
   Type.String({ pattern, maxLength, description });
 export const httpUrl = like('^https?://[^\\s/?#]+[^\\s?#]*$', 'an http:// or https:// URL without a query');

@@ -123,12 +123,18 @@ function suggest(table: SettingsTable, unknown: string): string {
 }
 
 function parseVariable(text: string, schema: TSchema): unknown {
-  const { type } = schema as { type?: string };
+  const type = typeOf(schema);
   if (type === 'array') return text.split(',').map((item) => item.trim());
   if (type === 'boolean') return text === 'true' || (text === 'false' ? false : text);
   if (type !== 'number' && type !== 'integer') return text;
   const number = Number(text);
   return text.trim() === '' || Number.isNaN(number) ? text : number;
+}
+
+/** Of a choice that of its first one: a number may have a word beside it. */
+function typeOf(schema: TSchema): string | undefined {
+  const { anyOf, type } = schema as { type?: string; anyOf?: { type?: string }[] };
+  return anyOf?.[0]?.type ?? type;
 }
 
 interface Bounds {

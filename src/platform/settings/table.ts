@@ -20,6 +20,14 @@ import {
 export const platformSettings = {
   host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),
   port: setting('PORT', port, 8080, 'Port of the API; 0 takes any free one.'),
+  publicUrl: setting(
+    'PUBLIC_URL',
+    like('^https?://[^\\s/?#@]+/?$', 'an https:// or http:// URL without a path'),
+    undefined,
+    'Address at which clients reach the API, and the issuer of access tokens; `http://<host>:<port>` when not set. In ' +
+      'production tokens are issued only where it is set.',
+    { normalize: withoutLastSlash },
+  ),
   metricsHost: setting(
     'METRICS_HOST',
     text,
@@ -36,7 +44,7 @@ export const platformSettings = {
     'DATA_DIR',
     text,
     '.data',
-    'Folder of everything embedded. One process at a time uses it.',
+    'Folder for everything embedded. Only one process at a time can use it.',
   ),
   environment: setting(
     'HANDOFF_ENVIRONMENT',
@@ -60,9 +68,12 @@ export const platformSettings = {
   ),
   workers: setting(
     'WORKERS',
-    Type.Integer({ minimum: 1, maximum: 64 }),
+    Type.Union([Type.Integer({ minimum: 1, maximum: 64 }), Type.Literal('auto')], {
+      description: 'a whole number from 1 to 64, or auto',
+    }),
     1,
-    'Worker processes on one port, each of them a replica. More than one need `databaseUrl` and `redisUrl`.',
+    'Worker processes on one port, each of them a replica. More than one need `databaseUrl` and `redisUrl`. `auto`: one for ' +
+      'each processor where these two are set, and `crm.maxConcurrency` is for all of them together.',
   ),
   maxConnections: setting(
     'MAX_CONNECTIONS',
@@ -93,7 +104,7 @@ export const platformSettings = {
     'SECRETS_REFRESH_SECONDS',
     seconds(1, 3600),
     30,
-    'How often everything that came from the secrets manager is read again.',
+    'How often all secrets are read again from the secrets manager.',
   ),
   graceWindowHours: setting('GRACE_WINDOW_HOURS', hours, 24, 'How long a rotated pair stays valid.'),
   'crm.loginUrl': setting(
@@ -102,6 +113,12 @@ export const platformSettings = {
     undefined,
     'Login host of the CRM; the token endpoint is `<loginUrl>/services/oauth2/token`. The simulator when not set.',
     { normalize: withoutLastSlash },
+  ),
+  'crm.simulatedOrg': setting(
+    'SIMULATED_ORG',
+    text,
+    'default',
+    'The simulated org, where crm.loginUrl is not set: the name of a description in `simulators/salesforce/orgs`, or a file.',
   ),
   'crm.audience': setting(
     'CRM_AUDIENCE',
@@ -124,11 +141,23 @@ export const platformSettings = {
     'Version of the CRM API.',
     { normalize: (version) => version.replace(/^v/, '') },
   ),
+  'crm.duplicateRules': setting(
+    'CRM_DUPLICATE_RULES',
+    oneOf('obey', 'allow'),
+    'obey',
+    'What happens to a record that matches a duplicate rule of the CRM: `obey` refuses it; `allow` saves it if the rule only warns.',
+  ),
+  'crm.mappingFile': setting(
+    'CRM_MAPPING_FILE',
+    text,
+    undefined,
+    "File (YAML) with the org's names of objects and fields; those of the package when not set. See mapping.md.",
+  ),
   'crm.tokenLifetimeSeconds': setting(
     'CRM_TOKEN_LIFETIME_SECONDS',
     seconds(600, 86_400),
     7200,
-    'Lifetime of an access token that names none itself; the session timeout of the org or the app.',
+    'Lifetime of access tokens that do not state one: the session timeout of the org or the app.',
   ),
   'crm.timeoutMs': setting(
     'CRM_TIMEOUT_MS',
@@ -165,7 +194,7 @@ export const platformSettings = {
     'IDEMPOTENCY_RETENTION_HOURS',
     Type.Number({ exclusiveMinimum: 0, maximum: 8760 }),
     24,
-    'How long the result of a keyed write is kept, from its completion.',
+    'How long the result of a write with an Idempotency-Key is kept, from its completion.',
   ),
   auditRetentionDays: setting('AUDIT_RETENTION_DAYS', days, 90, 'How long authentication attempts are kept.'),
   'rateLimit.perMinute': setting(
@@ -221,7 +250,7 @@ export const platformSettings = {
     'LOG_LEVEL',
     oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'info',
-    'Least level that is logged.',
+    'Lowest level that is logged.',
   ),
 } satisfies Record<string, Setting>;
 
@@ -269,7 +298,9 @@ export type Settings = SettingsOf<typeof platformSettings> & {
 export type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
 /** The settings `crm.*` with an org, real or simulated. */
-export type CrmSettings = Complete<Omit<Settings['crm'], 'dailyCallBudget'>> &
+export type CrmSettings = Complete<
+  Omit<Settings['crm'], 'dailyCallBudget' | 'mappingFile' | 'simulatedOrg'>
+> &
   Pick<Settings['crm'], 'dailyCallBudget'>;
 
 /** The settings `tls.*` where the API port speaks TLS. */

@@ -16,7 +16,7 @@ function ownPrefixes(table: SettingsTable): string[] {
 }
 
 /** Variables of the clients in docs/quickstart.md, and of this project's tests. */
-const clientVariables = /^HANDOFF_(?:URL|API_KEY|API_SECRET|TEST_\w+)$/;
+const clientVariables = /^HANDOFF_(?:URL|API_KEY|API_SECRET|CLIENT_ID|PRIVATE_KEY_FILE|TEST_\w+)$/;
 
 /**
  * Variables that Kubernetes and Docker set for each other service, named after it: `CRM_SERVICE_HOST`,
@@ -39,7 +39,9 @@ export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): 
     .map((name) => {
       const renamed = Object.values(table).find(({ formerly }) => formerly?.env === name);
       if (renamed !== undefined) return `${name}: there is no such setting; it is ${renamed.env} now`;
-      return `${name}: there is no such setting; did you mean ${nearestVariable(table, name).env}?`;
+      const { env: nearest, distance } = nearestVariable(table, name);
+      const hint = distance <= name.length / 3 ? `; did you mean ${nearest}?` : '';
+      return `${name}: there is no such setting${hint}`;
     });
 }
 

@@ -1,4 +1,5 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely';
+import { testIdStart } from '../base/mode.ts';
 import type { Database } from './database.ts';
 import { isStatementTimeout } from './failures.ts';
 
@@ -11,6 +12,11 @@ import { isStatementTimeout } from './failures.ts';
 /** A duration in SQL. */
 export function interval(seconds: number) {
   return sql`make_interval(secs => ${seconds}::double precision)`;
+}
+
+/** Condition: the id of a consumer is that of a test consumer. Null counts as live. */
+export function isOfTest(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql`coalesce(starts_with(${consumerId}, ${sql.lit(testIdStart)}), false)`;
 }
 
 const preparedNames = new Map<string, string>();
@@ -40,7 +46,7 @@ export function preparedName(text: string): string | undefined {
  * large or the disk is slow. Ends when a statement finds fewer rows, or between two statements when `signal` is aborted: the
  * next run does what is left. Returns how many rows there were. Throws what the database does.
  */
-export async function changeInPieces(
+export async function changeInChunks(
   queries: Database['bulk'],
   limit: number,
   statement: (limit: number) => RawBuilder<unknown>,
@@ -64,7 +70,7 @@ export async function changeInPieces(
 export const searchedAtOnce = 50;
 
 /** What a statement of `changeInSearch` did: `last` is the last key that it searched, null where there was none. */
-export interface SearchedPiece<Key> {
+export interface SearchedChunk<Key> {
   last: Key | null;
   changed: number;
 }
@@ -76,11 +82,11 @@ export interface SearchedPiece<Key> {
 export async function changeInSearch<Key>(
   queries: Database['sql'],
   first: Key,
-  statement: (after: Key) => RawBuilder<SearchedPiece<Key>>,
+  statement: (after: Key) => RawBuilder<SearchedChunk<Key>>,
 ): Promise<number> {
   let changed = 0;
   for (let after: Key | null = first; after !== null; ) {
-    const { rows }: QueryResult<SearchedPiece<Key>> = await statement(after).execute(queries);
+    const { rows }: QueryResult<SearchedChunk<Key>> = await statement(after).execute(queries);
     changed += rows[0]?.changed ?? 0;
     after = rows[0]?.last ?? null;
   }

@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { createHousekeeping, type Reconcile } from '../../../src/api/idempotency/housekeeping.ts';
-import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
+import { claimant, type StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
 import { createLedger, type Ledger } from '../../../src/api/idempotency/ledger.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
-import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 
 describe('the job that clears the ledger', () => {
@@ -22,7 +22,7 @@ describe('the job that clears the ledger', () => {
   let ledger: Ledger;
 
   before(async () => {
-    opened = await openTestPglite();
+    opened = await openTestDatabase();
     [database] = opened.replicas;
     ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
   });
@@ -96,6 +96,15 @@ describe('the job that clears the ledger', () => {
     });
     assert.deepEqual(asked, [`createQuote ${request.externalId}`]);
     assert.deepEqual(await replay(request), { answer: found, replayed: true });
+  });
+
+  test('asks in the name of the consumer, also for a request without a key', async () => {
+    const request = { ...newRequest(), repeatWindowSeconds: 600, consumerId: `${claimant}con_without_key` };
+    await assert.rejects(ledger.run(request, () => Promise.reject(new Problem('crm_timeout', 'late'))));
+    await age(request.key, 25);
+    const asked: string[] = [];
+    await clear(async (_, __, consumerId) => void asked.push(consumerId));
+    assert.deepEqual(asked, ['con_without_key']);
   });
 
   test('reconciles more abandoned claims than one statement takes', async () => {

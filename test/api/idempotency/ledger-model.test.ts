@@ -8,7 +8,7 @@ import { type Claim, createLedger, type Ledger } from '../../../src/api/idempote
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
-import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { LedgerModel, type ModelRequest, type ModelResult, type ModelRun } from './ledger-model.ts';
 import { type PausedRun, PausedRuns, type Settled } from './paused-runs.ts';
 
@@ -183,15 +183,18 @@ class SideBySide {
     for (const [key, expected] of this.#model.rows) {
       const { key: _key, fence, ...row } = rows.find((each) => each.key === this.#keys[key]) as Row;
       const answer = expected.completed && answerOf(expected.completed.answer);
-      assert.deepEqual(row, {
-        fingerprint: new Uint8Array(32).fill(expected.fingerprint),
-        external_id: expected.externalId,
-        entity_tag_before: expected.before ?? null,
-        completed: answer !== undefined,
-        response_status: answer?.status ?? null,
-        response_headers: answer?.headers ?? null,
-        response_body: answer?.body ?? null,
-      });
+      assert.deepEqual(
+        { ...row, fingerprint: Buffer.from(row.fingerprint) },
+        {
+          fingerprint: Buffer.alloc(32, expected.fingerprint),
+          external_id: expected.externalId,
+          entity_tag_before: expected.before ?? null,
+          completed: answer !== undefined,
+          response_status: answer?.status ?? null,
+          response_headers: answer?.headers ?? null,
+          response_body: answer?.body ?? null,
+        },
+      );
       this.#compareFence(key, expected.owner, BigInt(fence));
     }
   }
@@ -228,7 +231,7 @@ describe('the ledger and its model', () => {
   let database: Database;
 
   before(async () => {
-    opened = await openTestPglite();
+    opened = await openTestDatabase();
     [database] = opened.replicas;
   });
   after(() => opened.stop());

@@ -22,7 +22,7 @@ function aRequest(changes: Partial<SyncRequest> = {}): SyncRequest {
   return {
     replica: 'a',
     returned: 0,
-    owed: 0,
+    unleased: 0,
     writes: 0,
     reads: 0,
     ahead: 0,
@@ -81,14 +81,14 @@ describe('the bucket of calls', () => {
     );
   });
 
-  it('gives the burst, then one call at a time at the rate, and what is owed comes first', () => {
+  it('gives the burst, then one call at a time at the rate, and calls made without a lease are deducted first', () => {
     const { bucket, taken } = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start);
     assert.equal(taken, 864);
     assert.equal(takeAll(bucket, aRequest({ reads: 50 }), start + 999).taken, 0);
     assert.equal(takeAll(bucket, aRequest({ reads: 50 }), start + 1000).taken, 1);
-    const owing = sync(bucket, aRequest({ owed: 3 }), start + 1000, limits).bucket;
-    assert.equal(takeAll(owing, aRequest({ reads: 50 }), start + 3000).taken, 0);
-    assert.equal(takeAll(owing, aRequest({ reads: 50 }), start + 4000).taken, 1);
+    const synced = sync(bucket, aRequest({ unleased: 3 }), start + 1000, limits).bucket;
+    assert.equal(takeAll(synced, aRequest({ reads: 50 }), start + 3000).taken, 0);
+    assert.equal(takeAll(synced, aRequest({ reads: 50 }), start + 4000).taken, 1);
   });
 
   it('gives writes their call before reads, over all replicas, and a read one after each write', () => {

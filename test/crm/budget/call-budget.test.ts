@@ -65,12 +65,14 @@ function addReplica(store: BudgetStore): CallBudget {
     log,
     metrics: createMetrics(),
     refusal,
+    shareOf: () => 0,
   });
   running.push(budget);
   return budget;
 }
 
-const take = (budget: CallBudget) => budget.wait('read', 'tenant').paid;
+const who = (tenant: string) => ({ tenant, requesters: () => [] });
+const take = (budget: CallBudget) => budget.wait('read', who('tenant')).paid;
 const takeAll = (budget: CallBudget, count: number) =>
   Promise.all(Array.from({ length: count }, () => take(budget)));
 
@@ -84,8 +86,20 @@ describe('one replica of a budget of calls', () => {
     await takeAll(other, 13);
     assert.equal(other.replicas, 2);
     assert.equal(store.available, 0);
-    assert.throws(() => other.check('write'), Refused);
+    assert.throws(() => other.check('write', { tenant: '', consumer: '' }), Refused);
     assert.deepEqual(await other.status(), { budget: 40, budget_used: 30 });
+  });
+
+  it('forecasts when it will be used up at the present rate', async () => {
+    const budget = addReplica(new MemoryStore());
+    await budget.start();
+    assert.equal(await budget.exhaustedInMs(), Number.POSITIVE_INFINITY);
+    await takeAll(budget, 20);
+    // Ten calls are left, and twenty were made within the two minutes that count.
+    const ms = await budget.exhaustedInMs();
+    assert.ok(ms > 50_000 && ms < 70_000, String(ms));
+    await takeAll(budget, 10);
+    assert.equal(await budget.exhaustedInMs(), 0);
   });
 
   it('has a call again that was not sent, and gives it to the next one that waits', async () => {
@@ -93,8 +107,8 @@ describe('one replica of a budget of calls', () => {
     const budget = addReplica(store);
     await budget.start();
     const calls = await takeAll(budget, 30);
-    const next = budget.wait('read', 'other');
-    const write = budget.wait('write', 'other');
+    const next = budget.wait('read', who('other'));
+    const write = budget.wait('write', who('other'));
     calls[0]?.giveBack();
     calls[0]?.giveBack();
     assert.ok(await write.paid);
@@ -107,8 +121,8 @@ describe('one replica of a budget of calls', () => {
     const budget = addReplica(new MemoryStore());
     await budget.start();
     const calls = await takeAll(budget, 30);
-    const first = budget.wait('read', 'one');
-    const second = budget.wait('read', 'other');
+    const first = budget.wait('read', who('one'));
+    const second = budget.wait('read', who('other'));
     second.becomeWrite();
     calls[0]?.giveBack();
     assert.ok(await second.paid);
@@ -119,8 +133,8 @@ describe('one replica of a budget of calls', () => {
     const budget = addReplica(new MemoryStore());
     await budget.start();
     const calls = await takeAll(budget, 30);
-    const first = budget.wait('write', 'one');
-    const second = budget.wait('write', 'other');
+    const first = budget.wait('write', who('one'));
+    const second = budget.wait('write', who('other'));
     first.becomeWrite();
     const isFirst = Promise.race([first.paid.then(() => true), second.paid.then(() => false)]);
     calls[0]?.giveBack();
@@ -137,7 +151,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(one, 20);
     await takeAll(other, 10);
     // It does not know yet that none is left.
-    const write = one.wait('write', 'tenant');
+    const write = one.wait('write', who('tenant'));
     while (marks() === 0) await nextTick();
     write.giveUp();
     while (marks() > 0) await nextTick();
@@ -149,7 +163,7 @@ describe('one replica of a budget of calls', () => {
     await Promise.all([one.start(), other.start()]);
     await takeAll(one, 20);
     await takeAll(other, 10);
-    const write = one.wait('write', 'tenant');
+    const write = one.wait('write', who('tenant'));
     while (!JSON.stringify(store.bucket.replicas).includes('writeSince')) await nextTick();
     store.isUnavailable = true;
     const before = store.reads;
@@ -163,7 +177,7 @@ describe('one replica of a budget of calls', () => {
     await budget.start();
     await takeAll(budget, 30);
     await assert.rejects(
-      budget.wait('read', 'tenant', 5).paid,
+      budget.wait('read', who('tenant'), 5).paid,
       (error: Error) => error instanceof Refused && Number(error.message) > 2000,
     );
   });
@@ -174,7 +188,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(budget, 30);
     const secondsOf = (kind: 'write' | 'read') => {
       try {
-        budget.check(kind);
+        budget.check(kind, { tenant: '', consumer: '' });
       } catch (error) {
         return Number((error as Error).message);
       }
@@ -189,12 +203,12 @@ describe('one replica of a budget of calls', () => {
     await budget.start();
     await takeAll(budget, 20);
     store.isUnavailable = true;
-    const waiting = budget.wait('read', 'tenant', 50);
+    const waiting = budget.wait('read', who('tenant'), 50);
     await assert.rejects(waiting.paid, Refused);
     budget.charge();
     store.isUnavailable = false;
     await takeAll(budget, 9);
-    assert.throws(() => budget.check('read'), Refused);
+    assert.throws(() => budget.check('read', { tenant: '', consumer: '' }), Refused);
     assert.equal((await budget.status()).budget_used, 30);
   });
 
@@ -210,7 +224,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(budget, 5);
     assert.equal(store.available, 0);
     store.text = 'no bucket';
-    assert.throws(() => budget.check('read'), Refused);
+    assert.throws(() => budget.check('read', { tenant: '', consumer: '' }), Refused);
   });
 
   it('adds what was spent since to a store that went back to an earlier bucket', async () => {

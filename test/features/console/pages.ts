@@ -18,9 +18,8 @@ export async function goTo(page: Page, name: string): Promise<void> {
 
 /** Waits until the element has a text like this, and returns its text. */
 export async function textOf(element: Locator, pattern: RegExp): Promise<string> {
-  const found = element.filter({ hasText: pattern });
-  await found.waitFor();
-  return (await found.textContent()) ?? '';
+  // One step: between two, the text may change.
+  return (await element.filter({ hasText: pattern, visible: true }).textContent()) ?? '';
 }
 
 /** What the tab keeps: none of it may be a secret. */

@@ -15,7 +15,7 @@ describe('what operators do in a browser, and what can go wrong', {
   let gateway: TestGateway;
   let browser: TestBrowser;
   before(async () => {
-    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept', CHANGES_POLL_SECONDS: '2' });
+    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
     browser = await startBrowser(program as string);
   });
   after(async () => {
@@ -42,7 +42,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await page.getByLabel('Grace window (hours)').fill('0');
     await page.getByRole('button', { name: 'Rotate now' }).click();
     const stored = page.getByRole('button', { name: 'I have stored it' });
-    await page.getByText('No older pair is valid').waitFor();
+    await page.getByText('The old key no longer works').waitFor();
     const [apiKey = '', apiSecret = ''] = await page.getByRole('definition').allTextContents();
     await stored.click();
     await textOf(page.getByRole('alert'), /You were signed out/);
@@ -104,7 +104,14 @@ describe('what operators do in a browser, and what can go wrong', {
     await row.getByRole('button', { name: 'Edit' }).click();
     await page.getByLabel('Allowed addresses').fill('somewhere');
     await page.getByRole('button', { name: 'Save changes' }).click();
-    await textOf(page.getByRole('alert'), /allowedAddresses/);
+    const addresses = page.getByLabel('Allowed addresses');
+    await page.getByText(/^“somewhere” .*\.$/).waitFor();
+    assert.equal(await addresses.getAttribute('aria-invalid'), 'true');
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await goTo(page, 'Sign-ins');
+    await page.getByRole('link', { name: 'Changes' }).click();
+    for (const change of ['Requests a minute: 120', 'Requests a minute: 120 → –'])
+      await page.getByRole('listitem').filter({ hasText: change }).first().waitFor();
     await close();
   });
 
@@ -143,7 +150,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await page.getByRole('link', { name: 'Webhook endpoints' }).click();
     await page.getByRole('link', { name: body.url }).click();
     const row = page.getByRole('row').filter({ hasText: 'quote.created' });
-    await row.getByText('http_500').first().waitFor();
+    await row.getByText('HTTP 500').first().waitFor();
     receiver.answer = (response) => response.writeHead(204).end();
     await page.getByLabel('Not delivered since').fill('2020-01-01T00:00');
     await page.getByRole('button', { name: 'Send again' }).click();
@@ -203,7 +210,8 @@ describe('what operators do in a browser, and what can go wrong', {
     const permissions = [{ resource: 'members', actions: ['read'] }];
     const body = { name: '<img src=x onerror=alert(1)>', permissions };
     await gateway.request('/v1/admin/consumers', { body, as: gateway.admin, headers: { 'x-actor': name } });
-    await accept(gateway, { result: { name, source: name, details: { [name]: body.name } } });
+    const result = { name, source: name, details: { [name]: body.name } };
+    await untilHandoff(gateway, await accept(gateway, { result }));
     const { page, close } = await open(gateway.admin);
     await page.getByRole('article').first().waitFor();
     const widths = () =>
@@ -223,7 +231,7 @@ describe('what operators do in a browser, and what can go wrong', {
       await goTo(page, 'Consumers');
       await page.getByText(body.name).waitFor();
       assert.deepEqual(await widths(), [0, 0]);
-      await goTo(page, 'Attempts');
+      await goTo(page, 'Sign-ins');
       await page.getByRole('link', { name: 'Changes' }).click();
       await page.getByText(name).first().waitFor();
       assert.deepEqual(await widths(), [0, 0]);
@@ -252,7 +260,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await textOf(card.getByRole('status'), /Quote accepted/);
     await gateway.org.disarm();
     await textOf(card.getByRole('status'), /Quote created/);
-    await page.getByRole('button', { name: 'Read the members again' }).click();
+    await page.getByRole('button', { name: 'Load the members again' }).click();
     await page.getByRole('combobox', { name: 'Member' }).waitFor();
     await close();
   });
@@ -270,7 +278,18 @@ describe('what operators do in a browser, and what can go wrong', {
     assert.deepEqual(await page.getByRole('navigation').getByRole('link').allTextContents(), [
       'Hand-off',
       'Health',
+      'My access',
     ]);
+    // Nor to the record, where it has no address in the CRM.
+    const json = { environment: 'test', version: '1', record_url: null };
+    await page.route('**/console/settings', (route) => route.fulfill({ json }));
+    await page.unroute('**/api/v1/handoff');
+    await page.reload();
+    await signIn(page, writer);
+    await page.getByRole('textbox', { name: 'Member' }).fill(gateway.org.memberId);
+    await page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' }).click();
+    await textOf(page.getByRole('status'), /Quote created/);
+    assert.equal(await page.getByRole('status').getByRole('link').count(), 0);
     await close();
   });
 });

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { createPublicKey } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { after, afterEach, beforeEach, describe, it } from 'node:test';
+import { readChange } from '../../../src/features/consumer-admin/cli/consumer-options.ts';
 import { createTestConsumers, createTestSecrets } from '../../identity/consumers/fixture.ts';
-
-interface Outcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
+import { makeKeys } from '../../support/assertions.ts';
+import { CommandLine } from '../../support/command-line.ts';
 
 describe('handoff consumer', () => {
   let store: Awaited<ReturnType<typeof createTestSecrets>>;
@@ -16,13 +14,13 @@ describe('handoff consumer', () => {
     store = await createTestSecrets();
   });
   afterEach(() => store.remove());
-  const run = (...args: string[]) =>
-    new Promise<Outcome>((resolve) => {
-      const script = join(import.meta.dirname, 'cli-process.ts');
-      execFile(process.execPath, [script, store.dir, 'consumer', ...args], (error, stdout, stderr) => {
-        resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-      });
-    });
+  const commands = new CommandLine(join(import.meta.dirname, 'cli-commands.ts'));
+  after(() => commands.stop());
+  const run = (...args: string[]) => commands.run([store.dir, 'consumer', ...args]);
+  const file = (name: string, text: string | Buffer) => {
+    writeFileSync(join(store.folder, name), text);
+    return join(store.folder, name);
+  };
   const createArgs = [
     'create',
     '--name',
@@ -32,6 +30,36 @@ describe('handoff consumer', () => {
     '--allow',
     'bookings:read',
   ];
+
+  it('takes public keys from files, and shows them by name', async () => {
+    const publicKey = createPublicKey(makeKeys('EdDSA').privateKey).export({ type: 'spki', format: 'pem' });
+    const keys = [
+      file('public.pem', publicKey),
+      file('key.json', JSON.stringify({ ...makeKeys('ES256').jwk, kid: 'mine' })),
+    ];
+    const options = keys.flatMap((path) => ['--public-key', path]);
+    const { id } = JSON.parse((await run(...createArgs, ...options, '--json')).stdout);
+    assert.match((await run('show', id)).stdout, /public keys {2}\S{43}, mine/);
+    const { stdout } = await run('update', id, '--public-key', 'none', '--json');
+    assert.deepEqual(JSON.parse(stdout).publicKeys, []);
+  });
+
+  it('takes nothing private, and does not repeat it', () => {
+    const { privateKey } = makeKeys('ES256');
+    const refused = {
+      'private.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      'private.json': JSON.stringify(privateKey.export({ format: 'jwk' })),
+      'text.txt': 'a secret text',
+    };
+    const paths = Object.entries(refused).map(([name, text]) => file(name, text));
+    for (const path of [...paths, '/nothing/here']) {
+      assert.throws(
+        () => readChange({ allow: [], deny: [], publicKey: [path] }),
+        ({ message }: Error) =>
+          /private|neither a public key|can't be read/.test(message) && !/a secret text|MIG/.test(message),
+      );
+    }
+  });
 
   it('creates a consumer that can authenticate, and prints exactly what machines expect', async () => {
     const { code, stdout, stderr } = await run(...createArgs, '--allow', 'webhooks:read', '--json');
@@ -79,7 +107,7 @@ describe('handoff consumer', () => {
     assert.equal(rotation.previous.apiKey, old.apiKey);
     assert.equal(Date.parse(rotation.previous.expiresAt) - Date.parse(rotation.rotatedAt), 1_800_000);
     const forPeople = (await run('rotate', old.id)).stdout;
-    assert.match(forPeople, /API secret\s+hgs_\w{49}\n[^]*cannot be shown again[^]*valid until \d{4}-/);
+    assert.match(forPeople, /API secret\s+hgs_\w{49}\n[^]*cannot be shown again[^]*stays valid until \d{4}-/);
     const { consumers } = createTestConsumers(store.secrets);
     await consumers.start();
     for (const pair of [old, rotation]) assert.equal((await consumers.authenticate(pair)).result, 'accepted');
@@ -91,7 +119,7 @@ describe('handoff consumer', () => {
     const fingerprint = 'ab'.repeat(32);
     const set = [
       '--allow',
-      'quotes:read,write@own',
+      'quotes:read,write@own[name,status]+approval',
       '--deny',
       'bookings:read',
       '--disable',
@@ -110,7 +138,13 @@ describe('handoff consumer', () => {
     assert.equal(outcome.code, 0, outcome.stderr);
     const changed = JSON.parse(outcome.stdout);
     assert.deepEqual(changed.permissions, [
-      { resource: 'quotes', actions: ['read', 'write'], records: 'own' },
+      {
+        resource: 'quotes',
+        actions: ['read', 'write'],
+        records: 'own',
+        approval: true,
+        fields: ['name', 'status'],
+      },
     ]);
     const limits = [
       changed.enabled,
@@ -124,7 +158,7 @@ describe('handoff consumer', () => {
     const listed = (await run('list')).stdout;
     assert.match(
       listed,
-      /Web shop +disabled +unknown\n {2}quotes:read,write@own \(until 2030-01-01T00:00:00.000Z\)/,
+      /Web shop +disabled +unknown\n {2}quotes:read,write@own\[name,status\]\+approval \(until 2030-01-01T00:00:00.000Z\)/,
     );
     assert.ok(listed.split('\n').every((line) => line.length <= 100));
     assert.match(
@@ -173,11 +207,12 @@ describe('handoff consumer', () => {
       [['create', '--name', 'a\u001b[2Jb', '--allow', 'quotes:read'], /printable characters/],
       [['create', ...name, '--allow', 'quotes:read', '--what'], /unknown option '--what'/],
       [['create', ...name, '--allow', 'members:read@own'], /"members:read@own"/],
+      [['create', ...name, '--allow', 'members:read+approval'], /"members:read\+approval"/],
       [['create', ...name, '--allow', 'quotes:read', '--allow', 'quotes:write'], /is listed already/],
-      [['update', 'con_0000000000000000'], /name an option/],
-      [['update', 'con_0000000000000000', '--enable', '--disable'], /exclude each other/],
+      [['update', 'con_0000000000000000'], /name at least one option/],
+      [['update', 'con_0000000000000000', '--enable', '--disable'], /Use either/],
       [['update', 'con_0000000000000000', '--rate-limit', '0'], /"0" is not a whole number from 1/],
-      [['update', 'con_0000000000000000', '--valid-until', 'soon'], /"soon" is not a moment/],
+      [['update', 'con_0000000000000000', '--valid-until', 'soon'], /"soon" is not a time/],
       [['update', 'con_0000000000000000', '--allow-address', 'host'], /allowedAddresses must be an IPv4/],
       [['update', 'con_0000000000000000', '--certificate', 'ab'], /"ab" is not the SHA-256/],
       [['show', '../../keys/pepper'], /is not the id of a consumer/],

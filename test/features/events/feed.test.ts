@@ -127,6 +127,35 @@ describe('the feed', () => {
     await assertProblem(await gateway.request('/v1/events?type=quote.eaten'), 400, 'invalid_request', 'type');
   });
 
+  test('is read from the newest event back, to its beginning', async () => {
+    const ids = [await newQuote(), await newQuote(), await newQuote()];
+    for (const id of ids) await feed.until(({ resource }) => resource.id === id);
+    interface Page {
+      data: { id: string; resource: { id: string } }[];
+      has_more: boolean;
+      next_cursor: string | null;
+    }
+    const read = async (query: string) =>
+      (await (await gateway.request(`/v1/events?type=quote.created${query}`)).json()) as Page;
+    const forward = await read('&limit=200');
+    const back: Page['data'] = [];
+    let page: Page | undefined;
+    do {
+      const cursor = page?.next_cursor ? `&cursor=${page.next_cursor}` : '';
+      page = await read(`&order=newest_first&limit=2${cursor}`);
+      back.push(...page.data);
+    } while (page.has_more);
+    assert.equal(page.next_cursor, null);
+    assert.deepEqual(back.toReversed(), forward.data);
+    assert.deepEqual(
+      back.slice(0, 3).map(({ resource }) => resource.id),
+      ids.toReversed(),
+    );
+    const { next_cursor } = await read('&order=newest_first&limit=1');
+    const other = await gateway.request(`/v1/events?type=quote.created&cursor=${next_cursor}`);
+    await assertProblem(other, 400, 'invalid_cursor', 'cursor');
+  });
+
   test('has the whole of details that take several columns of the CRM', async () => {
     const id = await newQuote(`{"text":"${'x'.repeat(200_000)}","net":1.10}`);
     const event = await feed.until(({ resource }) => resource.id === id);

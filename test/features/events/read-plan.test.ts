@@ -8,7 +8,7 @@ import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { ChangedRecord, ChangeSource } from '../../../src/records/changes.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
-import { openTestPglite } from '../../support/databases.ts';
+import { openTestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 
 /** Records that one transaction after the other has changed within a few seconds, one of them a page. */
@@ -44,7 +44,7 @@ function manyAtOnce(count: number): ChangeSource & { pages: number } {
 }
 
 test('more changes within moments than a poll has pages come to their end', async (t) => {
-  const database = await openTestPglite();
+  const database = await openTestDatabase();
   t.after(database.stop);
   const [replica] = database.replicas;
   const table = new ReaderTable(replica);

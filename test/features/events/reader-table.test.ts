@@ -42,17 +42,17 @@ test('of an id that is lost again before the poll has ended, what was told last 
   await table.prepare();
   const { fence } = await table.take(true);
   const lost = { resource: 'quote', externalId: 'id', consumerId: null, lostAt: '2027-01-01T00:00:00.000Z' };
-  const another = { ...lost, nativeId: 'another', content: 'newer', isDeleted: false };
+  const another = { ...lost, nativeId: 'another', content: 'newer', parts: null, isDeleted: false };
   const store = (ids: KnownIds) =>
     table.store(fence ?? assert.fail(), { changes: ids.changes(), events: [], positions: new Map() });
   const first = new KnownIds({ records: [], pending: [] });
   first.addPending({ ...lost, content: 'older' });
   await store(first);
   const next = new KnownIds(await table.known([another]));
-  assert.equal(next.announcedContent(another), 'older');
+  assert.equal(next.announced(another)?.content, 'older');
   next.set(another);
   next.set({ ...another, isDeleted: true });
   next.addPending({ ...lost, content: 'newer' });
   await store(next);
-  assert.equal(new KnownIds(await table.known([another])).announcedContent(another), 'newer');
+  assert.equal(new KnownIds(await table.known([another])).announced(another)?.content, 'newer');
 });

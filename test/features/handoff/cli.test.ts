@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { ownEnvironment } from '../../support/environment.ts';
+import { CommandLine } from '../../support/command-line.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { startPostgres } from '../../support/postgres.ts';
-
-const program = join(import.meta.dirname, '../../../src/cli/main.ts');
 
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
 describe('handoff handoff', { skip: !postgres && 'no PostgreSQL' }, () => {
   let gateway: TestGateway;
+  const commands = new CommandLine();
+  after(() => commands.stop());
 
   before(async () => {
     gateway = await startGateway({ DATABASE_URL: postgres?.url });
@@ -22,17 +21,12 @@ describe('handoff handoff', { skip: !postgres && 'no PostgreSQL' }, () => {
   after(() => gateway.stop());
 
   const run = (...args: string[]) => {
-    const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
-    const command = [program, '--config', join(gateway.dataDir, 'config.json'), 'handoff', ...args];
-    return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
-        resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-      });
-    });
+    const env = { DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    return commands.run(['--config', join(gateway.dataDir, 'config.json'), 'handoff', ...args], { env });
   };
 
   test('lists, tries again and cancels beside a running service', async () => {
-    assert.match((await run('list')).stdout, /no such hand-offs/);
+    assert.match((await run('list')).stdout, /No hand-offs found/);
     const externalId = await accept(gateway, { member_id: randomUUID() });
     await untilHandoff(gateway, externalId, ({ status }) => status === 'failed');
     const [listed] = JSON.parse((await run('list', '--status', 'failed', '--json')).stdout);
@@ -49,7 +43,7 @@ describe('handoff handoff', { skip: !postgres && 'no PostgreSQL' }, () => {
     assert.equal((await run('cancel', externalId)).code, 0);
     assert.equal((await run('cancel', externalId)).code, 0);
     const refused = await run('retry', externalId);
-    assert.deepEqual([refused.code, /is cancelled: that is not possible/.test(refused.stderr)], [1, true]);
+    assert.deepEqual([refused.code, /is cancelled, so this is not possible/.test(refused.stderr)], [1, true]);
     assert.equal((await run('cancel', randomUUID())).code, 1);
     assert.equal((await run('retry', 'x')).code, 2);
   });

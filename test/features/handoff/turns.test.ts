@@ -1,29 +1,19 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
-import { migrate } from '../../../src/platform/store/migrate.ts';
-import { openPglite } from '../../../src/platform/store/pglite.ts';
-import { copyEmptyDatabase } from '../../support/pglite.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 
 describe('hand-offs that failed', () => {
-  let dir: string;
+  let opened: TestDatabase;
   let database: Database;
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'handoff-turns-'));
-    await copyEmptyDatabase(join(dir, 'database'));
-    database = await openPglite(join(dir, 'database'));
-    await migrate(database);
+    opened = await openTestDatabase();
+    [database] = opened.replicas;
   });
-  after(async () => {
-    await database.close();
-    await rm(dir, { recursive: true });
-  });
+  after(() => opened.stop());
 
   async function addFailing(consumerId: string, count: number): Promise<void> {
     for (let added = 0; added < count; added++) {

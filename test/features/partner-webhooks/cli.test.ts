@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { ownEnvironment } from '../../support/environment.ts';
+import { CommandLine } from '../../support/command-line.ts';
 import { startGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
-const program = join(import.meta.dirname, '../../../src/cli/main.ts');
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
@@ -19,16 +17,13 @@ test('handoff delivery lists deliveries and sends one again, beside a running se
   opened.defer(() => gateway.stop());
   const receiver = await startWebhookReceiver();
   opened.defer(() => receiver.stop());
+  const commands = new CommandLine();
+  opened.defer(() => commands.stop());
   const handoff = (...args: string[]) => {
-    const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
-    const command = [program, '--config', join(gateway.dataDir, 'config.json'), 'delivery', ...args];
-    return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      execFile(process.execPath, command, { env }, (error, stdout, stderr) =>
-        resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
-      );
-    });
+    const env = { DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    return commands.run(['--config', join(gateway.dataDir, 'config.json'), 'delivery', ...args], { env });
   };
-  assert.match((await handoff('list')).stdout, /no such deliveries/);
+  assert.match((await handoff('list')).stdout, /No deliveries found/);
   const created = await gateway.request('/v1/webhook-endpoints', { body: { url: receiver.url } });
   const { id } = (await created.json()) as { id: string };
   await gateway.request(`/v1/webhook-endpoints/${id}/test`, { method: 'POST' });

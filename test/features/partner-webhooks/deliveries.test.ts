@@ -78,6 +78,50 @@ for (const kind of Object.keys(databaseKinds)) {
       assert.deepEqual(typesAt(harness, '/writer'), []);
     });
 
+    on('have the fields that the permission names, and come where one of them changed', async (harness) => {
+      const fields = ['name', 'status'];
+      const named = consumerOf('con_named', { resource: 'quotes', actions: ['read'], fields });
+      const hidden = consumerOf('con_hidden', { resource: 'quotes', actions: ['read'], fields: [] });
+      await harness.newEndpoint('/named', {}, named);
+      await harness.newEndpoint('/hidden', {}, hidden);
+      const data = '{"id":"one","name":"a","source":"secret","details":{"net":1.10},"status":"b"}';
+      await harness.addEvents(
+        { type: 'quote.created', data },
+        { data, changed: ['source', 'details'] },
+        { data, changed: ['source', 'status'] },
+        {
+          type: 'handoff.created',
+          resource: { type: 'handoff', id: 'h' },
+          data: '{"external_id":"h","problem":{}}',
+        },
+      );
+      await harness.receiver.until(5);
+      await harness.until(`select 1 from delivery_position, event_counter where sequence = last_sequence`);
+      await harness.until(`select 1 where not exists (select from deliveries where status = 'pending')`);
+      const typed = (path: string) => typesAt(harness, path).toSorted();
+      assert.deepEqual(typed('/named'), ['handoff.created', 'quote.created', 'quote.updated']);
+      assert.deepEqual(typed('/hidden'), ['handoff.created', 'quote.created']);
+      const shown = (path: string) =>
+        harness.receiver.received
+          .filter((got) => got.path === path)
+          .map(({ event }) => JSON.stringify(event['data']));
+      assert.deepEqual(
+        new Set(shown('/named')),
+        new Set(['{"id":"one","name":"a","status":"b"}', '{"id":"h"}']),
+      );
+      assert.deepEqual(new Set(shown('/hidden')), new Set(['{"id":"one"}', '{"id":"h"}']));
+      // Sent again after the permission has become narrower.
+      const [first] = await harness.execute<{ id: string; endpoint_id: string }>(
+        `select d.id, endpoint_id from deliveries d join webhook_endpoints w on w.id = endpoint_id
+         where consumer_id = 'con_named' and event_type = 'quote.created'`,
+      );
+      harness.consumers.set(named.id, { ...named, permissions: hidden.permissions });
+      harness.receiver.received.length = 0;
+      await harness.administration.resend(named, first?.endpoint_id ?? '', first?.id ?? '');
+      await harness.receiver.until(1);
+      assert.deepEqual(shown('/named'), ['{"id":"one"}']);
+    });
+
     on('are dropped where the consumer may not see the event any more', async (harness) => {
       harness.receiver.answer = (response) => response.writeHead(503).end();
       await harness.newEndpoint('/');

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { addEvents, type NewEvent } from '../../../src/features/events/event-log.ts';
 import type {
@@ -13,6 +14,7 @@ import {
   type WebhookEndpoints,
 } from '../../../src/features/partner-webhooks/webhook-endpoints.ts';
 import type { Consumer } from '../../../src/identity/consumers/consumer.ts';
+import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
 import { databaseKinds } from '../../support/databases.ts';
@@ -78,20 +80,29 @@ export async function startHarness(
   );
   for (const replica of replicas) replica.start();
   const { administration } = replicas[0] as WebhookEndpoints;
-  const execute = async <Row>(text: string) => (await sql.raw<Row>(text).execute(database.sql)).rows;
+  // As jobs do: beside thousands of deliveries it may take longer than a request waits.
+  const execute = async <Row>(text: string) => (await sql.raw<Row>(text).execute(database.bulk)).rows;
   return {
     ...{ replicas, administration, consumers, notLoaded, receiver, logLines, metrics, execute },
-    addEvents: (...events) => addEvents(database.sql, events.map(eventOf)),
+    addEvents: (...events) => addEvents(database.bulk, events.map(eventOf)),
     newEndpoint: async (path, more = {}, consumer = reader) => {
       consumers.set(consumer.id, consumer);
       const wanted = { url: `${receiver.url}${path}`, ...more };
-      return (await administration.create(consumer, wanted)).endpoint.id;
+      for (;;) {
+        try {
+          return (await administration.create(consumer, wanted)).endpoint.id;
+        } catch (error) {
+          // The jobs of the test before may have kept the database busy for longer than a request waits.
+          if (!(error instanceof Problem && error.code === 'store_unavailable')) throw error;
+          await sleep(100);
+        }
+      }
     },
     until: async (query) => {
       for (;;) {
         const [row] = await execute<Record<string, unknown>>(query);
         if (row) return row;
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await sleep(20);
       }
     },
     stop: async () => {

@@ -139,6 +139,55 @@ describe('the copy', () => {
     assert.notEqual(notModified.headers.get('age'), null);
   });
 
+  test('answers where the CRM fails, if the request takes that and nothing is unknown of the record', async () => {
+    const id = await newQuote();
+    const uncertain = randomUUID();
+    for (const path of [`/v1/quotes/${id}`, `/v1/quotes?trip_id=${uncertain}`])
+      await untilCopied(gateway.request, path, ({ age }) => age !== null);
+    await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'loseAnswer' } });
+    const error = { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'out of order' };
+    await gateway.org.arm({ match: { path: 'query' }, effect: error });
+    const quote = {
+      trip_id: uncertain,
+      member_id: gateway.org.memberId,
+      name: 'a',
+      source: 'b',
+      details: {},
+    };
+    const written = await gateway.request('/v1/quotes', {
+      body: quote,
+      headers: { 'idempotency-key': randomUUID() },
+    });
+    assert.ok(written.status >= 500, String(written.status));
+    for (const path of [`/v1/quotes/${id}`, `/v1/members/${gateway.org.memberId}`]) {
+      const answer = await read(gateway.request, path, 'no-cache, stale-if-error=3600');
+      assert.equal(answer.status, 200, answer.body);
+      assert.notEqual(answer.age, null);
+      assert.ok((await read(gateway.request, path, 'no-cache')).status >= 500);
+      assert.ok((await read(gateway.request, path, 'no-cache, stale-if-error=0')).status >= 500);
+    }
+    const paths = [`/v1/quotes/${randomUUID()}`, `/v1/quotes?trip_id=${uncertain}`];
+    for (const path of paths)
+      assert.ok((await read(gateway.request, path, 'stale-if-error=3600')).status >= 500, path);
+    await gateway.org.disarm();
+    // Until the reader has read again what is uncertain.
+    await untilCopied(gateway.request, '/v1/quotes?limit=1', ({ age }) => age !== null);
+  });
+
+  test('answers where the CRM takes no more calls, if the request takes that', async () => {
+    const id = await newQuote();
+    await untilCopied(gateway.request, `/v1/quotes/${id}`, ({ age }) => age !== null);
+    const effect = { kind: 'error', status: 429, errorCode: 'TOO_MANY_REQUESTS', message: 'later' };
+    await gateway.org.arm({ match: { path: 'query' }, effect });
+    for (const path of [`/v1/quotes/${id}`, '/v1/quotes?limit=1']) {
+      const answer = await read(gateway.request, path, 'no-cache, stale-if-error=3600');
+      assert.equal(answer.status, 200, answer.body);
+      assert.notEqual(answer.age, null);
+      assert.equal((await read(gateway.request, path, 'no-cache')).status, 503);
+    }
+    await gateway.org.disarm();
+  });
+
   test('shows a consumer its own records only', async () => {
     const permission = { resource: 'quotes', actions: ['read', 'write'], records: 'own' } as const;
     const own = await gateway.newConsumer(permission as never);

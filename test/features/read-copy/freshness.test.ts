@@ -25,3 +25,15 @@ for (const [header, seconds] of [
     assert.equal(readFreshness(headers).maxAgeSeconds, seconds);
   });
 }
+
+for (const [header, maxAgeSeconds, staleIfErrorSeconds] of [
+  ['stale-if-error=60', undefined, 60],
+  ['max-age=5, Stale-If-Error="60"', 5, 60],
+  ['no-cache, stale-if-error=60, stale-if-error=30', 0, 30],
+  ['stale-if-error', undefined, undefined],
+  ['stale-if-error=soon', undefined, undefined],
+] as const) {
+  test(`Cache-Control: ${header} takes an answer of ${staleIfErrorSeconds} seconds where the CRM fails`, () => {
+    assert.deepEqual(readFreshness({ 'cache-control': header }), { maxAgeSeconds, staleIfErrorSeconds });
+  });
+}

@@ -59,7 +59,7 @@ function newReplica(database: Database, crm: MemoryRecords): Replica {
 }
 
 /** A call of a request that takes an answer of some age. */
-function agedCall(): Call & { freshness: { maxAgeSeconds: number; ageSeconds?: number } } {
+function agedCall(): Call {
   return { ...startCall('test'), freshness: { maxAgeSeconds: 60 } };
 }
 
@@ -160,7 +160,7 @@ class Run {
     const call = agedCall();
     const check = this.#expectation(id);
     const found = await records.find(quote, id, call);
-    if (call.freshness.ageSeconds !== undefined) check(found?.values['name'] ?? null);
+    if (!this.#crm.askedBy.has(call)) check(found?.values['name'] ?? null);
   }
 
   async #list({ copy: { records } }: Replica): Promise<void> {
@@ -169,7 +169,7 @@ class Run {
     const represent = (values: Record<string, unknown>) => JSON.stringify([values['id'], values['name']]);
     const query = { filters: {}, limit: 100, maxBytes: 1e6, represent: represent as never };
     const page = await records.list(quote, query, call);
-    if (call.freshness.ageSeconds === undefined) return;
+    if (this.#crm.askedBy.has(call)) return;
     const shown = new Map(page.records.map(({ json }) => JSON.parse(json.toString()) as [string, string]));
     for (const [index, id] of this.#ids.entries()) checks[index]?.(shown.get(id) ?? null);
   }
@@ -199,7 +199,7 @@ class Run {
         const call = agedCall();
         const found = await copy.records.find(quote, id, call);
         assert.deepEqual(found?.values, (await this.#crm.find(quote, id))?.values);
-        assert.notEqual(call.freshness.ageSeconds, undefined, 'the copy does not answer');
+        assert.ok(!this.#crm.askedBy.has(call), 'the copy does not answer');
       }
   }
 }
@@ -251,7 +251,7 @@ test('of two writes whose answers overtake each other the older one never shows'
   const shown = async ({ copy }: Replica) => {
     const call = agedCall();
     const found = await copy.records.find(quote, id, call);
-    return { name: found?.values['name'], isCopied: call.freshness.ageSeconds !== undefined };
+    return { name: found?.values['name'], isCopied: !crm.askedBy.has(call) };
   };
   assert.equal((await shown(one)).name, newest?.values['name']);
   release.resolve();
@@ -296,7 +296,7 @@ test('a change of somebody else after a write shows with the next poll, however 
   await poll;
   const call = agedCall();
   const found = await two.copy.records.find(quote, id, call);
-  assert.match(found?.values['name'] ?? '', /^theirs/, `${call.freshness.ageSeconds} s old`);
+  assert.match(found?.values['name'] ?? '', /^theirs/, `${found?.ageSeconds} s old`);
 });
 
 test('whatever overtakes what, no answer is older than the last poll, nor than a write', async (t) => {
@@ -304,25 +304,28 @@ test('whatever overtakes what, no answer is older than the last poll, nor than a
   if (!database) return t.skip('there is no PostgreSQL');
   t.after(database.stop);
   let served = 0;
-  await fc.assert(
-    fc.asyncProperty(plan, async ({ steps, delays }) => {
-      await clear();
-      const random = delays[Symbol.iterator]();
-      const crm = new MemoryRecords(() => random.next().value as number);
-      const replicas = database.replicas.map((one) => newReplica(one, crm));
-      const run = new Run(crm, replicas);
-      for (const replica of replicas) await run.poll(replica);
-      const under: Promise<void>[] = [];
-      for (const one of steps) {
-        under.push(run.step(one));
-        await sleep(one.pause);
-      }
-      await Promise.all(under);
-      await run.settle();
-      for (const { copy } of replicas) copy.stop();
-      served += run.served;
-    }),
-    { numRuns: Number(process.env['COPY_RUNS'] ?? 15), endOnFailure: true },
-  );
+  const runPlans = () =>
+    fc.assert(
+      fc.asyncProperty(plan, async ({ steps, delays }) => {
+        await clear();
+        const random = delays[Symbol.iterator]();
+        const crm = new MemoryRecords(() => random.next().value as number);
+        const replicas = database.replicas.map((one) => newReplica(one, crm));
+        const run = new Run(crm, replicas);
+        for (const replica of replicas) await run.poll(replica);
+        const under: Promise<void>[] = [];
+        for (const one of steps) {
+          under.push(run.step(one));
+          await sleep(one.pause);
+        }
+        await Promise.all(under);
+        await run.settle();
+        for (const { copy } of replicas) copy.stop();
+        served += run.served;
+      }),
+      { numRuns: Number(process.env['COPY_RUNS'] ?? 15), endOnFailure: true },
+    );
+  // On a busy machine polls are late, and the CRM answers most reads.
+  for (let rounds = 0; served <= 50 && rounds < 10; rounds++) await runPlans();
   assert.ok(served > 50, `only ${served} states were served from the copy`);
 });

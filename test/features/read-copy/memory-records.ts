@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Call } from '../../../src/platform/base/call.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import type {
   ChangedPage,
@@ -42,6 +43,8 @@ interface Row extends ChangedRecord {
 export class MemoryRecords implements ChangeSource, Records {
   readonly usage = undefined;
   readonly rows = new Map<string, Row>();
+  /** Calls that the CRM answered, and no copy. */
+  readonly askedBy = new WeakSet<Call>();
   readonly #delay: () => number;
   #count = 0;
 
@@ -110,14 +113,16 @@ export class MemoryRecords implements ChangeSource, Records {
     return this.rows.get(externalId);
   }
 
-  async find(_resource: Resource, externalId: string): Promise<StoredRecord | undefined> {
+  async find(_resource: Resource, externalId: string, call?: Call): Promise<StoredRecord | undefined> {
+    if (call) this.askedBy.add(call);
     await this.#pass();
     const found = this.#get(externalId);
     await this.#pass();
     return found;
   }
 
-  async list(resource: Resource, { limit, represent }: ListQuery): Promise<RecordPage> {
+  async list(resource: Resource, { limit, represent }: ListQuery, call?: Call): Promise<RecordPage> {
+    if (call) this.askedBy.add(call);
     await this.#pass();
     const records = [...this.rows.values()]
       .filter((row) => row.resource === resource && !row.isDeleted)

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { randomFrom } from '../../../simulators/shared/random.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
-import { type CopiedRow, changedRow, inDoubt, rowOf } from '../../../src/features/read-copy/copied-row.ts';
+import { type CopiedRow, changedRow, rowOf, staleRow } from '../../../src/features/read-copy/copied-row.ts';
 import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
 import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
@@ -12,7 +12,7 @@ import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
-import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
 
@@ -26,7 +26,7 @@ const created = '2027-03-01T08:00:00.000Z';
 
 let opened: TestDatabase;
 before(async () => {
-  opened = await openTestPglite();
+  opened = await openTestDatabase();
 });
 after(() => opened.stop());
 
@@ -164,7 +164,7 @@ class World {
       const { id, name } = written.values as { id: string; name: string };
       floor = [id, this.#states.get(id)?.find((state) => state.name === name)?.from ?? 0];
     }
-    if (this.#random() < 0.3) this.#waiting.push({ row: inDoubt(row), floor });
+    if (this.#random() < 0.3) this.#waiting.push({ row: staleRow(row), floor });
     else await this.#write([{ row, floor }]);
   }
 
@@ -246,7 +246,7 @@ class World {
   async #checkList(): Promise<void> {
     const query = { filters: {}, limit: 9, maxBytes: 1e6 };
     const list = await this.#table.list({ resource: 'quote', ...query });
-    if (!list || list.isInDoubt) return;
+    if (!list || list.hasStale) return;
     const listed = new Map(list.rows.map(({ external_id, content }) => [external_id, content]));
     assert.equal(listed.size, list.rows.length, ['twice', ...this.#log.slice(-40)].join('\n'));
     for (const id of this.ids) this.#assertShown('list', id, listed.get(id));

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type CompiledQuery, sql } from 'kysely';
 import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
-import { type CopiedRow, changedRow, inDoubt, rowOf } from '../../../src/features/read-copy/copied-row.ts';
+import { type CopiedRow, changedRow, rowOf, staleRow } from '../../../src/features/read-copy/copied-row.ts';
 import { createCopy } from '../../../src/features/read-copy/copy.ts';
 import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
 import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
@@ -17,7 +17,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
-import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
 
@@ -30,7 +30,7 @@ let table: CopyTable;
 let [id, other] = ['', ''];
 
 before(async () => {
-  opened = await openTestPglite();
+  opened = await openTestDatabase();
   [database] = opened.replicas;
   const reader = new ReaderTable(database);
   await reader.prepare();
@@ -84,10 +84,10 @@ async function listed(): Promise<string[] | 'ask'> {
     ...{ resource: 'quote', filters: {}, limit: 9, maxBytes: 1e6 },
   });
   assert.ok(list);
-  return list.isInDoubt ? 'ask' : list.rows.map(({ native_id }) => native_id).sort();
+  return list.hasStale ? 'ask' : list.rows.map(({ native_id }) => native_id).sort();
 }
 
-/** Asks the CRM, which has these records, for those in doubt. */
+/** Asks the CRM, which has these records, for the stale ones. */
 async function settle(...records: StoredRecord[]): Promise<void> {
   const copyWriter = new CopySync({
     ...{ table, resources: [quote], source: new MemoryRecords(() => 0), log: recordLog().log },
@@ -100,7 +100,7 @@ async function settle(...records: StoredRecord[]): Promise<void> {
 
 describe('of a record whose External ID may be one of two, the CRM is asked for both', () => {
   test('where a write under its former one is noted late', async () => {
-    const former = inDoubt(note('one', other));
+    const former = staleRow(note('one', other));
     await table.keep(database.sql, [page('one', id)]);
     await table.write([former]);
     assert.deepEqual([await found(id), await found(other), await listed()], ['ask', 'ask', 'ask']);
@@ -134,12 +134,12 @@ describe('of a record whose External ID may be one of two, the CRM is asked for 
     assert.deepEqual(await listed(), ['one', 'two']);
   });
 
-  test('where it is in doubt again while the doubt is settled', async () => {
-    await table.write([inDoubt(note('one', id))]);
-    await table.write([inDoubt(note('one', other))]);
+  test('where it is stale again while it is refreshed', async () => {
+    await table.write([staleRow(note('one', id))]);
+    await table.write([staleRow(note('one', other))]);
     const records = [stored('one', other)];
     const keeping = settle(...records);
-    await table.write([inDoubt(note('one', id))]);
+    await table.write([staleRow(note('one', id))]);
     await keeping;
     await settle(...records);
     await settle(...records);
@@ -161,7 +161,7 @@ describe('of two records with one External ID', () => {
     await table.write([note('one', id, late)]);
     await table.keep(database.sql, [page('one', other), page('two', id)]);
     assert.deepEqual([await found(id), await listed()], ['ask', 'ask']);
-    // The other one is in doubt once this one is read.
+    // The other one is stale once this one is read.
     for (let turns = 0; turns < 2; turns++) await settle(stored('one', id, late));
     assert.deepEqual([await found(id), await listed()], ['one', ['one']]);
   });

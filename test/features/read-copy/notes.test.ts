@@ -10,12 +10,12 @@ import { startCall } from '../../../src/platform/base/call.ts';
 import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
-import { openTestPglite } from '../../support/databases.ts';
+import { openTestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 test('a write that waits to be noted is kept by its name, not with its values', async () => {
-  const { replicas, stop } = await openTestPglite();
+  const { replicas, stop } = await openTestDatabase();
   await stop();
   const crm = new MemoryRecords(() => 0.5);
   const copy = createCopy({

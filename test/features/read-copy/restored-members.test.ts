@@ -79,9 +79,7 @@ describe('a quote whose member is deleted and restored', { skip: !postgres && 'n
     await restore(memberId, id);
   });
 
-  test('names it again, though it was changed when the deletion was not read yet', {
-    timeout: 60_000,
-  }, async () => {
+  test('names it again, though it was changed when the deletion was not read yet', async () => {
     for (const how of ['the org', 'the API']) {
       const memberId = await newMember();
       const id = await newQuote(memberId);

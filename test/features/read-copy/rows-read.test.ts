@@ -76,8 +76,8 @@ describe('of many records no statement on the copy reads more than it needs', { 
       ]),
     'a page of the reader': () => table.keep(database.sql, [changed('member9'), changed('new')]),
     'members that changed': () => table.follow(database.sql, [changed('member9')]),
-    'a doubt': () => table.doubt({ resource: 'member', externalId: memberId }),
-    'the records in doubt': () => table.doubtful(1000),
+    'a stale mark': () => table.markStale({ resource: 'member', externalId: memberId }),
+    'the stale records': () => table.staleRecords(1000),
     'an erasure': () => table.eraseMember(memberId),
     'the clearing': () => table.clearDeleted(),
   };

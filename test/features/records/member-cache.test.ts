@@ -47,7 +47,7 @@ for (const [name, open] of Object.entries(openers)) {
     before(async () => {
       cache = await open();
       const scope = randomUUID();
-      replicas = [1, 2].map(() => createMemberCache({ cache, scope, seconds: 300, metrics }));
+      replicas = [1, 2].map(() => createMemberCache({ member, cache, scope, seconds: 300, metrics }));
     });
     after(() => cache.close());
 
@@ -115,7 +115,7 @@ for (const [name, open] of Object.entries(openers)) {
 
     test('takes what it cannot read, or what lacks a field, for nothing', async () => {
       const scope = randomUUID();
-      const one = createMemberCache({ cache, scope, seconds: 300, metrics });
+      const one = createMemberCache({ member, cache, scope, seconds: 300, metrics });
       for (const held of ['{', '{}', '{"values":{"id":"x"}}', 'other', '{"values":null}']) {
         const id = randomUUID();
         await cache.set(`member:${scope}:${id}`, held, 60_000);
@@ -125,7 +125,7 @@ for (const [name, open] of Object.entries(openers)) {
     });
 
     test('keeps a member no longer than it is told, from when the read began', async () => {
-      const one = createMemberCache({ cache, scope: randomUUID(), seconds: 0.2, metrics });
+      const one = createMemberCache({ member, cache, scope: randomUUID(), seconds: 0.2, metrics });
       const id = randomUUID();
       const slow = await one.find(id, () => sleep(300, memberCalled('Slow')));
       assert.equal(nameOf(slow), 'Slow');
@@ -135,7 +135,7 @@ for (const [name, open] of Object.entries(openers)) {
     });
 
     test('is off with 0 seconds', async () => {
-      const one = createMemberCache({ cache, scope: randomUUID(), seconds: 0, metrics });
+      const one = createMemberCache({ member, cache, scope: randomUUID(), seconds: 0, metrics });
       const id = randomUUID();
       await one.find(id, async () => memberCalled('Old'));
       assert.equal(nameOf(await one.find(id, async () => memberCalled('New'))), 'New');
@@ -154,6 +154,7 @@ test('without the shared cache members are read from the CRM, and a drop is not 
   const now = Date.now();
   const options = {
     cache,
+    member,
     scope: 'x',
     seconds: 300,
     metrics: createMetrics(recordMetrics),

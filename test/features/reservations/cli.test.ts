@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { ownEnvironment } from '../../support/environment.ts';
+import { CommandLine } from '../../support/command-line.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { newReservation } from '../../support/reservations.ts';
-
-const program = join(import.meta.dirname, '../../../src/cli/main.ts');
 
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
 describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () => {
   let gateway: TestGateway;
+  const commands = new CommandLine();
+  after(() => commands.stop());
 
   before(async () => {
     gateway = await startGateway({ DATABASE_URL: postgres?.url });
@@ -22,20 +21,9 @@ describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () 
   after(() => gateway.stop());
 
   const list = (...args: string[]) => {
-    const env = { ...ownEnvironment(), DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
-    const command = [
-      program,
-      '--config',
-      join(gateway.dataDir, 'config.json'),
-      'reservation',
-      'list',
-      ...args,
-    ];
-    return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
-        resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-      });
-    });
+    const env = { DATA_DIR: gateway.dataDir, DATABASE_URL: postgres?.url };
+    const config = join(gateway.dataDir, 'config.json');
+    return commands.run(['--config', config, 'reservation', 'list', ...args], { env });
   };
   const make = async () => {
     const response = await gateway.request('/v1/reservations', {
@@ -46,7 +34,7 @@ describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () 
   };
 
   test('names those that need attention, and why, beside a running service', async () => {
-    assert.match((await list()).stdout, /no such reservations/);
+    assert.match((await list()).stdout, /No reservations found/);
     const whole = await make();
     const refusal = { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'no' };
     const rule = await gateway.org.arm({

@@ -21,6 +21,7 @@ import { startCall } from '../../../src/platform/base/call.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
+import { resourcesOf } from '../../../src/records/mapping.ts';
 import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
 import { type LogLine, recordLog } from '../../support/log.ts';
 import { MemorySystems } from './memory-systems.ts';
@@ -72,7 +73,12 @@ export class Harness {
       log,
       metrics: createMetrics(reservationMetrics),
       records,
-      crm: createCrmConnector({ records, checkHealth: async () => ({ connected: true }) }),
+      resources: resourcesOf(),
+      crm: createCrmConnector({
+        records,
+        booking: resourcesOf().booking,
+        checkHealth: async () => ({ connected: true }),
+      }),
       dining,
       answers: reservationAnswers,
     });
@@ -83,7 +89,7 @@ export class Harness {
       givenName: 'Inés',
       familyName: 'Marín',
       email: 'ines@example.com',
-      phone: '+34952555010',
+      phone: '+12025550143',
     };
     return {
       order: {

@@ -189,4 +189,37 @@ describe('administration of consumers', () => {
     opened.push({ stop: () => again.stop() });
     await until(there, other, 'revoked');
   });
+
+  it('gives away no more than all of the CRM calls, also where several are raised at the same time', async () => {
+    const cache = createMemoryCache();
+    opened.push({ stop: () => cache.close() });
+    const replicas = await Promise.all([1, 2, 3].map(() => startReplica(cache)));
+    const here = replicas[0] as Consumers;
+    const create = async (crmShare?: number) =>
+      (
+        await here.administration.create({
+          name: 'shop',
+          permissions: readQuotes,
+          ...(crmShare && { crmShare }),
+        })
+      ).consumer;
+    const shops = [];
+    for (let n = 0; n < 9; n++) shops.push(await create());
+    const raised = await Promise.allSettled(
+      shops.map(({ id }, n) => (replicas[n % 3] as Consumers).administration.change(id, { crmShare: 30 })),
+    );
+    const failures = raised.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    assert.equal(failures.length, 6);
+    assert.ok(failures.every(hasCode('conflict')));
+    await assert.rejects(create(11), hasCode('conflict'));
+    assert.equal((await create(10)).crmShare, 10);
+    const shares = (await here.store.list()).map(({ crmShare }) => crmShare ?? 0);
+    assert.equal(
+      shares.reduce((sum, share) => sum + share, 0),
+      100,
+    );
+    const [id = ''] = (await here.store.list()).flatMap((one) => (one.crmShare === 30 ? [one.id] : []));
+    await here.administration.change(id, { crmShare: null });
+    assert.equal((await create(30)).crmShare, 30);
+  });
 });

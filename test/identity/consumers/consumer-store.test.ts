@@ -75,6 +75,24 @@ describe('consumers in the secrets manager', () => {
     ]);
   });
 
+  it('stores a permission that needs approval or names fields so that no earlier version grants it', async () => {
+    const { create, find, save } = consumerStore();
+    const permissions = [
+      { resource: 'quotes', actions: ['write'], records: 'own', approval: true },
+      { resource: 'bookings', actions: ['read'], fields: ['name'] },
+    ];
+    const { consumer, version } = await create({ name: 'shop', permissions });
+    await save(consumer, version);
+    const name = consumerSecretName(consumer.id);
+    const stored = JSON.parse((await store.secrets.read(name))?.value ?? '');
+    assert.deepEqual(stored.permissions, []);
+    // Earlier versions grant only what has one of these two.
+    assert.equal(stored.furtherPermissions.length, 2);
+    for (const { records } of stored.furtherPermissions)
+      assert.ok(![undefined, 'all', 'own'].includes(records));
+    assert.deepEqual((await find(consumer.id))?.consumer.permissions, permissions);
+  });
+
   it('loads a record with permissions of a newer version, which grant nothing and are kept', async () => {
     const { create, find, save } = consumerStore();
     const { consumer, version } = await create({ name: 'shop', permissions: readQuotes });
@@ -84,6 +102,8 @@ describe('consumers in the secrets manager', () => {
       { resource: 'bookings', actions: ['read', 'fly'] },
       { resource: 'bookings', actions: ['read'], records: 'some' },
       { resource: 'members', actions: ['read'], records: 'own' },
+      { resource: 'members', actions: ['read'], approval: true },
+      { resource: 'bookings', actions: ['read'], onlyOn: 'Mondays' },
     ];
     const text = JSON.stringify({ ...consumer, permissions: [...readQuotes, ...newer] });
     await store.secrets.write(name, text, version);

@@ -16,6 +16,7 @@ import {
   maxCredentialLength,
   randomBase62,
 } from '../../../src/identity/consumers/credentials.ts';
+import { modeOf } from '../../../src/platform/base/mode.ts';
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const consumerIds = fc.constant(null).map(() => makeConsumerId());
@@ -38,6 +39,28 @@ describe('format of credentials', () => {
         assert.equal(consumerIdOf(apiSecret), undefined);
       }),
     );
+  });
+
+  it('tells the mode by the id and by both parts, and belongs to no consumer where they differ', () => {
+    const withChecksum = (text: string) => {
+      let rest = crc32(text);
+      let checksum = '';
+      for (let i = 0; i < 6; i++, rest = Math.floor(rest / 62)) checksum = base62[rest % 62] + checksum;
+      return text + checksum;
+    };
+    for (const mode of ['live', 'test'] as const) {
+      const id = makeConsumerId(mode);
+      const { apiKey, apiSecret } = makeCredentialPair(id);
+      assert.equal(modeOf(id), mode);
+      assert.ok(isConsumerId(id));
+      assert.equal(consumerIdOf(apiKey), id);
+      const t = mode === 'test' ? 't' : '';
+      assert.ok(apiKey.startsWith(`hgk${t}_`) && apiSecret.startsWith(`hgs${t}_`));
+      const [, idPart, random = ''] = apiKey.split('_');
+      const swapped = withChecksum(`hgk${mode === 'test' ? '' : 't'}_${idPart}_${random.slice(0, -6)}`);
+      assert.ok(hasValidChecksum(swapped));
+      assert.equal(consumerIdOf(swapped), undefined);
+    }
   });
 
   it('ends in the CRC-32 of all before it, in base62', () => {

@@ -6,7 +6,11 @@ import { guardAgainstLoss } from '../../../src/identity/consumers/loss-guard.ts'
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
 import type { SecretsManager } from '../../../src/platform/secrets/secrets-manager.ts';
+import { fieldNamesOf } from '../../../src/records/field-names.ts';
+import { listOf, resourcesOf } from '../../../src/records/mapping.ts';
 import { recordLog } from '../../support/log.ts';
+
+const fieldNames = fieldNamesOf(() => listOf(resourcesOf()));
 
 /** A clock that stands still unless it is moved. */
 export function createTestClock(now = Date.parse('2026-01-01T00:00:00.000Z')) {
@@ -62,6 +66,7 @@ export function createTestConsumers(secrets: SecretsManager, refreshSeconds = 36
     log,
     metrics,
     refreshSeconds,
+    fieldNames,
     clock,
   });
   return { consumers, clock, metrics, log, lines };

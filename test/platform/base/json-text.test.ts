@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { compactField } from '../../../src/platform/base/json-text.ts';
+import { compactField, replaceFields, sortedText } from '../../../src/platform/base/json-text.ts';
 
 const details = (json: string) => compactField(json, ['result', 'details'])?.text;
 
@@ -54,5 +54,58 @@ describe('compactField', () => {
         assert.equal(compactField(`{"v":${found?.text}}`, ['v'])?.text, found?.text);
       }),
     );
+  });
+});
+
+describe('sortedText', () => {
+  test('is the same value, and the same text whatever the order of its fields', () => {
+    const reversed = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(reversed);
+      if (typeof value !== 'object' || value === null) return value;
+      const entries = Object.entries(value).map(([name, part]) => [name, reversed(part)] as const);
+      return Object.fromEntries(entries.toReversed());
+    };
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 3 }), (value) => {
+        const text = sortedText(JSON.stringify(value, undefined, 1), 4);
+        assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(value)));
+        assert.equal(sortedText(JSON.stringify(reversed(value)), 4), text);
+      }),
+    );
+  });
+
+  test('keeps digits, takes the last of several fields, and leaves deeper levels as they are', () => {
+    assert.equal(sortedText('{ "b": 1.10, "a": 1, "b": 1e2 }', 4), '{"a":1,"b":1e2}');
+    assert.equal(sortedText('{"b":{"z":[ 1 ],"a":2},"a":0}', 1), '{"a":0,"b":{"z":[ 1 ],"a":2}}');
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    assert.equal(sortedText(deep, 4), deep);
+    // Each in its turn, and none with the rest of the text.
+    const wide = `[[${Array.from({ length: 100_000 }, () => '[1]').join(',')}]]`;
+    assert.equal(sortedText(wide, 2), wide);
+    assert.equal(sortedText('[ ]', 4), '[]');
+    assert.equal(sortedText('[0,[ 1,2 ],"b"]', 4), '[0,[1,2],"b"]');
+  });
+
+  test('writes strings and names in one way, whatever their escapes', () => {
+    assert.equal(sortedText('{"n\\u0061me":"Jos\\u00e9 \\/ \\"\\u000a"}', 1), '{"name":"José / \\"\\n"}');
+    assert.equal(sortedText('{"a":1,"\\u0061":2}', 1), '{"a":2}');
+    assert.equal(sortedText('"\\uD800"', 1), '"\\ud800"');
+    assert.equal(sortedText('{"__proto__":{"b":1,"a":2}}', 2), '{"__proto__":{"a":2,"b":1}}');
+  });
+});
+
+describe('replaceFields', () => {
+  const replaced = (json: string) => replaceFields(json, 'details', (text) => JSON.stringify(text));
+
+  test('replaces each field of the name, in lists too, and nothing inside of it', () => {
+    assert.equal(
+      replaced('{"data":[{"id":1,"details":{"details":1.10}},{"details":null}],"x":{"details":"a"}}'),
+      '{"data":[{"id":1,"details":"{\\"details\\":1.10}"},{"details":"null"}],"x":{"details":"\\"a\\""}}',
+    );
+  });
+
+  test('leaves everything else as it is', () => {
+    for (const text of ['1', '"details"', '{"a":"details","b":["details",{}]}', '[]'])
+      assert.equal(replaced(text), text);
   });
 });

@@ -151,7 +151,7 @@ it('a node of a Cluster is refused in words, though it answers', {
   const { log, lines } = recordLog();
   const cache = createRedisCache({ url: node.url, log });
   try {
-    while (!lines.some(({ message }) => message.startsWith('This Redis cannot be used'))) await delay(10);
+    while (!lines.some(({ message }) => message.startsWith('this Redis cannot be used'))) await delay(10);
     for (const use of [cache.checkHealth(), cache.get('key'), cache.acquireLock('lock', 1000)]) {
       await assert.rejects(use, {
         name: 'CacheUnavailable',

@@ -13,7 +13,7 @@ before(async () => {
   server = createServer((request, response) => answer(request, response)).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   url = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
-  http = createHttp(2000);
+  http = createHttp(longMs);
 });
 after(async () => {
   server.closeAllConnections();
@@ -21,7 +21,9 @@ after(async () => {
   await http.close();
 });
 
-const get = (timeoutMs = 2000) => http.exchange({ url, method: 'GET', headers: {}, timeoutMs });
+/** Where nothing is to be late: to unpack 64 MiB takes seconds on a busy machine. */
+const longMs = 60_000;
+const get = (timeoutMs = longMs) => http.exchange({ url, method: 'GET', headers: {}, timeoutMs });
 
 it('asks for gzip and unpacks it', async () => {
   answer = (request, response) => {
@@ -69,7 +71,7 @@ it('tells a lost connection from one that never was', async () => {
     setImmediate(() => response.destroy());
   };
   await assert.rejects(get(), { kind: 'lost' });
-  const nobody = { url: 'http://127.0.0.1:9', method: 'GET', headers: {}, timeoutMs: 2000 } as const;
+  const nobody = { url: 'http://127.0.0.1:9', method: 'GET', headers: {}, timeoutMs: longMs } as const;
   await assert.rejects(http.exchange(nobody), { kind: 'unreachable', message: 'ECONNREFUSED' });
 });
 

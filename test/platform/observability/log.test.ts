@@ -45,6 +45,18 @@ describe('the log', () => {
     });
   }
 
+  it('has the facts of the process in each line, and none but the message where there are none', () => {
+    const script = `createLog('info', { pid: 7 }).info({ code: 1, none: undefined }, 'a "line"'); log.info({}, 'b')`;
+    const [ours, bare] = linesOf(script).map(({ time: _time, ...line }) => line);
+    assert.deepEqual(ours, { level: 'info', pid: 7, code: 1, msg: 'a "line"' });
+    assert.deepEqual(bare, { level: 'info', msg: 'b' });
+  });
+
+  it('takes facts that are no JSON without a failure', () => {
+    const script = "const ring = {}; ring.ring = ring; log.info({ ring }, 'a'); log.info({ big: 1n }, 'b')";
+    assert.deepEqual(messages(script), ['a', 'b']);
+  });
+
   it('escapes what could disturb a terminal', () => {
     const text = 'a\u009b31m\u202eb\u2028c';
     const { stdout } = spawnSync(process.execPath, [

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, it, mock } from 'node:test';
 import { decodeJwt } from 'jose';
 import { assertion, keys, publicPem, requestToken, startOrg, type TestOrg } from './org.ts';
@@ -42,10 +44,25 @@ describe('token endpoint', () => {
     assert.match(answer.body.id, /\/id\/00D\w{15}\/005\w{15}$/);
   });
 
-  it('accepts the login hosts as audience too', async () => {
-    for (const audience of ['https://login.salesforce.com', 'https://test.salesforce.com']) {
+  it('knows the app at its own address only, unless the org is an older one', async () => {
+    const hosts = ['https://login.salesforce.com', 'https://test.salesforce.com', 'http://login.localhost:1'];
+    for (const audience of hosts)
+      await refused(assertion(audience), 'app_not_found', 'External client app is not installed in this org');
+    await org.control('PATCH', '/org', { loginHosts: 'accepted' });
+    for (const audience of hosts.slice(0, 2))
       assert.equal((await requestToken(org.url, await assertion(audience))).status, 200);
-    }
+    await org.control('POST', '/reset', {});
+  });
+
+  it('knows no app where the request goes to a login host', async () => {
+    const body = new URLSearchParams({
+      grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+      assertion: await assertion(org.url),
+    });
+    const { promise, resolve } = Promise.withResolvers<IncomingMessage>();
+    const headers = { host: 'test.salesforce.com', 'content-type': 'application/x-www-form-urlencoded' };
+    request(`${org.url}/services/oauth2/token`, { method: 'POST', headers }, resolve).end(body.toString());
+    assert.match(await text(await promise), /app_not_found/);
   });
 
   it('names each cause of a refusal', async () => {

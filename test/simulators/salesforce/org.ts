@@ -82,7 +82,8 @@ export async function startOrg(options: Partial<SalesforceSimulatorOptions> = {}
     username: USERNAME,
     userName: 'Gateway Integration',
     publicKey: publicPem,
-    packageDir: PACKAGE_DIR,
+    // An org that is described has a package of its own, or none.
+    ...(options.org === undefined && { packageDir: PACKAGE_DIR }),
     ...options,
   });
   const { url } = simulator;

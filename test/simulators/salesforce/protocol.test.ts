@@ -35,7 +35,7 @@ describe('discovery', () => {
     const response = await fetch(`${org.url}/services/data`);
     const versions = (await response.json()) as { label: string; url: string; version: string }[];
     assert.equal(response.headers.has('sforce-limit-info'), false);
-    assert.deepEqual(versions[1], { label: "Spring '11", url: '/services/data/v21.0', version: '21.0' });
+    assert.deepEqual(versions[0], { label: "Summer '14", url: '/services/data/v31.0', version: '31.0' });
     assert.equal(versions.at(-1)?.version, '68.0');
   });
 
@@ -43,9 +43,12 @@ describe('discovery', () => {
     const { body } = await org.data('GET', '');
     assert.equal(body.sobjects, `${DATA}/sobjects`);
     assert.ok(body.identity.startsWith(`${org.url}/id/00D`));
-    for (const version of ['v19.0', 'v69.0', 'v62', 'x']) {
-      assert.equal((await org.call('GET', `/services/data/${version}/limits`)).status, 404, version);
+    for (const version of ['v6.0', 'v69.0', 'v75.0', 'v62', 'x']) {
+      const { status, body } = await org.call('GET', `/services/data/${version}/limits`);
+      assert.deepEqual([status, body[0].errorCode], [404, 'NOT_FOUND'], version);
     }
+    for (const version of ['v7.0', 'v30.0'])
+      assert.equal((await org.call('GET', `/services/data/${version}/limits`)).status, 410, version);
   });
 
   it('shows the limits, in a resource and on every answer', async () => {

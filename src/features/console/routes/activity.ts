@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
+import { formatTimestamp } from '../../../platform/base/clock.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
 import { type Activity, intervalSeconds } from '../activity/activity.ts';
 
 /** A pair: a text, then a number. */
@@ -29,8 +31,14 @@ const series = Type.Object(
   { additionalProperties: false, title: 'Series' },
 );
 
+export interface ActivityParts {
+  activity: Pick<Activity, 'series'>;
+  /** Null: it lasts, or there is none. */
+  budgetExhaustedAt: () => Promise<Date | null>;
+}
+
 /** What the service did in the last hour, for the console's plots. */
-export function activityRoute(activity: Activity): Route {
+export function activityRoute({ activity, budgetExhaustedAt }: ActivityParts): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/activity',
@@ -39,7 +47,7 @@ export function activityRoute(activity: Activity): Route {
     summary: 'Read what happened in the last hour',
     description:
       'Requests, errors, latency, CRM calls and quota in intervals of 10 seconds, of all replicas together; of the one ' +
-      'that answers where they share no Redis. For monitoring, scrape the metrics instead.',
+      'that answers where they share no Redis. Of live requests only; test credentials see none. For monitoring, scrape the metrics instead.',
     permission: { resource: 'consumers', action: 'read' },
     idempotencyKey: 'ignored',
     request: {},
@@ -50,12 +58,31 @@ export function activityRoute(activity: Activity): Route {
           {
             interval_seconds: Type.Integer({ minimum: 1, maximum: 3600, examples: [intervalSeconds] }),
             series: Type.Array(series, { maxItems: 100 }),
+            budget_exhausted_at: Type.Union(
+              [
+                Type.String({ format: 'date-time', maxLength: 40, examples: ['2027-03-01T14:30:00.000Z'] }),
+                Type.Null(),
+              ],
+              {
+                description:
+                  'When the budget of CRM calls will be used up at the present rate: from then on requests wait for calls. Null: it ' +
+                  'lasts for the next 24 hours, or there is none.',
+              },
+            ),
           },
           { additionalProperties: false, title: 'Activity' },
         ),
       },
     },
     problems: [],
-    handle: async () => json(200, { interval_seconds: intervalSeconds, series: await activity.series() }),
+    handle: async ({ consumer }) => {
+      if (modeOf(consumer?.id) === 'test') return answer([], null);
+      const [shown, exhaustedAt] = await Promise.all([activity.series(), budgetExhaustedAt()]);
+      return answer(shown, exhaustedAt && formatTimestamp(exhaustedAt.getTime()));
+    },
   });
+}
+
+function answer(shown: Awaited<ReturnType<Activity['series']>>, budget_exhausted_at: string | null) {
+  return json(200, { interval_seconds: intervalSeconds, series: shown, budget_exhausted_at });
 }

@@ -16,6 +16,8 @@ export interface ConsoleServices {
   /** Read when a browser first asks for them. */
   files: () => Promise<ConsoleFiles>;
   facts: () => Promise<ConsoleFacts>;
+  /** Origins of the pages that may open the console and pass it results. */
+  resultOrigins: readonly string[];
 }
 
 export const consolePath = '/console/';
@@ -23,14 +25,14 @@ const shared = {
   method: 'GET',
   tag: 'Operations',
   permission: { none: 'the console signs in to the API, like any consumer' },
-  isForBrowsers: true,
+  isUnlisted: true,
   idempotencyKey: 'ignored',
   problems: [],
 } as const;
 const answers = { 200: { description: 'The file.' } };
 
 /** The console: its page, the files of the page, and what it has to know. Not part of the API. */
-export function consoleRoutes({ files, facts }: ConsoleServices): Route[] {
+export function consoleRoutes({ files, facts, resultOrigins }: ConsoleServices): Route[] {
   const page = once(async () => {
     const found = await files();
     return { body: await bodyOf(found.page), policy: found.page.contentSecurityPolicy };
@@ -54,7 +56,11 @@ export function consoleRoutes({ files, facts }: ConsoleServices): Route[] {
       answers,
       async handle({ headers }) {
         const { body, policy } = await page();
-        return answerWith(body, headers, { ...pageHeaders, 'content-security-policy': policy });
+        return answerWith(body, headers, {
+          ...pageHeaders,
+          ...openerHeaders(headers.referer, resultOrigins),
+          'content-security-policy': policy,
+        });
       },
     }),
     defineRoute({
@@ -73,8 +79,18 @@ export function consoleRoutes({ files, facts }: ConsoleServices): Route[] {
 const pageHeaders = {
   'cache-control': 'no-cache',
   'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
 };
+
+/**
+ * The page that opens the console may keep a hold of its window only where it is to pass results: it could lead that window
+ * elsewhere later, where somebody might type in their credentials. Every other opener is cut off. The browser says in
+ * Referer which page it is, and no page can say that it is another.
+ */
+function openerHeaders(referer: string | undefined, resultOrigins: readonly string[]) {
+  const origin = URL.parse(referer ?? '')?.origin;
+  const isAllowed = origin !== undefined && resultOrigins.includes(origin);
+  return { vary: 'Referer', 'cross-origin-opener-policy': isAllowed ? 'unsafe-none' : 'same-origin' };
+}
 
 /** The hash in the address is that of all files: a page of another version must not be made of files of this one. */
 function fileRoute(files: () => Promise<ConsoleFiles>): Route {

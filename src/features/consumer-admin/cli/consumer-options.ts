@@ -1,3 +1,5 @@
+import { createPublicKey } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import {
   type Consumer,
@@ -14,20 +16,25 @@ import {
 } from '../../../identity/consumers/consumer-change.ts';
 import type { NewConsumer } from '../../../identity/consumers/consumer-store.ts';
 import type { RequestedPermission } from '../../../identity/consumers/permissions.ts';
+import type { PublicKey } from '../../../identity/consumers/public-keys.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { CommandFailed, exitBadInput } from '../../../platform/command-line/command.ts';
 
 /** The options of `consumer create` and `consumer update` as they were typed. */
 export interface ConsumerOptions {
   name?: string;
-  allow: string[];
-  deny: string[];
+  allow?: string[];
+  deny?: string[];
   disable?: true;
   enable?: true;
   validUntil?: string;
   rateLimit?: string;
   allowAddress?: string[];
+  crmShare?: string;
   certificate?: string[];
+  publicKey?: string[];
+  /** Of `create` only. */
+  test?: true;
   json?: true;
 }
 
@@ -48,26 +55,35 @@ export function addConsumerOptions(command: Command): Command {
     .option('--name <name>', 'name of the consumer, 1 to 100 characters')
     .option(
       '--allow <permission>',
-      `all that it may do with a resource, e.g. quotes:read,write or quotes:read@own; may be repeated; ${words}`,
+      `all that it may do with a resource, e.g. quotes:read,write, quotes:read@own, \
+quotes:read[name,status] or quotes:read,write+approval; repeat it for several; ${words}`,
       append,
-      [],
     )
-    .option('--deny <permission>', 'actions to take away, e.g. quotes:write; may be repeated', append, [])
-    .option('--disable', 'refuse its credentials until it is enabled again')
+    .option('--deny <permission>', 'actions to take away, e.g. quotes:write; repeat it for several', append)
+    .option('--disable', 'refuse its credentials until you enable it again')
     .option('--enable', 'accept its credentials again')
     .option(
       '--valid-until <moment>',
-      'from then on refuse its credentials, e.g. 2027-12-31T23:59:59Z, or none',
+      'refuse its credentials from this time on, e.g. 2027-12-31T23:59:59Z, or none',
     )
-    .option('--rate-limit <requests>', 'requests within 60 seconds, or none for the limit of the settings')
+    .option('--rate-limit <requests>', 'most requests in 60 seconds, or none for the limit in the settings')
     .option(
       '--allow-address <address>',
-      'address or CIDR block that it may call from, or none for any; may be repeated: the whole list',
+      'IP address or range (CIDR) that it may call from, or none for any; repeat it for several, the old list is replaced',
       append,
     )
     .option(
+      '--crm-share <percent>',
+      'per cent of the CRM calls that it is sure to get while calls are short, or none',
+    )
+    .option(
       '--certificate <fingerprint>',
-      'SHA-256 of a client certificate that it must present, or none; may be repeated: the whole list',
+      'SHA-256 of a client certificate that it must use, or none; repeat it for several, the old list is replaced',
+      append,
+    )
+    .option(
+      '--public-key <file>',
+      'file with a public key (PEM or JWK) with which it signs its requests for tokens, or none; repeat it for several, the old list is replaced',
       append,
     )
     .option('--json', 'print JSON');
@@ -75,34 +91,55 @@ export function addConsumerOptions(command: Command): Command {
 
 /** What the options say. Throws `CommandFailed`, `Problem` invalid_request. */
 export function readChange(options: ConsumerOptions): RequestedChange {
-  const { name, validUntil, rateLimit, allowAddress, certificate } = options;
-  if (options.disable && options.enable) throw badInput('--disable and --enable exclude each other.');
+  const { name, validUntil } = options;
+  if (options.disable && options.enable) throw badInput('Use either --disable or --enable, not both.');
   const isSwitched = options.disable !== undefined || options.enable !== undefined;
   const fields = {
     ...(name !== undefined && { name }),
     ...(isSwitched && { enabled: options.enable === true }),
     ...(validUntil !== undefined && { validUntil: readValidUntil(validUntil) }),
-    ...(rateLimit !== undefined && { rateLimitPerMinute: readRateLimit(rateLimit) }),
-    ...(allowAddress && { allowedAddresses: readList('--allow-address', allowAddress) }),
-    ...(certificate && { certificateFingerprints: readFingerprints(certificate) }),
+    ...readNumbers(options),
+    ...readLists(options),
   };
   // Before anything is opened.
-  checkChange(fields);
+  checkChange(fields, () => undefined);
   return {
-    allow: options.allow.map((text) => parsePermission('--allow', text)),
-    deny: options.deny.map((text) => parsePermission('--deny', text)),
+    allow: readPermissions('--allow', options.allow),
+    deny: readPermissions('--deny', options.deny),
     fields,
+  };
+}
+
+function readPermissions(option: string, texts: readonly string[] = []) {
+  return texts.map((text) => parsePermission(option, text));
+}
+
+function readLists({ allowAddress, certificate, publicKey }: ConsumerOptions) {
+  return {
+    ...(allowAddress && { allowedAddresses: readList('--allow-address', allowAddress) }),
+    ...(certificate && { certificateFingerprints: readFingerprints(certificate) }),
+    ...(publicKey && { publicKeys: readList('--public-key', publicKey).map(readPublicKey) }),
+  };
+}
+
+function readNumbers({ rateLimit, crmShare }: ConsumerOptions): Omit<ConsumerChange, 'permissions'> {
+  return {
+    ...(rateLimit !== undefined && {
+      rateLimitPerMinute: readNumber('--rate-limit', rateLimit, maxRateLimitPerMinute),
+    }),
+    ...(crmShare !== undefined && { crmShare: readNumber('--crm-share', crmShare, 100) }),
   };
 }
 
 /** A new consumer, which needs a name and permissions. */
 export function readNewConsumer(options: ConsumerOptions): NewConsumer {
   if (options.name === undefined) throw badInput('--name is missing.');
-  if (options.allow.length === 0) throw badInput(`--allow is missing; ${allowHint}`);
+  if (options.allow === undefined) throw badInput(`--allow is missing: ${allowHint}`);
   const change = readChange(options);
   const permissions = permissionsAfter([], change);
-  checkChange({ permissions });
-  return { ...change.fields, name: options.name, permissions };
+  // Which fields there are is checked when it is made.
+  checkChange({ permissions }, (resource) => permissions.find((one) => one.resource === resource)?.fields);
+  return { ...change.fields, ...(options.test && { mode: 'test' }), name: options.name, permissions };
 }
 
 /** The change to make to the consumer as it is. */
@@ -125,37 +162,46 @@ function permissionsAfter(
   });
 }
 
-const allowHint = `it takes RESOURCE:ACTION,ACTION, e.g. --allow quotes:read,write, with the resources \
-${permissionResources.join(', ')} and the actions ${permissionActions.join(', ')}; @own at the end is for \
-records that the consumer made, on ${ownableResources.join(' and ')}.`;
+const allowHint = `write RESOURCE:ACTION,ACTION, e.g. --allow quotes:read,write. Resources: \
+${permissionResources.join(', ')}. Actions: ${permissionActions.join(', ')}. Add @own for records that the consumer made \
+itself, [name,status] for these fields only, +approval for hand-offs that another consumer has to approve. @own and \
++approval are for ${ownableResources.join(' and ')} only.`;
 
 const action = `(?:${permissionActions.join('|')})`;
 const permissionPattern = new RegExp(
-  `^(${permissionResources.join('|')}):(${action}(?:,${action})*)(?:@(${recordScopes.join('|')}))?$`,
+  `^(${permissionResources.join('|')}):(${action}(?:,${action})*)(?:@(${recordScopes.join('|')}))?(?:\\[([\\w,]*)\\])?(\\+approval)?$`,
 );
 
 function parsePermission(option: string, text: string): RequestedPermission {
-  const [, resource = '', actions = '', records] = permissionPattern.exec(text) ?? [];
-  const isRight = actions !== '' && (records !== 'own' || ownableResources.includes(resource));
-  if (isRight) return { resource, actions: actions.split(','), ...(records !== undefined && { records }) };
-  throw badInput(`${option} ${JSON.stringify(text)} is not understood; ${allowHint}`);
+  const [, resource = '', actions = '', records, fields, approval] = permissionPattern.exec(text) ?? [];
+  const isNarrowed = records === 'own' || approval !== undefined;
+  if (actions === '' || (isNarrowed && !ownableResources.includes(resource)))
+    throw badInput(`${option} ${JSON.stringify(text)} is not a permission: ${allowHint}`);
+  return {
+    ...{ resource, actions: actions.split(',') },
+    ...(records !== undefined && { records }),
+    ...fieldsFrom(fields),
+    ...(approval !== undefined && { approval: true }),
+  };
+}
+
+function fieldsFrom(text: string | undefined): Pick<RequestedPermission, 'fields'> {
+  return text === undefined ? {} : { fields: text.split(',').filter(Boolean) };
 }
 
 function readValidUntil(text: string): string | null {
   if (text === none) return null;
   if (readMoment(text) !== undefined) return text;
   throw badInput(
-    `--valid-until ${JSON.stringify(text)} is not a moment such as 2027-12-31T23:59:59Z, nor none.`,
+    `--valid-until ${JSON.stringify(text)} is not a time such as 2027-12-31T23:59:59Z, and not none.`,
   );
 }
 
-function readRateLimit(text: string): number | null {
+function readNumber(option: string, text: string, most: number): number | null {
   if (text === none) return null;
-  const limit = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= maxRateLimitPerMinute) return limit;
-  throw badInput(
-    `--rate-limit ${JSON.stringify(text)} is not a whole number from 1 to ${maxRateLimitPerMinute}, nor none.`,
-  );
+  const number = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  if (number >= 1 && number <= most) return number;
+  throw badInput(`${option} ${JSON.stringify(text)} is not a whole number from 1 to ${most}, and not none.`);
 }
 
 function readFingerprints(texts: readonly string[]): string[] {
@@ -163,13 +209,34 @@ function readFingerprints(texts: readonly string[]): string[] {
   const wrong = list.find((text) => !new RegExp(fingerprintPattern).test(text));
   if (wrong === undefined) return list;
   throw badInput(
-    `--certificate ${JSON.stringify(wrong)} is not the SHA-256 of a certificate in hex, nor none.`,
+    `--certificate ${JSON.stringify(wrong)} is not the SHA-256 of a certificate in hex, and not none.`,
   );
+}
+
+/** A PEM or a JWK. What the file holds is in no message: it may be the private key. */
+function readPublicKey(file: string): PublicKey {
+  const wrong = (why: string) => badInput(`--public-key ${JSON.stringify(file)} ${why}`);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw wrong(`can't be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  const isPem = text.includes('-----BEGIN ');
+  if (isPem && text.includes('PRIVATE KEY-----'))
+    throw wrong('holds a private key. Only the partner may have that: give the public key.');
+  try {
+    const key: unknown = isPem ? createPublicKey(text).export({ format: 'jwk' }) : JSON.parse(text);
+    if (typeof key === 'object' && key !== null && 'kty' in key) return key as PublicKey;
+  } catch {
+    // Said below, without the parser's text.
+  }
+  throw wrong('is neither a public key in PEM nor a JWK.');
 }
 
 function readList(option: string, texts: readonly string[]): string[] {
   if (!texts.includes(none)) return [...texts];
-  if (texts.length > 1) throw badInput(`${option} none stands alone.`);
+  if (texts.length > 1) throw badInput(`${option} none cannot be combined with other values.`);
   return [];
 }
 

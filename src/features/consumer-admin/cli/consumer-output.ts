@@ -1,14 +1,16 @@
 import type { Rotation } from '../../../identity/consumers/administration.ts';
 import type { Permission } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerView } from '../../../identity/consumers/consumer-view.ts';
+import { thumbprintOf } from '../../../identity/consumers/public-keys.ts';
 import { table } from '../../../platform/command-line/command.ts';
 
-const secretOnce = ['', 'The secret is not stored and cannot be shown again.'];
+const secretOnce = ['', 'Keep the secret now: it cannot be shown again.'];
 
 /** A new consumer as a person reads it. */
 export function showCreated(created: {
   id: string;
   name: string;
+  mode?: string;
   apiKey: string;
   apiSecret: string;
   permissions: Permission[];
@@ -16,6 +18,7 @@ export function showCreated(created: {
   return [
     `id           ${created.id}`,
     `name         ${created.name}`,
+    ...(created.mode ? [`mode         ${created.mode}`] : []),
     `permissions  ${showPermissions(created.permissions)}`,
     `API key      ${created.apiKey}`,
     `API secret   ${created.apiSecret}`,
@@ -30,7 +33,7 @@ export function showRotation({ id, apiKey, apiSecret, previous }: Rotation): str
     `API key      ${apiKey}`,
     `API secret   ${apiSecret}`,
     ...secretOnce,
-    ...(previous ? [`The old key ${previous.apiKey} is valid until ${previous.expiresAt}.`] : []),
+    ...(previous ? [`The old key ${previous.apiKey} stays valid until ${previous.expiresAt}.`] : []),
   ].join('\n');
 }
 
@@ -38,12 +41,15 @@ export function showConsumer(view: ConsumerView): string {
   return [
     `id           ${view.id}`,
     `name         ${view.name}`,
+    `mode         ${view.mode}`,
     `state        ${stateOf(view)}`,
     `permissions  ${showPermissions(view.permissions)}`,
-    `valid until  ${view.validUntil ?? 'revoked'}`,
-    `rate limit   ${view.rateLimitPerMinute ?? 'that of the settings'}`,
+    `valid until  ${view.validUntil ?? 'no end date'}`,
+    `rate limit   ${view.rateLimitPerMinute ?? 'as in the settings'}`,
+    `CRM share    ${view.crmShare === null ? 'none of its own' : `${view.crmShare} %`}`,
     `addresses    ${view.allowedAddresses.join(', ') || 'any'}`,
     `certificates ${view.certificateFingerprints.join(', ') || 'none required'}`,
+    `public keys  ${view.publicKeys.map((key) => key.kid ?? thumbprintOf(key)).join(', ') || 'none'}`,
     `created      ${view.createdAt}`,
     `updated      ${view.updatedAt}`,
     `rotated      ${view.rotatedAt ?? 'never'}`,
@@ -73,12 +79,16 @@ function stateOf({ enabled, validUntil }: ConsumerView): string {
 }
 
 function limitsOf(view: ConsumerView): string[] {
-  const { validUntil, rateLimitPerMinute, allowedAddresses, certificateFingerprints } = view;
+  const { validUntil, rateLimitPerMinute, allowedAddresses, crmShare, certificateFingerprints, publicKeys } =
+    view;
   return [
+    ...(view.mode === 'live' ? [] : [view.mode]),
     ...(validUntil === null ? [] : [`until ${validUntil}`]),
     ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} a minute`]),
+    ...(crmShare === null ? [] : [`${crmShare} % of CRM calls`]),
     ...(allowedAddresses.length === 0 ? [] : [`from ${allowedAddresses.join(', ')}`]),
     ...(certificateFingerprints.length === 0 ? [] : [`certificates: ${certificateFingerprints.length}`]),
+    ...(publicKeys.length === 0 ? [] : [`public keys: ${publicKeys.length}`]),
   ].map((limit) => `(${limit})`);
 }
 
@@ -106,6 +116,7 @@ function showPermissions(permissions: Permission[]): string {
   return permissions.map(showPermission).join(' ') || 'none';
 }
 
-function showPermission({ resource, actions, records }: Permission): string {
-  return `${resource}:${actions.join(',')}${records === 'own' ? '@own' : ''}`;
+function showPermission({ resource, actions, records, fields, approval }: Permission): string {
+  const bounds = [records === 'own' && '@own', fields && `[${fields.join(',')}]`, approval && '+approval'];
+  return `${resource}:${actions.join(',')}${bounds.filter(Boolean).join('')}`;
 }

@@ -8,6 +8,7 @@ import { type Consumers, createConsumers } from '../../../identity/consumers/con
 import { isConsumerId } from '../../../identity/consumers/credentials.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
 import { BrokenConsumer } from '../../../identity/consumers/stored-consumer.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../../../platform/cache/authenticated.ts';
 import type { SharedCache } from '../../../platform/cache/shared-cache.ts';
@@ -24,6 +25,9 @@ import { createMetrics } from '../../../platform/observability/metrics.ts';
 import { openSecretsManager } from '../../../platform/secrets/secrets.ts';
 import type { SecretsManager } from '../../../platform/secrets/secrets-manager.ts';
 import type { Settings } from '../../../platform/settings/table.ts';
+import { fieldNamesOf } from '../../../records/field-names.ts';
+import { listOf } from '../../../records/mapping.ts';
+import { readResources } from '../../../records/read-mapping.ts';
 import {
   addConsumerOptions,
   type ConsumerOptions,
@@ -60,16 +64,17 @@ export function registerConsumerCommands(program: Command, open: OpenConsumers):
 }
 
 function registerCreate(group: Command, open: OpenConsumers): void {
-  const command = group
-    .command('create')
-    .description('create a consumer; shows its API secret this one time');
+  const command = group.command('create').description('create a consumer; its API secret is shown only now');
+  command.option('--test', 'make a test consumer: its requests never reach the CRM or the dining partner');
   addConsumerOptions(command).action((options: ConsumerOptions) =>
     run(command, open, {
       checkInput: () => readNewConsumer(options),
       work: async ({ administration }, wanted) => {
         const { consumer, apiKey, apiSecret } = await administration.create(wanted);
         const { id, name, permissions } = consumer;
-        print(options.json, { id, name, apiKey, apiSecret, permissions }, showCreated);
+        const mode = modeOf(id);
+        const shown = { id, name, apiKey, apiSecret, permissions, ...(mode === 'test' && { mode }) };
+        print(options.json, shown, showCreated);
       },
     }),
   );
@@ -78,7 +83,7 @@ function registerCreate(group: Command, open: OpenConsumers): void {
 function registerUpdate(group: Command, open: OpenConsumers): void {
   const command = group
     .command('update')
-    .description('change a consumer; what is not named stays as it is')
+    .description('change a consumer; everything you do not name stays as it is')
     .argument('<id>', 'id of the consumer, con_...');
   addConsumerOptions(command).action((id: string, options: ConsumerOptions) =>
     run(command, open, {
@@ -88,7 +93,7 @@ function registerUpdate(group: Command, open: OpenConsumers): void {
           ([name, value]) => name !== 'json' && [value].flat().length > 0,
         );
         const isEmpty = named.length === 0;
-        if (isEmpty) throw new CommandFailed('Nothing is to be changed: name an option.', exitBadInput);
+        if (isEmpty) throw new CommandFailed('Nothing to change: name at least one option.', exitBadInput);
         return readChange(options);
       },
       work: async (consumers, wanted) => {
@@ -130,10 +135,10 @@ function registerShow(group: Command, open: OpenConsumers): void {
 }
 
 function registerRotate(group: Command, open: OpenConsumers): void {
-  commandOnOne(group, 'rotate', 'make a new pair; shows its API secret this one time')
+  commandOnOne(group, 'rotate', 'make a new API key and secret; the secret is shown only now')
     .option(
       '--grace-window-hours <hours>',
-      'how long the old pair stays valid; 0 cuts it at once (default: the setting graceWindowHours)',
+      'how many hours the old key stays valid; 0: it is refused at once (default: the setting graceWindowHours)',
     )
     .action((id: string, options: { graceWindowHours?: string; json?: true }, command: Command) =>
       run(command, open, {
@@ -149,7 +154,7 @@ function registerRotate(group: Command, open: OpenConsumers): void {
 }
 
 function registerRevoke(group: Command, open: OpenConsumers): void {
-  commandOnOne(group, 'revoke', 'delete a consumer; all its pairs are refused from now on').action(
+  commandOnOne(group, 'revoke', 'delete a consumer; its credentials are refused from now on').action(
     (id: string, { json }: { json?: true }, command: Command) =>
       run(command, open, {
         checkInput: () => checkId(id),
@@ -219,6 +224,7 @@ export async function openConsumers(
     cache: await openAnnouncements(settings, secrets, opened),
     environment: settings.environment,
     graceWindowHours: settings.graceWindowHours,
+    fieldNames: fieldNamesOf(() => listOf(readResources(settings.crm.mappingFile))),
   });
   return { ...consumers, lastUses: (ids) => readLastUsesNow(settings, ids) };
 }
@@ -260,7 +266,7 @@ function checkId(id: string): void {
   if (isConsumerId(id)) return;
   const rule = '"con_" and 16 letters or digits';
   throw new CommandFailed(
-    `${JSON.stringify(id)} is not the id of a consumer, which is ${rule}.`,
+    `${JSON.stringify(id)} is not the id of a consumer: that is ${rule}.`,
     exitBadInput,
   );
 }

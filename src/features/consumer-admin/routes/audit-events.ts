@@ -3,19 +3,21 @@ import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
-import { auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
-import { id, since } from './schemas.ts';
+import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
+import { id, mode, since } from './schemas.ts';
 
 const text = (maxLength: number, description: string, example: string) =>
   Type.String({ maxLength, format: 'text', description, examples: [example] });
 const orNull = (schema: Type.TSchema) => Type.Union([schema, Type.Null()]);
 const action = Type.Enum(auditActions, {
-  description: 'What was done. Where `enabled` changes with other fields, that is the action.',
+  description:
+    'What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`.',
   examples: ['consumer.updated'],
 });
 const actorId = text(
   256,
-  'Id of the consumer; the name of the user of the operating system; `service`.',
+  'Id of the consumer, name of the operating system user, or `service`.',
   'con_o2tBsovC6m7gYpQd',
 );
 
@@ -61,8 +63,8 @@ const event = Type.Object(
       { description: 'Who did it.' },
     ),
     target: Type.Object(
-      { id, name: text(400, 'Its name then.', 'Partner A') },
-      { description: 'The consumer.' },
+      { id, name: text(400, 'Its name then; of a hand-off its type.', 'Partner A') },
+      { description: 'The consumer, or the hand-off by its External ID.' },
     ),
     address: orNull(text(64, 'Address of the request; null without one.', '192.0.2.17')),
     user_agent: orNull(text(255, 'What the client called itself.', 'curl/8.14.1')),
@@ -75,11 +77,18 @@ const event = Type.Object(
       }),
       { maxItems: 20, description: 'The fields that were changed; never a secret.' },
     ),
+    mode,
   },
-  { title: 'AuditEvent', description: 'A change of a consumer.' },
+  { title: 'AuditEvent', description: 'A change of a consumer, or a decision on a hand-off.' },
 );
 
-const show = shownAs(event);
+const shown = shownAs(event);
+
+/** Of a change the mode of the consumer that was changed, of a decision that of who decided. */
+function show(found: AuditEvent): unknown {
+  const { action: done, actor, target } = found;
+  return shown({ ...found, mode: modeOf(done.startsWith('handoff.') ? actor.id : target.id) });
+}
 
 /** Lists the changes of consumers. */
 export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: CursorCodec): Route {
@@ -90,8 +99,8 @@ export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: 
     tag: 'Administration',
     summary: 'List changes of consumers',
     description:
-      'Newest first, whether they were made here, on another replica or on the command line. One event a request. A cursor ' +
-      'is good for the same filters only.',
+      'Newest first, whether they were made here, on another replica or on the command line. One event for each request. A cursor ' +
+      'works only with the same filters.',
     permission: { resource: 'consumers', action: 'read' },
     idempotencyKey: 'ignored',
     request: { query },
@@ -102,13 +111,14 @@ export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: 
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, since: from, ...filters } }) {
+    async handle({ query: { limit = defaultLimit, cursor, since: from, ...filters }, consumer }) {
       const { action: done, actor_id, target_id } = filters;
       const list = JSON.stringify(['audit-events', done, actor_id, target_id, from]);
       const found = await audit.listEvents({
         ...filters,
         ...(from !== undefined && { since: Date.parse(from) }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
+        ofTest: modeOf(consumer?.id) === 'test',
         limit: limit + 1,
       });
       return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));

@@ -1,18 +1,21 @@
 import { isIP } from 'node:net';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
 import { attemptResults } from '../../../identity/audit/attempt.ts';
+import type { ListedAttempt } from '../../../identity/audit/attempt-table.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
 import { networkOf, normaliseAddress } from '../../../platform/base/networks.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { exampleKey, id, moment, orNull, since } from './schemas.ts';
+import type { ProblemCode } from '../../../platform/base/problems.ts';
+import { exampleKey, id, mode, moment, orNull, since } from './schemas.ts';
 
-const query = Type.Object(
+const ownQuery = Type.Object(
   {
     ...pageParameters,
-    consumer_id: Type.Optional(id),
     result: Type.Optional(
       Type.Enum(attemptResults, { description: 'How the attempt ended.', examples: ['wrong_secret'] }),
     ),
@@ -21,7 +24,7 @@ const query = Type.Object(
         maxLength: 64,
         format: 'text',
         description:
-          'Address of the caller. It also finds the sums of what its network (of IPv6 the first 64 bits) sent beyond the limit.',
+          'Address of the caller. It also finds the sums for its network (for IPv6 the first 64 bits) beyond the limit.',
         examples: ['192.0.2.10'],
       }),
     ),
@@ -35,6 +38,10 @@ const query = Type.Object(
     ),
     since: since('Earlier attempts are left out.'),
   },
+  { additionalProperties: false },
+);
+const query = Type.Object(
+  { ...ownQuery.properties, consumer_id: Type.Optional(id) },
   { additionalProperties: false },
 );
 
@@ -63,7 +70,7 @@ const attempt = Type.Object(
     ),
     api_key: orNull(
       Type.String({ maxLength: 64, examples: [exampleKey] }),
-      'The API key that was presented, of what is no API key the beginning; null where none was.',
+      'The API key that was sent, or the beginning of what was sent in its place; null if none was.',
     ),
     status: orNull(
       Type.Integer({ minimum: 100, maximum: 599, examples: [200] }),
@@ -78,45 +85,76 @@ const attempt = Type.Object(
         'each minute and result, and the other fields are of the first of them.',
       examples: [1],
     }),
+    mode,
   },
   { title: 'AuthenticationAttempt', description: 'An attempt to authenticate, accepted or not.' },
 );
 
-const show = shownAs(attempt);
+const shown = shownAs(attempt);
+const show = (found: ListedAttempt) => shown({ ...found, mode: modeOf(found.consumer_id) });
+
+const all = {
+  method: 'GET',
+  tag: 'Administration',
+  idempotencyKey: 'ignored',
+  answers: {
+    200: {
+      description: 'A page.',
+      schema: pageSchema(attempt, 'AuthenticationAttemptPage', 'A page of authentication attempts.'),
+    },
+  },
+  problems: ['invalid_cursor', 'store_unavailable'] as ProblemCode[],
+} as const;
+const description =
+  'Newest first. Attempts at other replicas can appear a second later. A cursor works only with the same filters.';
 
 /** Lists the attempts to authenticate, and how each ended. */
 export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
   return defineRoute({
-    method: 'GET',
+    ...all,
     path: '/v1/admin/auth-attempts',
     operationId: 'listAuthenticationAttempts',
-    tag: 'Administration',
     summary: 'List authentication attempts',
-    description:
-      'Newest first. Other replicas write theirs within a second. A cursor is good for the same filters only.',
+    description,
     permission: { resource: 'consumers', action: 'read' },
-    idempotencyKey: 'ignored',
     request: { query },
-    answers: {
-      200: {
-        description: 'A page.',
-        schema: pageSchema(attempt, 'AuthenticationAttemptPage', 'A page of authentication attempts.'),
-      },
-    },
-    problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, since: from, address, ...filters } }) {
-      const { consumer_id, result, api_key } = filters;
-      const list = JSON.stringify(['auth-attempts', consumer_id, result, from, address, api_key]);
-      const found = await audit.list({
-        ...filters,
-        ...(address !== undefined && { address: addressOf(address) }),
-        ...(from !== undefined && { since: Date.parse(from) }),
-        ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
-        limit: limit + 1,
-      });
-      return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));
-    },
+    handle: ({ query: sent, consumer }) => list(sent, consumer, audit, cursors),
   });
+}
+
+/** The same, of the consumer that asks. */
+export function listOwnAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
+  return defineRoute({
+    ...all,
+    path: '/v1/consumer/auth-attempts',
+    operationId: 'listOwnAuthenticationAttempts',
+    summary: 'List your own authentication attempts',
+    description: `All attempts with your keys, also failed ones. ${description}`,
+    permission: { anyCredentials: true },
+    request: { query: ownQuery },
+    handle: ({ query: sent, consumer }) =>
+      list({ ...sent, consumer_id: (consumer as Consumer).id }, consumer, audit, cursors),
+  });
+}
+
+async function list(
+  sent: Static<typeof query>,
+  caller: Consumer | undefined,
+  audit: Audit,
+  cursors: CursorCodec,
+) {
+  const { limit = defaultLimit, cursor, since: from, address, ...filters } = sent;
+  const { consumer_id, result, api_key } = filters;
+  const name = JSON.stringify(['auth-attempts', consumer_id, result, from, address, api_key]);
+  const found = await audit.list({
+    ...filters,
+    ...(address !== undefined && { address: addressOf(address) }),
+    ...(from !== undefined && { since: Date.parse(from) }),
+    ...(cursor !== undefined && { after: cursors.decode(cursor, name) as string }),
+    ofTest: modeOf(caller?.id) === 'test',
+    limit: limit + 1,
+  });
+  return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, name));
 }
 
 function addressOf(text: string) {

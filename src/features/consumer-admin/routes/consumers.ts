@@ -1,21 +1,28 @@
 import { Type } from 'typebox';
-import { requireMatch, unlessNotModified } from '../../../api/pipeline/conditional.ts';
+import { unlessNotModified } from '../../../api/pipeline/conditional.ts';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
-import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
-import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
+import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
-import type { Authority } from '../../../identity/consumers/authority.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../identity/consumers/directory-index.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
+import { Problem } from '../../../platform/base/problem.ts';
 import type { ProblemCode } from '../../../platform/base/problems.ts';
-import { entityTag } from '../../../records/representation.ts';
+import {
+  authorityOf,
+  conditionalAuthorityOf,
+  consumerAnswer,
+  noUses,
+  tagHeaders,
+} from './consumer-answer.ts';
 import {
   consumerSchema,
   createdConsumerSchema,
   idParams,
+  mode,
   requested,
   rotation,
   rotationBody,
@@ -30,11 +37,9 @@ export interface ConsumersContext {
 }
 
 const list = 'consumers';
-const noUses = new Map<string, string>();
 const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey: 'ignored' } as const;
 const problems: ProblemCode[] = ['not_found', 'conflict', 'secrets_unavailable'];
 const one = { ...all, path: `${all.path}/:id`, problems } as const;
-const headers = { ETag: 'Entity tag of the consumer without its last use, for If-Match and If-None-Match.' };
 
 /** Every field of a request is optional in a change. */
 const changes = Type.Partial(Type.Object(requested)).properties;
@@ -48,31 +53,7 @@ export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec):
     changeRoute(context),
     removeRoute(context),
     rotateRoute(context),
-    readOwnRoute(context),
   ];
-}
-
-/** Shows a consumer what it may do. */
-function readOwnRoute({ audit }: ConsumersContext): Route {
-  return defineRoute({
-    method: 'GET',
-    path: '/v1/consumer',
-    operationId: 'getOwnConsumer',
-    tag: 'Administration',
-    idempotencyKey: 'ignored',
-    summary: 'Read the consumer that calls',
-    description: 'What the credentials of the request may do, and until when.',
-    permission: { anyCredentials: true },
-    conditional: 'If-None-Match',
-    request: {},
-    answers: {
-      200: { description: 'The consumer.', schema: consumerSchema, headers },
-      304: { description: 'The consumer is still as If-None-Match names it.', headers },
-    },
-    problems: [],
-    handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
-      unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit)),
-  });
 }
 
 /** Lists the consumers that this replica has loaded, also while the secrets manager is unavailable. */
@@ -82,7 +63,7 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
     method: 'GET',
     operationId: 'listConsumers',
     summary: 'List consumers',
-    description: 'Newest first, ties broken by id. A cursor is good for this list only.',
+    description: 'Newest first, ties broken by id. A cursor works only for this list.',
     permission: { resource: 'consumers', action: 'read' },
     request: { query: Type.Object(pageParameters, { additionalProperties: false }) },
     answers: {
@@ -92,9 +73,9 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
       },
     },
     problems: ['invalid_cursor'],
-    async handle({ query: { limit = defaultLimit, cursor } }) {
+    async handle({ query: { limit = defaultLimit, cursor }, consumer: caller }) {
       const after = cursor === undefined ? undefined : (cursors.decode(cursor, list) as ListPosition);
-      const consumers = directory.newestFirst();
+      const consumers = directory.newestFirst().filter(({ id }) => isSeenBy(caller, id));
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
       const uses = await audit.lastUses(found);
@@ -112,11 +93,12 @@ function createRoute({ administration }: ConsumersContext): Route {
     method: 'POST',
     operationId: 'createConsumer',
     summary: 'Create a consumer',
-    description: 'The answer shows the API secret this one time.',
+    description:
+      'Only this answer shows the API secret. Test credentials make test consumers, without `mode` too.',
     permission: { resource: 'consumers', action: 'write' },
     request: {
       body: Type.Object(
-        { ...changes, name: requested.name, permissions: requested.permissions },
+        { ...changes, name: requested.name, permissions: requested.permissions, mode: Type.Optional(mode) },
         { additionalProperties: false },
       ),
     },
@@ -128,7 +110,7 @@ function createRoute({ administration }: ConsumersContext): Route {
         headers: { Location: 'Where the consumer can be read.' },
       },
     },
-    problems: ['secrets_unavailable'],
+    problems: ['conflict', 'secrets_unavailable'],
     async handle({ body, ...request }) {
       const { consumer, apiSecret } = await administration.create(body, authorityOf(request));
       const location = `${all.path}/${consumer.id}`;
@@ -148,11 +130,17 @@ function readRoute({ administration, audit }: ConsumersContext): Route {
     conditional: 'If-None-Match',
     request: { params: idParams },
     answers: {
-      200: { description: 'The consumer.', schema: consumerSchema, headers },
-      304: { description: 'The consumer is still as If-None-Match names it.', headers },
+      200: { description: 'The consumer.', schema: consumerSchema, headers: tagHeaders },
+      304: {
+        description: 'The consumer has not changed since the answer with the tag in If-None-Match.',
+        headers: tagHeaders,
+      },
     },
-    handle: async ({ params, headers: { 'if-none-match': known } }) =>
-      unlessNotModified(known, await consumerAnswer(await administration.find(params.id), audit)),
+    handle: async ({ params, headers: { 'if-none-match': known }, consumer }) =>
+      unlessNotModified(
+        known,
+        await consumerAnswer(await administration.find(seen(params, consumer)), audit),
+      ),
   });
 }
 
@@ -163,7 +151,8 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
     method: 'PATCH',
     operationId: 'updateConsumer',
     summary: 'Change a consumer',
-    description: 'Each field that is sent replaces the whole value. Valid at once, on every replica.',
+    description:
+      'Each field that you send replaces its old value. The change is valid at once, on every replica.',
     permission: { resource: 'consumers', action: 'write' },
     conditional: 'If-Match',
     request: {
@@ -171,9 +160,12 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
       body: Type.Object(changes, { additionalProperties: false, minProperties: 1 }),
     },
     requestExample: { rateLimitPerMinute: 600 },
-    answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers } },
+    answers: { 200: { description: 'The changed consumer.', schema: consumerSchema, headers: tagHeaders } },
     handle: async ({ params, body, ...request }) =>
-      consumerAnswer(await administration.change(params.id, body, conditionalAuthorityOf(request)), audit),
+      consumerAnswer(
+        await administration.change(seen(params, request.consumer), body, conditionalAuthorityOf(request)),
+        audit,
+      ),
   });
 }
 
@@ -190,7 +182,7 @@ function removeRoute({ administration }: ConsumersContext): Route {
     request: { params: idParams },
     answers: { 204: { description: 'The consumer is gone.' } },
     async handle({ params, ...request }) {
-      await administration.revoke(params.id, conditionalAuthorityOf(request));
+      await administration.revoke(seen(params, request.consumer), conditionalAuthorityOf(request));
       return { status: 204 };
     },
   });
@@ -205,49 +197,32 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     operationId: 'rotateConsumer',
     summary: "Rotate a consumer's credentials",
     description:
-      'Makes a new pair, whose secret is shown this one time. Every pair that is active becomes rotated and stays valid ' +
-      'for the grace window; a pair rotated earlier keeps its expiry or takes the new one, whichever is earlier. ' +
-      'Without a body the grace window is that of the settings.',
+      'Makes a new API key and secret; only this answer shows the secret. The active key stays valid for the ' +
+      'grace window; keys that were rotated earlier keep their expiry, or get the new one if it is earlier. ' +
+      'Without a body the grace window is the one in the settings.',
     permission: { resource: 'consumers', action: 'write' },
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new pair is valid.', schema: rotation } },
     handle: async ({ params, body, ...request }) =>
-      json(200, await administration.rotate(params.id, body.graceWindowHours, authorityOf(request))),
+      json(
+        200,
+        await administration.rotate(
+          seen(params, request.consumer),
+          body.graceWindowHours,
+          authorityOf(request),
+        ),
+      ),
   });
 }
 
-type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;
-
-function authorityOf({ consumer, address, headers: sent, call }: Request): Authority {
-  // Every route here needs credentials.
-  const { id, name } = consumer as Consumer;
-  return {
-    callerId: id,
-    author: {
-      actor: { type: 'consumer', id, name, person: call.actor ?? null },
-      address,
-      user_agent: userAgentOf(sent),
-      request_id: call.requestId,
-    },
-  };
+/** Test consumers see test consumers only. */
+function isSeenBy(caller: Consumer | undefined, id: string): boolean {
+  return modeOf(caller?.id) === 'live' || modeOf(id) === 'test';
 }
 
-/** The same, for what honours If-Match. */
-function conditionalAuthorityOf(request: Request): Authority {
-  const ifMatch = request.headers['if-match'];
-  if (ifMatch === undefined) return authorityOf(request);
-  const precondition = (consumer: Consumer) => requireMatch(ifMatch, tagOf(consumer));
-  return { ...authorityOf(request), precondition };
-}
-
-/** Of what can be changed: a use of the credentials must not make a change fail. */
-function tagOf(consumer: Consumer): string {
-  return entityTag(JSON.stringify(viewOfConsumer(consumer, Date.now(), noUses)));
-}
-
-async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {
-  const uses = await audit.lastUses([consumer]);
-  const body = JSON.stringify(viewOfConsumer(consumer, Date.now(), uses));
-  return { status: 200, body, headers: { etag: tagOf(consumer) } };
+/** The id in the path. Throws `not_found` for one that the caller does not see. */
+function seen({ id }: { id: string }, caller: Consumer | undefined): string {
+  if (isSeenBy(caller, id)) return id;
+  throw new Problem('not_found', 'There is no consumer with this id.');
 }

@@ -8,7 +8,9 @@ import {
 import { maxAllowedAddresses, maxRateLimitPerMinute } from '../../../identity/consumers/consumer-change.ts';
 import { credentialStates, expiredListedDays } from '../../../identity/consumers/consumer-view.ts';
 import { maxConsumerNameLength } from '../../../identity/consumers/permissions.ts';
+import { maxPublicKeys, publicKeyTypes } from '../../../identity/consumers/public-keys.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
+import { modes } from '../../../platform/base/mode.ts';
 
 const exampleId = 'con_o2tBsovC6m7gYpQd';
 export const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
@@ -33,7 +35,7 @@ export const idParams = Type.Object({ id }, { additionalProperties: false });
 const apiKey = Type.String({ maxLength: 64, examples: [exampleKey] });
 const apiSecret = Type.String({
   maxLength: 64,
-  description: 'The API secret. It is shown this one time and not stored.',
+  description: 'The API secret. Only this answer shows it.',
   examples: [exampleSecret],
 });
 const rotatedAt = moment('2027-03-01T08:00:00.000Z');
@@ -46,6 +48,21 @@ const records = Type.Enum(recordScopes, {
   examples: ['all'],
 });
 
+const approval = Type.Boolean({
+  description:
+    'True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing ' +
+    'else there; on quotes and bookings only.',
+  examples: [false],
+});
+
+const fields = Type.Array(Type.String({ maxLength: 100, format: 'visible' }), {
+  maxItems: 100,
+  description:
+    'Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and ' +
+    'bookings only; absent: all.',
+  examples: [['name', 'status']],
+});
+
 const permissions = Type.Array(
   Type.Object(
     {
@@ -56,6 +73,8 @@ const permissions = Type.Array(
         examples: [['read', 'write']],
       }),
       records: Type.Optional(records),
+      approval: Type.Optional(approval),
+      fields: Type.Optional(fields),
     },
     { additionalProperties: false },
   ),
@@ -68,6 +87,26 @@ const rateLimitText = 'Requests within 60 seconds; null: the limit of the settin
 const addressesText =
   'IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 ' +
   '`address_not_allowed`.';
+
+const keyPart = (example?: string, maxLength = 100) =>
+  Type.Optional(
+    Type.String({ minLength: 1, maxLength, format: 'visible', ...(example && { examples: [example] }) }),
+  );
+const publicKeyFields = {
+  kty: Type.Enum(publicKeyTypes, { description: 'Kind of key.', examples: ['EC'] }),
+  crv: keyPart('P-256'),
+  x: keyPart('gI0GAILBdu7T53akrFmMyGcsF3n5dO7MmwNBHKW5SV0'),
+  y: keyPart('SLW_xSffzlPWrHEVI30DHM_4egVwt3NQqeUD7nMFpps'),
+  n: keyPart(undefined, 2000),
+  e: keyPart(undefined, 16),
+  kid: keyPart('2027-03'),
+  alg: keyPart('ES256'),
+  use: keyPart('sig'),
+};
+const publicKeysText = `Public keys of the private keys with which it may sign assertions, at most ${maxPublicKeys}: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only.`;
+const crmShareText =
+  'Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. ' +
+  'All consumers together: 100 at most.';
 
 /** What a request may say of a consumer. */
 export const requested = {
@@ -97,7 +136,27 @@ export const requested = {
     description: addressesText,
     examples: [['192.0.2.10', '2001:db8::/32']],
   }),
+  publicKeys: Type.Array(
+    Type.Object(
+      // What a browser or Node.js adds; it is not stored.
+      {
+        ...publicKeyFields,
+        key_ops: Type.Optional(Type.Array(Type.String({ maxLength: 20 }), { maxItems: 8 })),
+        ext: Type.Optional(Type.Boolean()),
+      },
+      { additionalProperties: false },
+    ),
+    { maxItems: maxPublicKeys, description: publicKeysText },
+  ),
+  crmShare: orNull(Type.Integer({ minimum: 1, maximum: 100, examples: [25] }), crmShareText),
 };
+
+/** What the consumer's requests work on; only a new consumer is given one. */
+export const mode = Type.Enum(modes, {
+  description:
+    '`test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is.',
+  examples: ['live'],
+});
 
 const lastUsedAt = orNull(
   moment('2027-03-01T08:00:00.000Z'),
@@ -108,12 +167,15 @@ const lastUsedAt = orNull(
 const consumerProperties = {
   id,
   name: Type.String({ maxLength: 400, description: 'Name of the consumer.', examples: ['Partner A'] }),
+  mode,
   apiKey: orNull(apiKey, 'The active API key; null where every pair was rotated out.'),
   permissions: Type.Array(
     Type.Object({
       resource: Type.Enum(permissionResources, { examples: ['quotes'] }),
       actions: Type.Array(Type.Enum(permissionActions), { maxItems: 20, examples: [['read', 'write']] }),
       records,
+      approval: Type.Optional(approval),
+      fields: Type.Optional(fields),
     }),
     { maxItems: 20, description: 'What the consumer may do.' },
   ),
@@ -130,6 +192,8 @@ const consumerProperties = {
   validUntil: requested.validUntil,
   rateLimitPerMinute: requested.rateLimitPerMinute,
   allowedAddresses: requested.allowedAddresses,
+  publicKeys: Type.Array(Type.Object(publicKeyFields), { maxItems: 100, description: publicKeysText }),
+  crmShare: requested.crmShare,
   lastUsedAt,
   credentials: Type.Array(
     Type.Object({
@@ -159,19 +223,20 @@ export const createdConsumerSchema = Type.Object(
   { title: 'CreatedConsumer', description: 'A consumer with its first pair.' },
 );
 
+const graceWindow = Type.Optional(
+  Type.Number({
+    minimum: 0,
+    maximum: maxGraceWindowHours,
+    description: 'How long the pairs that are valid now stay valid, fractions allowed; 0 cuts them at once.',
+    examples: [24],
+  }),
+);
+
 /** The body of a rotation. */
-export const rotationBody = Type.Object(
-  {
-    graceWindowHours: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: maxGraceWindowHours,
-        description:
-          'How long the pairs that are valid now stay valid, fractions allowed; 0 cuts them at once.',
-        examples: [24],
-      }),
-    ),
-  },
+export const rotationBody = Type.Object({ graceWindowHours: graceWindow }, { additionalProperties: false });
+/** The body of the caller's own rotation. */
+export const ownRotationBody = Type.Object(
+  { grace_window_hours: graceWindow },
   { additionalProperties: false },
 );
 

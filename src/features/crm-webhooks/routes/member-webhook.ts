@@ -62,12 +62,12 @@ export function memberWebhookRoute(webhooks: MemberWebhook): Route {
     path: '/v1/webhooks/crm/members',
     operationId: 'receiveMemberWebhook',
     tag: 'Webhooks',
-    summary: 'Tell that a member has changed in the CRM',
+    summary: 'Report that a member has changed in the CRM',
     description:
-      'Standard Webhooks: `webhook-signature` signs `<webhook-id>.<webhook-timestamp>.<body>`. Answered once the webhook ' +
-      'is stored; what it leads to follows within a second. Send it again, with the same `webhook-id` and a new ' +
-      '`webhook-timestamp`, until it is answered with 202.',
-    permission: { none: 'the signature in its headers stands for them' },
+      'Standard Webhooks: `webhook-signature` signs `<webhook-id>.<webhook-timestamp>.<body>`. The answer comes ' +
+      'once the webhook is stored; it is processed within a second. Until the answer is 202, send it again, with ' +
+      'the same `webhook-id` and a new `webhook-timestamp`.',
+    permission: { none: 'the request is signed instead' },
     signature: {
       refusalOf: (headers, bytes) => webhooks.checkSignature(headers, bytes),
       sender: 'webhooks/crm',

@@ -4,9 +4,9 @@ import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts
 import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { type EventFeed, type FeedPage, type FeedQuery, writeEvent } from '../event-feed.ts';
+import { type EventFeed, type FeedPage, type FeedQuery, feedOrders, writeEvent } from '../event-feed.ts';
 import { eventTypes } from '../event-log.ts';
-import { eventVisibilityOf } from '../event-visibility.ts';
+import { type EventVisibility, eventVisibilityOf, shownTo } from '../event-visibility.ts';
 
 const idSchema = (description: string) =>
   Type.String({
@@ -29,6 +29,15 @@ const query = Type.Object(
       }),
     ),
     resource_id: Type.Optional(idSchema('Only events of the resource with this id.')),
+    order: Type.Optional(
+      Type.Enum(feedOrders, {
+        default: 'oldest_first',
+        description:
+          '`newest_first`: from the newest event back, to look at what has happened; its last page has no cursor. To follow the ' +
+          'feed, read it oldest first.',
+        examples: ['oldest_first'],
+      }),
+    ),
     since: Type.Optional(
       Type.String({
         format: 'date-time',
@@ -41,11 +50,11 @@ const query = Type.Object(
   { additionalProperties: false },
 );
 
-const event = Type.Object(
+export const eventSchema = Type.Object(
   {
     id: Type.String({
       maxLength: 64,
-      description: 'The same wherever the event is seen: whoever has seen it leaves a repeat out.',
+      description: 'The same wherever the event is seen: a reader that has seen it skips a repeat.',
       examples: ['evt_0f6c1d8a9b2e4f7c8d3a5b6e7f801922'],
     }),
     type: Type.Enum(eventTypes, { description: 'What has happened.', examples: ['quote.updated'] }),
@@ -56,6 +65,9 @@ const event = Type.Object(
         'When it happened; for records of the CRM a whole second. It gives no order: the feed does.',
       examples: ['2027-03-02T16:05:12.000Z'],
     }),
+    mode: Type.Optional(
+      Type.Enum(['test'], { description: 'There for the events of test consumers.', examples: ['test'] }),
+    ),
     resource: Type.Object(
       {
         type: Type.String({ maxLength: 64, description: 'Type of the resource.', examples: ['quote'] }),
@@ -67,20 +79,27 @@ const event = Type.Object(
       {},
       {
         additionalProperties: true,
-        description: 'The resource as it was then, as GET shows it; only its `id` once it is deleted.',
+        description:
+          'The resource as it was then, as GET shows it to the caller; only its `id` once it is deleted.',
         examples: [{ id: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f', status: 'confirmed' }],
       },
     ),
     data_omitted: Type.Optional(
       Type.Boolean({
-        description: 'True where the data is left out, for being too long or erased: read the resource.',
+        description:
+          'True if the data is left out: it is too long, was erased, or the permission names fields and this is not a record. Read ' +
+          'the resource.',
       }),
     ),
   },
   { additionalProperties: false, title: 'Event', description: 'Something that happened to a resource.' },
 );
 
-const page = pageSchema(event, 'EventPage', 'A page of events. The last one has a `next_cursor`, too.');
+const page = pageSchema(
+  eventSchema,
+  'EventPage',
+  'A page of events. Oldest first, the last one has a `next_cursor`, too.',
+);
 
 /** The feed: what has happened, by anybody, in an order in which a cursor misses nothing. */
 export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
@@ -91,10 +110,16 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
     tag: 'Events',
     summary: 'Read the feed of events',
     description:
-      'Oldest first. Keep `next_cursor`, which the last page has too, and go on from it later: no event is missed. ' +
-      'A cursor is good for the same filters only. A consumer sees the events of what it may read.',
+      'Oldest first, unless `order` says otherwise. Keep `next_cursor`, which the last page has too, and go on from it later: no event is missed. ' +
+      'A cursor works only with the same filters. A consumer sees the events of what it may read.',
     permission: { anyCredentials: true },
     idempotencyKey: 'ignored',
+    tool: {
+      name: 'list_events',
+      description:
+        'See what has happened to members, quotes, bookings, hand-offs and reservations, by anybody, oldest first. Keep next_cursor ' +
+        'and go on from it later. Costs no CRM call.',
+    },
     request: { query },
     answers: {
       200: {
@@ -103,13 +128,16 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
       },
     },
     problems: ['invalid_cursor', 'cursor_expired', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, type, resource_id, since }, consumer }) {
+    async handle({ query: { limit = defaultLimit, cursor, type, resource_id, order, since }, consumer }) {
+      const isBack = order === 'newest_first';
       const types = type && [...new Set(type)].sort();
       const resourceId = resource_id?.toLowerCase();
-      const list = JSON.stringify(['events', types, resourceId, since]);
+      const list = JSON.stringify(['events', types, resourceId, since, ...(isBack ? [order] : [])]);
+      const visibility = eventVisibilityOf(consumer as Consumer);
       const found = await feed.read({
+        order,
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as number),
-        visibility: eventVisibilityOf(consumer as Consumer),
+        visibility,
         types,
         resourceId,
         since: since === undefined ? undefined : Date.parse(since),
@@ -121,27 +149,33 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
           'cursor_expired',
           'Events behind this cursor were deleted already: they are kept for a limited time.',
         );
-      return pageOf(found, limit, (sequence) => cursors.encode(sequence, list));
+      const cursorAt = (sequence: number) => cursors.encode(sequence, list);
+      return pageOf(found, visibility, limit, isBack, cursorAt);
     },
   });
 }
 
 function pageOf(
   { events, searchedTo, isCut }: FeedPage,
+  visibility: EventVisibility,
   limit: number,
+  /** Nothing comes behind its last page. */
+  hasEnd: boolean,
   cursorAt: (at: number) => string,
 ): RouteAnswer {
   const texts: string[] = [];
   let bytes = 0;
   for (const found of events.slice(0, limit)) {
-    const text = writeEvent(found);
+    const text = writeEvent(shownTo(visibility, found), visibility.consumer_id);
     bytes += Buffer.byteLength(text);
     if (texts.length > 0 && bytes > maxPageBytes) break;
     texts.push(text);
   }
-  const hasMore = texts.length < events.length;
-  const last = hasMore ? (events[texts.length - 1]?.sequence ?? searchedTo) : searchedTo;
-  const end = `],"next_cursor":${JSON.stringify(cursorAt(last))},"has_more":${hasMore || isCut}}`;
+  const isWhole = texts.length === events.length;
+  const hasMore = isCut || !isWhole;
+  const last = isWhole ? searchedTo : (events[texts.length - 1]?.sequence ?? searchedTo);
+  const next = hasMore || !hasEnd ? cursorAt(last) : null;
+  const end = `],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
   return {
     status: 200,
     body: `{"data":[${texts.join(',')}${end}`,

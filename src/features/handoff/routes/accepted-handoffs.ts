@@ -3,11 +3,12 @@ import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
-import { requireOneOf } from '../../../identity/consumers/permissions.ts';
-import { visibleRecords } from '../../../identity/consumers/visible-records.ts';
+import { requireFields, requireNoApproval, requireOneOf } from '../../../identity/consumers/permissions.ts';
+import { visibleFields, visibleRecords } from '../../../identity/consumers/visible-records.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/uuid.ts';
-import { booking } from '../../../records/quotes-and-bookings.ts';
+import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
@@ -21,23 +22,27 @@ import {
 } from './schemas.ts';
 
 const all = { path: '/v1/handoffs', tag: 'Hand-off', idempotencyKey: 'ignored' } as const;
-const one = { ...all, path: `${all.path}/:externalId` } as const;
-const params = Type.Object({ externalId }, { additionalProperties: false });
+export const one = { ...all, path: `${all.path}/:externalId` } as const;
+export const params = Type.Object({ externalId }, { additionalProperties: false });
 
 /** One of them is needed to begin with; which one follows from the hand-off's type. */
-function either(action: PermissionAction): Extract<Permission, { anyOf: unknown }> {
+function either(...actions: PermissionAction[]): Extract<Permission, { anyOf: unknown }> {
   return {
-    anyOf: [
-      { resource: 'quotes', action },
-      { resource: 'bookings', action },
-    ],
+    anyOf: actions.flatMap((action) => [
+      { resource: 'quotes' as const, action },
+      { resource: 'bookings' as const, action },
+    ]),
   };
 }
 
 /** The permission for an operation on one hand-off: a refusal names the one on its type. */
-function byType(handoffs: Handoffs, action: PermissionAction): Permission {
+export function byType(
+  handoffs: Handoffs,
+  action: PermissionAction,
+  ...others: PermissionAction[]
+): Permission {
   return {
-    ...either(action),
+    ...either(action, ...others),
     byPath: async (sent, consumer) => {
       // The path is not checked yet.
       const { externalId: id } = sent as { externalId: string };
@@ -68,9 +73,15 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
     ...all,
     method: 'GET',
     operationId: 'listHandoffs',
-    summary: 'List hand-offs that were answered 202',
+    summary: 'List queued hand-offs',
     description: 'Newest first, of the types that the caller may read. They are kept for 30 days.',
     permission: either('read'),
+    tool: {
+      name: 'list_hand_offs',
+      description:
+        'Find hand-offs that were stored to be delivered later or to be approved, newest first; filter by status to see what ' +
+        'waits (awaiting_approval) or has failed. Costs no CRM call. Those that were created at once are not here: list_quotes, list_bookings.',
+    },
     request: { query },
     answers: {
       200: {
@@ -82,14 +93,21 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
     async handle({ query: { limit = defaultLimit, cursor, status, type, trip_id }, consumer }) {
       const tripId = trip_id?.toLowerCase();
       const list = JSON.stringify(['handoffs', consumer?.id, status, type, tripId]);
+      const readable = readableBy(consumer, type);
+      if (tripId !== undefined) requireTripId(consumer as Consumer, readable);
       const found = await handoffs.list({
-        readable: readableBy(consumer, type),
+        readable,
         status,
         tripId,
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as string),
         limit: limit + 1,
       });
-      return pageAnswer(found, limit, viewOfHandoff, ({ sequence }) => cursors.encode(sequence, list));
+      return pageAnswer(
+        found,
+        limit,
+        (handoff) => viewFor(consumer, handoff),
+        ({ sequence }) => cursors.encode(sequence, list),
+      );
     },
   });
 }
@@ -100,15 +118,37 @@ function readRoute(handoffs: Handoffs): Route {
     ...one,
     method: 'GET',
     operationId: 'getHandoff',
-    summary: 'Read a hand-off that was answered 202',
-    description: 'Says how far it is. Hand-offs with another answer are not found here.',
+    summary: 'Read a queued hand-off',
+    description:
+      'Its `status` says how far it is. Hand-offs that were answered 201 are not here: read the quote or the booking.',
     permission: byType(handoffs, 'read'),
+    tool: {
+      name: 'get_hand_off',
+      description:
+        'See how far one hand-off is that was stored, who decided on it, and all that is to be written while it waits for ' +
+        'approval. Costs no CRM call.',
+    },
     request: { params },
     answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },
     problems: ['not_found', 'store_unavailable'],
     handle: async ({ params: { externalId: id }, consumer }) =>
-      json(200, viewOfHandoff(await find(handoffs, id, consumer, 'read'))),
+      readAnswer(handoffs, await find(handoffs, id, consumer, 'read'), consumer),
   });
+}
+
+/** With all that is to be written while somebody has to decide on it. */
+async function readAnswer(
+  handoffs: Handoffs,
+  handoff: StoredHandoff,
+  consumer: Consumer | undefined,
+): Promise<RouteAnswer> {
+  const view = viewFor(consumer, handoff);
+  const text = JSON.stringify(view);
+  if (view.request === null) return { status: 200, body: text };
+  const details = await handoffs.details(handoff.externalId);
+  // The result is the last of the request, which is the last of the view; digits stay as they are.
+  const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
+  return { status: 200, body };
 }
 
 /** Has a failed hand-off delivered again. */
@@ -119,7 +159,7 @@ function retryRoute(handoffs: Handoffs): Route {
     method: 'POST',
     operationId: 'retryHandoff',
     summary: 'Deliver a failed hand-off again',
-    description: 'For when the cause of its failure is gone. It keeps its External ID.',
+    description: 'Use it once the cause of the failure is gone. The External ID stays the same.',
     permission: byType(handoffs, 'write'),
     request: { params },
     answers: {
@@ -129,11 +169,13 @@ function retryRoute(handoffs: Handoffs): Route {
         headers: { Location: 'Where the hand-off can be read.' },
       },
     },
-    problems: ['not_found', 'conflict', 'crm_unavailable', 'store_unavailable'],
+    problems: ['not_found', 'conflict', 'approval_required', 'crm_unavailable', 'store_unavailable'],
     async handle({ params: { externalId: id }, consumer }) {
       const handoff = await find(handoffs, id, consumer, 'write');
-      await handoffs.retry(handoff.externalId);
-      return acceptedAnswer(handoff.type, handoff.externalId);
+      await requireWrittenFields(handoffs, handoff, consumer);
+      if (handoff.approval?.status !== 'approved') requireNoApprovalOf(handoff, consumer, 'write');
+      await handoffs.retry(handoff);
+      return acceptedAnswer(handoff.type, handoff.externalId, 'accepted');
     },
   });
 }
@@ -144,17 +186,21 @@ function cancelRoute(handoffs: Handoffs): Route {
     ...one,
     method: 'DELETE',
     operationId: 'cancelHandoff',
-    summary: 'Cancel a hand-off that waits or has failed',
+    summary: 'Cancel a hand-off that is waiting or has failed',
     description:
-      'It is not delivered any more. A record that a call under way makes all the same is removed. A hand-off that is ' +
-      'cancelled already is answered in the same way.',
-    permission: byType(handoffs, 'delete'),
+      'It will not be delivered. If a call in progress still creates the record, the record is deleted. ' +
+      'Cancelling it again has the same answer. To cancel its own hand-off that is waiting for approval, a ' +
+      'consumer needs the permission to write only.',
+    permission: byType(handoffs, 'delete', 'write'),
     request: { params },
     answers: { 204: { description: 'It is cancelled.' } },
-    problems: ['not_found', 'conflict', 'store_unavailable'],
+    problems: ['not_found', 'conflict', 'approval_required', 'store_unavailable'],
     async handle({ params: { externalId: id }, consumer }) {
-      const handoff = await find(handoffs, id, consumer, 'delete');
-      await handoffs.cancel(handoff.externalId);
+      const handoff = await find(handoffs, id, consumer, mayTakeBack);
+      if (handoff.consumerId !== consumer?.id) requireNoApprovalOf(handoff, consumer, 'delete');
+      // Without the permission to delete it must still wait for approval when it is cancelled.
+      const mayDelete = allows(consumer as Consumer, targets[handoff.type].collection, 'delete');
+      await handoffs.cancel(handoff, mayDelete ? undefined : ['awaiting_approval']);
       return { status: 204 };
     },
   });
@@ -164,24 +210,39 @@ function cancelRoute(handoffs: Handoffs): Route {
 export function acceptedAnswer(
   type: HandoffType,
   external_id: string,
+  status: 'accepted' | 'awaiting_approval',
   headers: Record<string, string> = {},
 ): RouteAnswer {
-  const body = { type, status: 'accepted', external_id };
+  const body = { type, status, external_id };
   return json(202, body, { location: `/v1/handoffs/${external_id}`, ...headers });
 }
 
+/** What its maker needs to take a hand-off back that waits for approval, and what everything else needs. */
+function mayTakeBack({ status, consumerId }: StoredHandoff, { id }: Consumer): PermissionAction {
+  return status === 'awaiting_approval' && consumerId === id ? 'write' : 'delete';
+}
+
+function requireNoApprovalOf(
+  { type }: StoredHandoff,
+  consumer: Consumer | undefined,
+  action: PermissionAction,
+): void {
+  requireNoApproval(consumer as Consumer, { resource: targets[type].collection, action });
+}
+
 /** The hand-off, where the caller may do this with its type. Throws `not_found`, `permission_denied`. */
-async function find(
+export async function find(
   handoffs: Handoffs,
   id: string,
   consumer: Consumer | undefined,
-  action: PermissionAction,
+  needed: PermissionAction | ((handoff: StoredHandoff, caller: Consumer) => PermissionAction),
 ): Promise<StoredHandoff> {
   // Every route here needs credentials.
   const caller = consumer as Consumer;
   // Before the permission: a refusal of the action would tell that there is one.
   const handoff = await findVisible(handoffs, id, caller);
   if (handoff === undefined) throw notFound();
+  const action = typeof needed === 'string' ? needed : needed(handoff, caller);
   requireOneOf(caller, [{ resource: targets[handoff.type].collection, action }]);
   return handoff;
 }
@@ -195,7 +256,8 @@ async function findVisible(
   const handoff = await handoffs.find(id.toLowerCase());
   const visible = handoff && visibleRecords(consumer, targets[handoff.type].collection);
   const isForeign = typeof visible === 'object' && visible.consumerId !== handoff?.consumerId;
-  return isForeign ? undefined : handoff;
+  const isOfOtherMode = modeOf(handoff?.consumerId) !== modeOf(consumer.id);
+  return isForeign || isOfOtherMode ? undefined : handoff;
 }
 
 function readableBy(consumer: Consumer | undefined, type: HandoffType | undefined): Readable {
@@ -208,6 +270,32 @@ function readableBy(consumer: Consumer | undefined, type: HandoffType | undefine
   return readable;
 }
 
+/** Throws `permission_denied` where the trip is hidden in what the caller may read. */
+function requireTripId(consumer: Consumer, readable: Readable): void {
+  for (const type of Object.keys(readable) as HandoffType[])
+    requireFields(consumer, { resource: targets[type].collection, action: 'read' }, () => ['trip_id']);
+}
+
+/** The hand-off as the consumer may see it. */
+export function viewFor(consumer: Consumer | undefined, handoff: StoredHandoff) {
+  return viewOfHandoff(handoff, visibleFields(consumer as Consumer, targets[handoff.type].collection));
+}
+
+/** Throws `permission_denied` where the caller may not write all that the hand-off does, also by the mapping. */
+export async function requireWrittenFields(
+  handoffs: Handoffs,
+  handoff: StoredHandoff,
+  consumer: Consumer | undefined,
+): Promise<void> {
+  const { collection: resource } = targets[handoff.type];
+  if (visibleFields(consumer as Consumer, resource) === undefined) return;
+  const written = [...handedOffFields, ...(await handoffs.namesFrom(handoff))];
+  requireFields(consumer as Consumer, { resource, action: 'write' }, () => written);
+}
+
 function notFound(): Problem {
-  return new Problem('not_found', 'There is no hand-off with this id that was answered 202.');
+  return new Problem(
+    'not_found',
+    'There is no queued hand-off with this id. Hand-offs that were answered 201 are quotes and bookings.',
+  );
 }

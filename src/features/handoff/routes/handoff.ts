@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { readPreferences } from '../../../api/pipeline/prefer.ts';
-import { defineRoute, json, type Route, type RouteAnswer } from '../../../api/route.ts';
+import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
+import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
-import type { Call } from '../../../platform/base/call.ts';
+import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
+import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
-import { readDetails } from '../../../records/field-values.ts';
-import { quote } from '../../../records/quotes-and-bookings.ts';
-import type { Records } from '../../../records/records.ts';
-import { confirm, type HandoffConfirmation, targets } from '../handoff.ts';
+import { namesFrom, pointerTo, readDetails, valuesFrom } from '../../../records/field-values.ts';
+import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
+import type { Resource } from '../../../records/resource.ts';
+import { confirm, type HandoffConfirmation, type HandoffCrm, type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { acceptedAnswer } from './accepted-handoffs.ts';
 import { acceptance } from './schemas.ts';
@@ -24,6 +26,14 @@ const requestBody = Type.Object(
     result: Type.Object(
       { name: fields.name.schema, source: fields.source.schema, details: fields.details.schema },
       { additionalProperties: false, description: 'The search result that was chosen.' },
+    ),
+    valid_until: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'When the offer ends: from then on nothing is made.',
+        examples: ['2027-03-02T18:00:00.000Z'],
+      }),
     ),
   },
   { additionalProperties: false, title: 'Handoff' },
@@ -50,7 +60,7 @@ const answers = {
     headers: { Location: 'Where the record can be read.' },
   },
   202: {
-    description: 'The hand-off is stored, and delivered when the CRM is available.',
+    description: 'The hand-off is stored, and delivered when the CRM is available, or once it is approved.',
     schema: acceptance,
     headers: {
       Location: 'Where the hand-off can be read.',
@@ -59,25 +69,37 @@ const answers = {
   },
 };
 
-export interface HandoffOptions {
-  records: Records;
+const tool: Tool = {
+  name: 'hand_off',
+  description:
+    'Write a chosen search result into the CRM, as a quote (an offer to the guest) or a booking. Use it once the person has ' +
+    'chosen. Costs one CRM call. It makes a record that others see; a booking cannot be undone with these tools. Where ' +
+    'the answer has the status awaiting_approval, a person has to approve it first: read on with get_hand_off.',
+};
+
+export interface HandoffOptions extends HandoffCrm {
   handoffs: Handoffs;
   /** For so long the same body without a key counts as a repeat; 0: never. */
   repeatWindowSeconds?: number;
 }
 
+const description =
+  'Writes the result as a quote or a booking and confirms it. `result.details` may hold any JSON object; it is ' +
+  'stored digit for digit. Send an Idempotency-Key to be able to repeat the request safely. With ' +
+  '`Prefer: respond-async` the hand-off is stored, answered 202, and delivered when the CRM is available. Where the ' +
+  "consumer's permission has `approval`, it is stored, answered 202 with the status `awaiting_approval`, and delivered " +
+  'once another consumer has approved it.';
+
 /** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
-export function handoffRoute({ records, handoffs, repeatWindowSeconds = 0 }: HandoffOptions): Route {
+export function handoffRoute(options: HandoffOptions): Route {
+  const { records, resources, handoffs, repeatWindowSeconds = 0 } = options;
   return defineRoute({
     method: 'POST',
     path: '/api/v1/handoff',
     operationId: 'handOff',
     tag: 'Hand-off',
     summary: 'Hand a chosen search result off to the CRM',
-    description:
-      'Writes the result as a quote or a booking and confirms it. `result.details` may hold any JSON object; it is ' +
-      'stored digit for digit. Send an Idempotency-Key to be able to repeat the request safely. With ' +
-      '`Prefer: respond-async` the hand-off is stored, answered 202, and delivered when the CRM is available.',
+    description,
     permission: {
       anyOf: [
         { resource: 'quotes', action: 'write' },
@@ -88,17 +110,23 @@ export function handoffRoute({ records, handoffs, repeatWindowSeconds = 0 }: Han
     idempotencyKey: 'optional',
     repeatWindowSeconds,
     preferable: true,
+    tool,
     request: { body: requestBody },
     answers,
-    problems: ['member_not_found', 'details_too_large', 'crm_rejected', 'store_unavailable', ...crmProblems],
-    reconcile: (externalId, call) => reconcile(records, handoffs, externalId, call),
-    prepare: (_body, bodyText) => readDetails(bodyText, ['result', 'details'], fields.details),
-    admit: (call, { prefer }) => {
+    problems: [
+      ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired'] as const),
+      ...(['store_unavailable', ...crmProblems] as const),
+    ],
+    reconcile: (externalId, call) => reconcile(options, externalId, call),
+    usedFields: ({ body }) => [...handedOffFields, ...namesFrom(resources[typeOf(body)], body)],
+    prepare: (body, bodyText) => readHandoff(resources[body.type], body, bodyText),
+    admit: (call, { headers, body, consumer }) => {
       // A hand-off that can be stored needs no CRM.
-      const mustBeNow = handoffs.whenCrmIsUnavailable === 'refuse' && !readPreferences(prefer).respondAsync;
-      if (mustBeNow) records.admit(call);
+      const mustBeNow =
+        handoffs.whenCrmIsUnavailable === 'refuse' && !readPreferences(headers.prefer).respondAsync;
+      if (mustBeNow && !isHeldBack(consumer, body.type)) records.admit(call);
     },
-    async handle({ body, prepared: details, headers, call, claim }) {
+    async handle({ body, prepared: details, headers, consumer, call, claim }) {
       const { respondAsync, waitSeconds } = readPreferences(headers.prefer);
       const externalId = claim?.externalId ?? randomUUID();
       await claim?.confirmOwnership();
@@ -107,17 +135,55 @@ export function handoffRoute({ records, handoffs, repeatWindowSeconds = 0 }: Han
         tripId: body.trip_id.toLowerCase(),
         memberId: body.member_id.toLowerCase(),
         result: { name: body.result.name, source: body.result.source, details },
+        validUntil: body.valid_until === undefined ? undefined : readMoment(body.valid_until),
       };
-      const wish = { mayBeAccepted: respondAsync, waitSeconds, isContinued: claim?.continued === true };
-      const answer = await handoffs.handOff(request, { ...wish, externalId }, call);
-      if (answer !== 'accepted') return confirmationOf(answer);
-      return acceptedAnswer(
-        body.type,
-        externalId,
-        respondAsync ? { 'preference-applied': 'respond-async' } : {},
-      );
+      const preference = { mayBeAccepted: respondAsync, waitSeconds, isContinued: claim?.continued === true };
+      const choice = { ...preference, externalId, needsApproval: isHeldBack(consumer, body.type) };
+      const answer = await handoffs
+        .handOff(request, choice, call)
+        .catch(withoutHiddenPlaces(resources[body.type], call));
+      if (typeof answer !== 'string') return confirmationOf(answer);
+      const applied = respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
+      return acceptedAnswer(body.type, externalId, answer, applied);
     },
   });
+}
+
+/**
+ * Where the mapping takes a field from is told to those who see the field. Without it a refusal is about the record, of which
+ * others are told nothing.
+ */
+function withoutHiddenPlaces(resource: Resource, call: Call) {
+  return (error: unknown): never => {
+    const visible = call.visibleFields?.(resource.collection);
+    const { errors } = error instanceof Problem ? error.facts : {};
+    if (visible === undefined || errors === undefined) throw error;
+    const hidden = Object.entries(resource.fields).flatMap(([name, { added }]) =>
+      added?.from !== undefined && !isFieldVisible(visible, name) ? [pointerTo(added.from)] : [],
+    );
+    const shown = errors.map((fault) =>
+      'pointer' in fault && hidden.includes(fault.pointer) ? { ...fault, pointer: '' } : fault,
+    );
+    const { code, message, facts } = error as Problem;
+    throw new Problem(code, message, { ...facts, errors: shown });
+  };
+}
+
+/** Whether another consumer has to approve it. */
+function isHeldBack(consumer: Consumer | undefined, type: HandoffType): boolean {
+  return consumer !== undefined && needsApproval(consumer, targets[type].collection);
+}
+
+/** The details as text. What the mapping takes from the body is refused here, before anything is stored. */
+function readHandoff(
+  resource: Resource,
+  { type, trip_id, member_id, result }: Static<typeof requestBody>,
+  bodyText: string,
+): string {
+  const field = resource.fields['details'] ?? fields.details;
+  const details = readDetails(bodyText, ['result', 'details'], field);
+  valuesFrom(resource, { type, trip_id, member_id, ...result, details });
+  return details;
 }
 
 function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
@@ -127,14 +193,14 @@ function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
 
 /** The answer to a hand-off that was interrupted, if it is stored or its record exists. */
 async function reconcile(
-  records: Records,
-  handoffs: Handoffs,
+  { records, resources, handoffs }: HandoffOptions,
   externalId: string,
   call: Call,
 ): Promise<RouteAnswer | undefined> {
   const accepted = await handoffs.find(externalId);
-  if (accepted) return acceptedAnswer(accepted.type, externalId);
-  for (const resource of Object.values(targets)) {
+  if (accepted)
+    return acceptedAnswer(accepted.type, externalId, accepted.approval ? 'awaiting_approval' : 'accepted');
+  for (const resource of [resources.quote, resources.booking]) {
     const record = await records.findWithDeleted(resource, externalId, call);
     if (record) return confirmationOf(confirm(resource.name, record, externalId));
   }
@@ -142,9 +208,13 @@ async function reconcile(
 }
 
 function permissionByType(body: unknown): RequiredPermission {
+  return { resource: targets[typeOf(body)].collection, action: 'write' };
+}
+
+/** Throws `invalid_request` for a body without one. */
+function typeOf(body: unknown): HandoffType {
   const type = typeof body === 'object' && body !== null ? (body as { type?: unknown }).type : undefined;
-  if (type === 'quote') return { resource: 'quotes', action: 'write' };
-  if (type === 'booking') return { resource: 'bookings', action: 'write' };
+  if (type === 'quote' || type === 'booking') return type;
   const message = type === undefined ? 'is missing' : 'must be one of quote, booking';
   throw new Problem('invalid_request', `The body's "type" ${message}.`, {
     errors: [{ pointer: '#/type', message }],

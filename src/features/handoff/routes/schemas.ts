@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
-import { quote } from '../../../records/quotes-and-bookings.ts';
+import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
+import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import { uuidSchema } from '../../../records/resource.ts';
-import { handoffStatuses, type StoredHandoff } from '../accepted.ts';
+import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
 import { problemOf } from '../handoffs.ts';
 
 const example = '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f';
@@ -11,8 +12,9 @@ export const externalId = uuidSchema('External ID of the hand-off, and of its re
 export const handoffType = Type.Enum(['quote', 'booking'], { description: 'What the result becomes.' });
 export const handoffStatus = Type.Enum(handoffStatuses, {
   description:
-    '`accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: the CRM refuses it, as ' +
-    '`problem` says. `cancelled`: it is not delivered.',
+    '`awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: ' +
+    'the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. ' +
+    '`rejected`: another consumer rejected it.',
 });
 
 const timestamp = (description: string) =>
@@ -33,6 +35,42 @@ const problem = Type.Object(
   },
 );
 
+const orNull = <T extends Type.TSchema>(schema: T, description: string, shown?: unknown) =>
+  Type.Union([schema, Type.Null()], { description, ...(shown !== undefined && { examples: [shown] }) });
+const nameOfConsumer = orNull(Type.String({ maxLength: 400 }), 'Its name.', 'Trip desk');
+const person = orNull(
+  Type.String({ maxLength: 1020 }),
+  'The person, as X-Actor named them.',
+  'ana@example.com',
+);
+const consumerId = Type.String({ maxLength: 64, description: 'Id of the consumer.' });
+/** Characters in the reason of a rejection at most. */
+export const longestReason = 1000;
+
+const approval = Type.Object({
+  status: Type.Enum(approvalStatuses, {
+    description: '`expired`: nobody decided in time.',
+    examples: ['pending'],
+  }),
+  decided_by: orNull(
+    Type.Object({ consumer_id: consumerId, consumer_name: nameOfConsumer, actor: person }),
+    'Who decided; null where nobody did.',
+  ),
+  decided_at: orNull(timestamp('When.'), 'When it was decided; null where it is not.'),
+  reason: orNull(Type.String({ maxLength: longestReason }), 'Of a rejection.'),
+});
+
+const request = Type.Object({
+  trip_id: quote.fields.trip_id.schema,
+  member_id: quote.fields.member_id.schema,
+  created_by: Type.Object({ consumer_id: consumerId, consumer_name: nameOfConsumer, actor: person }),
+  result: Type.Object({
+    name: quote.fields.name.schema,
+    source: quote.fields.source.schema,
+    details: Type.Optional(quote.fields.details.schema),
+  }),
+});
+
 export const handoffSchema = Type.Object(
   {
     external_id: externalId,
@@ -49,14 +87,26 @@ export const handoffSchema = Type.Object(
     attempts: Type.Integer({
       minimum: 0,
       maximum: 2_147_483_647,
-      description: 'How often it was tried to deliver it.',
+      description: 'How many delivery attempts there were.',
       examples: [1],
     }),
     accepted_at: timestamp('When it was stored.'),
-    completed_at: Type.Union([timestamp('When it was created, failed or cancelled.'), Type.Null()], {
-      description: 'When it was created, failed or cancelled; null while it waits.',
+    completed_at: Type.Union([timestamp('When it was done.'), Type.Null()], {
+      description: 'When it was created, failed, cancelled or rejected; null while it waits.',
       examples: ['2027-03-02T16:05:13.020Z'],
     }),
+    valid_until: orNull(
+      timestamp('When the offer ends.'),
+      'When the offer ends, as the hand-off said.',
+      '2027-03-02T18:00:00.000Z',
+    ),
+    approval: orNull(approval, 'Whether another consumer has approved it; null where none has to.', null),
+    request: orNull(
+      request,
+      'What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the ' +
+        'permission of the credentials names fields: null unless it names all of these, and `created_by` only if it names that.',
+      null,
+    ),
   },
   { additionalProperties: false, title: 'AcceptedHandoff', description: 'A hand-off that was answered 202.' },
 );
@@ -65,34 +115,70 @@ export const handoffSchema = Type.Object(
 export const acceptance = Type.Object(
   {
     type: handoffType,
-    status: Type.Enum(['accepted'], { description: 'It is stored, and delivered to the CRM.' }),
+    status: Type.Enum(['accepted', 'awaiting_approval'], {
+      description:
+        'It is stored, and delivered to the CRM: at once or once another consumer has approved it.',
+    }),
     external_id: quote.fields.id.schema,
   },
   { additionalProperties: false, title: 'HandoffAcceptance' },
 );
 
-/** A hand-off as GET shows it. */
-export function viewOfHandoff(handoff: StoredHandoff) {
+/**
+ * A hand-off as GET shows it to who sees these fields of the record. What the CRM says of a refused one may be about any of
+ * them: to who does not see all, only the kind of problem is shown. What is to be written is shown whole or not at all.
+ */
+export function viewOfHandoff(handoff: StoredHandoff, visible?: VisibleFields) {
   const { externalId: external_id, type, status, nativeId, attempts, acceptedAt, completedAt } = handoff;
   return {
     external_id,
     type,
     status,
     id: nativeId ?? null,
-    problem: problemView(handoff),
+    problem: problemView(handoff, visible === undefined),
     attempts,
     accepted_at: acceptedAt.toISOString(),
     completed_at: completedAt?.toISOString() ?? null,
+    valid_until: handoff.validUntil?.toISOString() ?? null,
+    approval: approvalView(handoff),
+    request: requestFields.every((name) => isFieldVisible(visible, name)) ? requestView(handoff) : null,
   };
 }
 
-function problemView({ refusal, requestId }: StoredHandoff): unknown {
-  if (refusal === undefined) return null;
-  return JSON.parse(problemAnswer(problemOf(refusal), requestId, true).body);
+function approvalView({ approval: found }: StoredHandoff) {
+  if (found === undefined) return null;
+  const { status, decidedBy: decided_by = null, decidedAt, reason = null } = found;
+  return { status, decided_by, decided_at: decidedAt?.toISOString() ?? null, reason };
 }
 
-/** The same for the feed of events, where no identifier of the CRM's own may stand. */
+/** What of the record the request shows. */
+const requestFields = [...handedOffFields, 'created_by'];
+
+/** Its record can still be made; what it is made of is erased once it is, or will not be. */
+const undone: readonly StoredHandoff['status'][] = ['awaiting_approval', 'accepted', 'failed'];
+
+/** Its result stands last: details may follow. */
+function requestView({ status, tripId, memberId, consumerId: consumer_id, ...handoff }: StoredHandoff) {
+  const { consumerName: consumer_name = null, actor = null, name, source } = handoff;
+  if (!undone.includes(status) || name === undefined) return null;
+  const created_by = { consumer_id, consumer_name, actor };
+  return {
+    trip_id: tripId,
+    member_id: memberId,
+    created_by,
+    result: { name, source },
+  };
+}
+
+function problemView({ refusal, requestId }: StoredHandoff, isWhole: boolean): unknown {
+  if (refusal === undefined) return null;
+  const detail = 'These credentials do not see every field of the record.';
+  const shown = isWhole ? refusal : { code: refusal.code, detail };
+  return JSON.parse(problemAnswer(problemOf(shown), requestId, true).body);
+}
+
+/** The same for the feed of events, without the CRM's own identifier and without what is to be written. */
 export function handoffEventData(handoff: StoredHandoff): object {
-  const { id: _, ...shown } = viewOfHandoff(handoff);
+  const { id: _, request: __, ...shown } = viewOfHandoff(handoff);
   return shown;
 }

@@ -33,7 +33,8 @@ function listRoute(endpoints: EndpointAdministration, cursors: CursorCodec): Rou
     method: 'GET',
     operationId: 'listWebhookDeliveries',
     summary: 'List deliveries',
-    description: 'Newest first, each with its attempts. A cursor is good for the same filters only.',
+    description:
+      'Newest first, each with its attempts; with its `body` where `event_id` is given. A cursor works only with the same filters.',
     permission: { resource: 'webhooks', action: 'read' },
     request: {
       params: idParams,
@@ -53,7 +54,11 @@ function listRoute(endpoints: EndpointAdministration, cursors: CursorCodec): Rou
       const list = JSON.stringify(['deliveries', id, filter.status, filter.event_id]);
       const before = cursor === undefined ? undefined : (cursors.decode(cursor, list) as string);
       const found = await endpoints.deliveries(consumer as Consumer, id, filter, before, limit + 1);
-      return pageAnswer(found, limit, show, ({ number }) => cursors.encode(number, list));
+      // An event goes to an endpoint once.
+      const [only] = filter.event_id === undefined ? [] : found;
+      const body = only && (await endpoints.bodyOf(consumer as Consumer, id, only));
+      const showOne = (delivery: Delivery) => ({ ...show(delivery), ...(body !== undefined && { body }) });
+      return pageAnswer(found, limit, showOne, ({ number }) => cursors.encode(number, list));
     },
   });
 }
@@ -66,8 +71,8 @@ function resendRoute(endpoints: EndpointAdministration): Route {
     operationId: 'resendWebhookDelivery',
     summary: 'Send a delivery again',
     description:
-      'Whatever became of it. `webhook-id` is the same, so that the receiver can tell; where it fails, it is repeated like ' +
-      'a new one.',
+      'Whatever its status. `webhook-id` stays the same, so that the receiver can recognise it. If it fails, it ' +
+      'is tried again like a new one.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: deliveryParams, body: Type.Object({}, { additionalProperties: false }) },
     bodyOptional: true,
@@ -86,8 +91,8 @@ function recoverRoute(endpoints: EndpointAdministration): Route {
     operationId: 'recoverWebhookEndpoint',
     summary: 'Send again what was not delivered',
     description:
-      'Sends all events since then that are for the endpoint and were not delivered to it, also those that came while it ' +
-      'was disabled.',
+      'Sends all events since that time that the endpoint asks for and that were not delivered to it, also those ' +
+      'from while it was disabled.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: idParams, body: recoveryBody },
     answers: { 202: { description: 'They are on their way.', schema: recoverySchema } },

@@ -49,8 +49,8 @@ function createRoute(endpoints: EndpointAdministration): Route {
     operationId: 'createWebhookEndpoint',
     summary: 'Create a webhook endpoint',
     description:
-      'Events from now on are sent to the URL. It belongs to the consumer that makes it, which may have 20, each with ' +
-      'another URL. The answer shows the secret this one time.',
+      'Events from now on are sent to the URL. The endpoint belongs to the consumer that makes it. A consumer ' +
+      'may have 20, each with another URL. Only this answer shows the secret.',
     permission: { resource: 'webhooks', action: 'write' },
     request: {
       body: Type.Object(requested, { additionalProperties: false, title: 'NewWebhookEndpoint' }),
@@ -77,7 +77,7 @@ function listRoute(endpoints: EndpointAdministration, cursors: CursorCodec): Rou
     method: 'GET',
     operationId: 'listWebhookEndpoints',
     summary: 'List webhook endpoints',
-    description: 'Those of the consumer itself, newest first.',
+    description: 'The endpoints of the consumer that calls, newest first.',
     permission: { resource: 'webhooks', action: 'read' },
     request: { query: Type.Object(pageParameters, { additionalProperties: false }) },
     answers: {
@@ -110,7 +110,10 @@ function readRoute(endpoints: EndpointAdministration): Route {
     request: { params: idParams },
     answers: {
       200: { description: 'The endpoint.', schema: endpointSchema, headers },
-      304: { description: 'The endpoint is still as If-None-Match names it.', headers },
+      304: {
+        description: 'The endpoint has not changed since the answer with the tag in If-None-Match.',
+        headers,
+      },
     },
     problems,
     handle: async ({ params, consumer, headers: { 'if-none-match': known } }) =>
@@ -125,8 +128,8 @@ function changeRoute(endpoints: EndpointAdministration): Route {
     operationId: 'updateWebhookEndpoint',
     summary: 'Change a webhook endpoint',
     description:
-      'Each field that is sent replaces the whole value. Disabling stops what waits; after enabling, what was missed is ' +
-      'sent by a recovery.',
+      'Each field that you send replaces its old value. Disabling ends deliveries that are waiting as `failed`. ' +
+      'After enabling, `recover` sends what was missed.',
     permission: { resource: 'webhooks', action: 'write' },
     conditional: 'If-Match',
     request: { params: idParams, body: changeBody },
@@ -147,7 +150,7 @@ function removeRoute(endpoints: EndpointAdministration): Route {
     method: 'DELETE',
     operationId: 'deleteWebhookEndpoint',
     summary: 'Delete a webhook endpoint',
-    description: 'Nothing is sent to it any more. Its deliveries go with it.',
+    description: 'Nothing more is sent to it, and its deliveries are deleted too.',
     permission: { resource: 'webhooks', action: 'delete' },
     conditional: 'If-Match',
     request: { params: idParams },
@@ -169,12 +172,12 @@ function rotateRoute(endpoints: EndpointAdministration): Route {
     operationId: 'rotateWebhookSecret',
     summary: 'Rotate the secret of a webhook endpoint',
     description:
-      'Makes a new secret, which is shown this one time. Until `previous_expires_at` each delivery is signed with the ' +
-      'secrets before it too.',
+      'Makes a new secret; only this answer shows it. Until `previous_expires_at` each delivery is signed with ' +
+      'the old secrets too.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
-    answers: { 200: { description: 'The new secret signs.', schema: rotationSchema } },
+    answers: { 200: { description: 'The new secret.', schema: rotationSchema } },
     problems: [...problems, 'conflict', 'secrets_unavailable'],
     handle: async ({ params, body: { grace_window_hours = usualGraceHours }, consumer }) =>
       json(200, await endpoints.rotateSecret(consumer as Consumer, params.id, grace_window_hours)),

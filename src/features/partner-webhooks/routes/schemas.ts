@@ -60,7 +60,8 @@ export const changeBody = Type.Object(
     url: Type.Optional(url),
     enabled: Type.Optional(
       Type.Boolean({
-        description: 'False stops all that waits; true brings it back for events from then on.',
+        description:
+          'False: nothing more is sent, and waiting deliveries fail. True: events from then on are sent.',
         examples: [true],
       }),
     ),
@@ -92,7 +93,7 @@ export const endpointSchema = Type.Object(properties, {
 
 const secret = Type.String({
   maxLength: 100,
-  description: 'Signs the deliveries, as Standard Webhooks has it. It is shown this one time.',
+  description: 'Deliveries are signed with it, as Standard Webhooks says. Only this answer shows it.',
   examples: [exampleSecret],
 });
 
@@ -108,7 +109,8 @@ export const rotationBody = Type.Object(
         minimum: 0,
         maximum: maxHours,
         default: 24,
-        description: 'How long the secrets until now sign too, fractions allowed; 0 ends them at once.',
+        description:
+          'How long deliveries are also signed with the old secrets, fractions allowed; 0 ends them at once.',
         examples: [24],
       }),
     ),
@@ -117,14 +119,15 @@ export const rotationBody = Type.Object(
 );
 
 export const rotationSchema = Type.Object(
-  { secret, previous_expires_at: moment('Until then the secrets before it sign too.') },
+  { secret, previous_expires_at: moment('Until then deliveries are also signed with the old secrets.') },
   { title: 'WebhookSecretRotation', description: 'The new secret.' },
 );
 
 export const testSchema = Type.Object({ event_id: eventId }, { title: 'WebhookTest' });
 
 export const statusFilter = Type.Enum(deliveryStatuses, {
-  description: '`pending` is sent, or sent again, by itself; the others are not.',
+  description:
+    '`pending`: it will be sent, or sent again. `delivered` and `failed` are not sent again by themselves.',
   examples: ['failed'],
 });
 
@@ -143,7 +146,7 @@ const attempt = Type.Object({
   error: orNull(
     Type.String({ maxLength: 40, examples: ['http_503'] }),
     'Class of the failure: `http_` and the status, `dns`, `blocked_address`, `tls`, `timeout`, `connection`, `no_secret`, or ' +
-      '`not_permitted` where the consumer may not read the event any more. Null: delivered.',
+      '`not_permitted` if the consumer may no longer read the event. Null: delivered.',
   ),
 });
 
@@ -159,6 +162,14 @@ export const deliverySchema = Type.Object(
     status: statusFilter,
     attempts: Type.Array(attempt, { maxItems: 50, description: 'The last 50, oldest first.' }),
     next_attempt_at: orNull(moment(), 'When it is sent next; null where it is not.'),
+    body: Type.Optional(
+      orNull(
+        // 256 KiB of data, and what stands around it.
+        Type.String({ maxLength: 300_000 }),
+        'The body, as text; only if the request has `event_id`. Null if the event is no longer kept, or the consumer may no ' +
+          'longer read it.',
+      ),
+    ),
   },
   { title: 'WebhookDelivery', description: 'An event on its way to an endpoint.' },
 );

@@ -1,17 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { recordInUse } from '../../../api/idempotency/ledger.ts';
+import { type Claim, recordInUse } from '../../../api/idempotency/ledger.ts';
 import { isConditional, requireMatch, tagHeader } from '../../../api/pipeline/conditional.ts';
-import { defineRoute, type Route } from '../../../api/route.ts';
+import { defineRoute, type Route, type Tool } from '../../../api/route.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
 import { hasValues, readFieldValues } from '../../../records/field-values.ts';
-import type { Records, StoredRecord } from '../../../records/records.ts';
-import { changeSchema, entityTag, representationSchema } from '../../../records/representation.ts';
+import type { FieldValues, StoredRecord } from '../../../records/records.ts';
+import { changeSchema, representationSchema } from '../../../records/representation.ts';
+import type { Resource } from '../../../records/resource.ts';
 import * as shared from './context.ts';
 
 /** Changes a record: each field that is sent replaces the whole value. */
 export function changeRoute(context: shared.RecordsContext): Route {
-  const { resource, records, represent, requireFree } = context;
+  const { resource, records, requireFree } = context;
   return defineRoute({
     method: 'PATCH',
     path: `/v1/${resource.collection}/:id`,
@@ -22,6 +23,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     permission: { resource: resource.collection, action: 'write' },
     idempotencyKey: 'required',
     conditional: 'If-Match',
+    tool: changeTool(resource),
     overwrites: (params) => shared.recordName(resource, shared.idOf(params)),
     request: { params: shared.idParams('id', resource), body: changeSchema(resource) },
     requestExample: { name: 'Hotel Miramar, Málaga: suite with sea view, 4 nights' },
@@ -33,15 +35,12 @@ export function changeRoute(context: shared.RecordsContext): Route {
       },
     },
     problems: [
-      'not_found',
-      'member_not_found',
-      'details_too_large',
-      'crm_rejected',
-      'conflict',
+      ...(['not_found', 'member_not_found', 'details_too_large', 'crm_rejected', 'conflict'] as const),
       ...crmProblems,
     ],
+    ...shared.byFields(context),
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
-    admit: (call) => records.admit(call),
+    admit: (call) => shared.admitShown(context, call),
     async handle({ params, prepared: values, headers, call, claim }) {
       const id = shared.idOf(params);
       const ifMatch = headers['if-match'];
@@ -49,27 +48,47 @@ export function changeRoute(context: shared.RecordsContext): Route {
       await requireFree(id, call);
       if (conditional) await shared.leaseVisible(context, id, claim, call);
       const find = () => records.find(resource, id, call);
+      const answer = (shown: StoredRecord) => shared.recordAnswer(200, context, shown, call);
       for (const pauseMs of pausesMs) {
-        const record = await (conditional ? findAfterLastSecond(find, records) : find());
+        const record = await (conditional ? findAfterLastSecond(find, () => records.now(call)) : find());
         if (!record) throw shared.recordNotFound(resource);
-        const tag = entityTag(represent(record.values));
-        if (claim.before === undefined) requireMatch(ifMatch, tag);
-        // An earlier run under this claim wrote it, or sent a write whose answer was lost.
-        else if (hasValues(record.values, values)) return shared.recordAnswer(200, context, record);
-        else if (claim.before !== tag) throw changedMeanwhile();
+        const tags = shared.tagsOf(context, record, call);
+        if (claim.before === undefined) requireMatch(ifMatch, tags.shown);
+        else if (isDone(resource, claim, record, { values, state: tags.state })) return answer(record);
         await shared.nameUnconditional(context, { id, ifMatch }, claim, call);
-        if (!(await claim.rememberBefore(tag))) {
+        if (!(await claim.rememberBefore(tags.state))) {
           await delay(pauseMs);
           continue;
         }
         await claim.confirmOwnership();
         const changed = await records.update(resource, record, values, call, { readBack: true });
         if (!changed) throw shared.recordNotFound(resource);
-        return shared.recordAnswer(200, context, changed);
+        return answer(changed);
       }
       throw recordInUse();
     },
   });
+}
+
+function changeTool({ name }: Resource): Tool {
+  return {
+    name: `update_${name}`,
+    description:
+      `Change fields of a ${name}: each one that is given replaces its whole value, and the old one is not kept. Read it ` +
+      'first. Costs two CRM calls.',
+  };
+}
+
+/** Whether an earlier run under this claim wrote it, or sent a write whose answer was lost. Throws `conflict`. */
+function isDone(
+  resource: Resource,
+  { before }: Pick<Claim, 'before'>,
+  record: StoredRecord,
+  { values, state }: { values: FieldValues; state: string },
+): boolean {
+  if (hasValues(resource, record.values, values)) return true;
+  if (before !== state) throw changedMeanwhile();
+  return false;
 }
 
 /** Pauses of a change while a conditional write has its record: that takes two calls, unless its owner has died. */
@@ -85,10 +104,10 @@ const resolutionMs = 1000;
  */
 async function findAfterLastSecond(
   find: () => Promise<StoredRecord | undefined>,
-  records: Pick<Records, 'now'>,
+  now: () => number,
 ): Promise<StoredRecord | undefined> {
   const record = await find();
-  const restMs = Date.parse(record?.values['updated_at'] ?? '') + resolutionMs - records.now();
+  const restMs = Date.parse(record?.values['updated_at'] ?? '') + resolutionMs - now();
   if (!(restMs > 0)) return record;
   // A whole second is enough, however far the clocks are apart.
   await delay(Math.min(restMs, resolutionMs));

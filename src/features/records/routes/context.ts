@@ -1,18 +1,29 @@
 import { Type } from 'typebox';
+import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
 import { isConditional } from '../../../api/pipeline/conditional.ts';
+import type { Route } from '../../../api/route.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
-import type { Call } from '../../../platform/base/call.ts';
+import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
+import { pickFields } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';
 import { type Resource, uuidSchema } from '../../../records/resource.ts';
+import {
+  createRepresentations,
+  type RepresentFor,
+  shownName,
+  shownNames,
+} from '../../../records/shown-fields.ts';
 
 /** What every operation on records works with. */
 export interface RecordsContext {
   resource: Resource & { collection: Exclude<PermissionResource, 'webhooks' | 'consumers'> };
   records: Records;
-  represent: Represent;
+  representFor: RepresentFor;
+  /** Writes all of a record, null for what the org does not show. */
+  representState: Represent;
   /** Throws `conflict` for a record that something else needs as it is. */
   requireFree(id: string, call: Call): Promise<void>;
 }
@@ -25,7 +36,8 @@ export function recordsContext(
   return {
     resource,
     records,
-    represent: createRepresentation(resource),
+    representFor: createRepresentations(resource),
+    representState: createRepresentation({ fields: resource.fields }),
     requireFree,
   };
 }
@@ -39,9 +51,10 @@ export interface ReadingContext extends Omit<RecordsContext, 'records'> {
 export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;
 
 export const ifMatchDescription =
-  'Of several requests that carry the same tag in If-Match, exactly one succeeds; the others are answered 412, 409 ' +
-  '`idempotency_in_progress` while it runs, or 404 where it was a deletion. A change that somebody makes in the CRM ' +
-  'itself between the check and the write is not noticed: the CRM has no compare-and-set for these records.';
+  'If several requests send the same tag in If-Match, exactly one succeeds. The others get 412, 409 ' +
+  '`idempotency_in_progress` while the first is running, or 404 if it deleted the record. A change that ' +
+  'somebody makes in the CRM itself between the check and the write is not noticed: the CRM cannot check and ' +
+  'write in one step.';
 
 export const agedHeader = { Age: 'How old the answer is, where it is from the copy.' };
 
@@ -81,19 +94,83 @@ export async function nameUnconditional(
   await claim.nameRecord(recordName(resource, id));
 }
 
+type Shown = Pick<RecordsContext, 'resource' | 'representFor'>;
+
+/** Writes records as the caller sees them. */
+export function representTo({ resource, representFor }: Shown, call: Call): Represent {
+  return representFor(call.visibleFields?.(resource.collection));
+}
+
 /** A record as an answer, with its entity tag. Readers may keep it, but must revalidate it before each use. */
-export function recordAnswer(
-  status: number,
-  { represent }: Pick<RecordsContext, 'represent'>,
-  record: StoredRecord,
-) {
-  const body = represent(record.values);
+export function recordAnswer(status: number, context: Shown, record: StoredRecord, call: Call) {
+  return taggedAnswer(status, representTo(context, call)(record.values));
+}
+
+function taggedAnswer(status: number, body: string) {
   return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
+}
+
+/**
+ * `shown`: the tag of what the caller sees, for preconditions; it stays where only hidden fields change. `state`: that of the
+ * whole record, to find out what became of a write: no tag of a whole record ever returns.
+ */
+export function tagsOf(context: RecordsContext, { values }: StoredRecord, call: Call) {
+  return {
+    state: entityTag(context.representState(values)),
+    shown: entityTag(representTo(context, call)(values)),
+  };
+}
+
+/**
+ * A stored answer as the caller may see it now: its permission may name fewer fields than when it was stored, and what the
+ * housekeeping stores has all.
+ */
+function showStored({ resource }: Shown, answer: StoredAnswer, call: Call): StoredAnswer {
+  const visible = call.visibleFields?.(resource.collection);
+  if (visible === undefined || answer.status >= 300) return answer;
+  const body = pickFields(answer.body, (name) => isFieldVisible(visible, name));
+  return { ...answer, body, headers: { ...answer.headers, etag: entityTag(body) } };
+}
+
+/** The fields that a body names, whether they can be written or not. */
+function fieldsIn({ resource }: Pick<RecordsContext, 'resource'>, body: unknown): string[] {
+  if (typeof body !== 'object' || body === null) return [];
+  return shownNames(resource).filter((name) => Object.hasOwn(body, name));
+}
+
+/** What a route with a body does for callers that see some fields only. `always`: fields that it writes whatever its body names. */
+export function byFields(
+  context: Shown,
+  always: readonly string[] = [],
+): Required<Pick<Route, 'usedFields' | 'showStored'>> {
+  return {
+    usedFields: ({ body }) => [...always, ...fieldsIn(context, body)],
+    showStored: (answer, call) => showStored(context, answer, call),
+  };
+}
+
+/** Those that a creation writes whatever its body names. */
+export function requiredFields({ resource: { fields } }: Pick<RecordsContext, 'resource'>): string[] {
+  return Object.entries(fields).flatMap(([name, field]) => (field.required ? [shownName(name, field)] : []));
 }
 
 /** The name under which writes to one record exclude each other. */
 export function recordName({ name }: Resource, id: string): string {
   return `${name} ${id}`;
+}
+
+/** Before a write whose answer shows the record. Throws `crm_error` for a field that the org does not show. */
+export function admitShown({ records, resource }: Pick<RecordsContext, 'records' | 'resource'>, call: Call) {
+  records.admit(call);
+  const { fields, fit, collection } = resource;
+  const visible = call.visibleFields?.(collection);
+  const shown = Object.entries(fields).filter(([name, field]) =>
+    isFieldVisible(visible, shownName(name, field)),
+  );
+  fit.require(
+    'read',
+    shown.map(([name]) => name),
+  );
 }
 
 /** The External ID that a path names. */

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { patterns } from '../../../api/pipeline/formats.ts';
 import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import {
@@ -9,17 +10,21 @@ import {
   pageParameters,
   pageSchema,
 } from '../../../api/routes/page.ts';
+import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
+import { readFilter } from '../../../records/org-types.ts';
 import type { FieldValues, ListQuery, RecordPage } from '../../../records/records.ts';
 import { representationSchema, schemaName } from '../../../records/representation.ts';
-import type { Resource } from '../../../records/resource.ts';
+import { filterSchema, type Resource } from '../../../records/resource.ts';
+import { searchedFields, searchedTexts } from '../../../records/search.ts';
+import { shownName } from '../../../records/shown-fields.ts';
 import * as shared from './context.ts';
 
 const comma = Buffer.from(',');
 
 /** Lists records, newest first, a page at a time; no record that exists throughout is missed or repeated. */
 export function listRoute(context: shared.RecordsContext, cursors: CursorCodec): Route {
-  const { resource, records, represent } = context;
+  const { resource, records } = context;
   return defineRoute({
     method: 'GET',
     path: `/v1/${resource.collection}`,
@@ -27,11 +32,15 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     tag: shared.tags[resource.collection],
     summary: `List ${resource.collection}`,
     description:
-      'Newest first, ties broken by id; with `updated_since` those that changed first come first. A cursor is good for ' +
-      'the same list with the same filters only.',
+      'Newest first, ties broken by id; with `updated_since` those that changed first come first. A cursor works ' +
+      'only for the same list with the same filters.',
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
     takesAge: true,
+    tool: {
+      name: resource.collection === 'members' ? 'search_members' : `list_${resource.collection}`,
+      description: listed[resource.collection],
+    },
     request: { query: querySchema(resource) },
     answers: {
       200: {
@@ -44,42 +53,74 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
         ),
       },
     },
+    usedFields: ({ query }) => filteredFields(resource, query),
     problems: ['invalid_cursor', ...crmProblems],
     async handle({ query, headers, call }) {
-      const { limit = defaultLimit, cursor, updated_since, ...given } = query as ListParameters;
+      const { limit = defaultLimit, cursor, updated_since, q, ...given } = query as ListParameters;
+      const search = q === undefined ? {} : { search: q.trim() };
       const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };
       const filters = normalise(resource, given);
       const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
-      const list = listName([resource.collection, sorted, updatedSince], call.visible(resource.collection));
+      const list = listName(
+        [resource.collection, sorted, updatedSince, search],
+        call.visible(resource.collection),
+      );
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
-      const freshness = readFreshness(headers);
-      call.freshness = freshness;
+      call.freshness = readFreshness(headers);
+      const represent = shared.representTo(context, call);
       const page = await records.list(
         resource,
-        { filters, limit, maxBytes: maxPageBytes, represent, ...updatedSince, ...after },
+        { filters, limit, maxBytes: maxPageBytes, represent, ...search, ...updatedSince, ...after },
         call,
       );
-      return pageAnswer(page, ageHeader(freshness), (position) => cursors.encode(position, list));
+      return pageAnswer(page, (position) => cursors.encode(position, list));
     },
   });
 }
+
+/** For programs that choose by it. */
+const listed = {
+  members:
+    'Find members, the guests for whom offers are made, by the fields that it takes, such as the e-mail address. Newest first. Their ' +
+    'ids are the member_id of other tools. Costs one CRM call.',
+  quotes:
+    'Find quotes, the offers that were made to members, newest first; filter by member, trip or status. Costs one CRM call. Long ' +
+    'details are cut: get_quote has them.',
+  bookings:
+    'Find bookings, newest first; filter by member, trip or status. Costs one CRM call. Long details are cut: get_booking has them.',
+};
 
 const updatedSinceSchema = Type.String({
   format: 'date-time',
   maxLength: 40,
   description:
     'Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records ' +
-    'are not told of: the feed of events does that.',
+    'are not in it: the feed of events has them.',
   examples: ['2027-03-01T08:00:00.000Z'],
 });
 
-type ListParameters = { limit?: number; cursor?: string; updated_since?: string } & Record<string, string>;
+const searchSchema = (resource: Resource) =>
+  Type.String({
+    minLength: 2,
+    maxLength: 100,
+    pattern: patterns.twoOrMore.source,
+    format: 'text',
+    description: `Only records that have this text in ${searchedIn(resource)}; case and white space at its ends do not count.`,
+    examples: [resource.collection === 'members' ? 'okaf' : 'miramar'],
+  });
+const listFormat = new Intl.ListFormat('en', { type: 'disjunction' });
+const searchedIn = (resource: Resource) =>
+  listFormat.format(searchedTexts(resource).map((names) => names.map((name) => `\`${name}\``).join(' and ')));
+
+type ListParameters = { limit?: number; cursor?: string; updated_since?: string; q?: string } & Record<
+  string,
+  string
+>;
 type Position = NonNullable<ListQuery['after']>;
 
 /** In bytes, as the records are, so that a large page is not decoded and encoded again. */
 function pageAnswer(
-  { records, hasMore }: RecordPage,
-  aged: { age?: string },
+  { records, hasMore, ...page }: RecordPage,
   cursorAfter: (position: Position) => string,
 ): RouteAnswer {
   const last = records.at(-1);
@@ -87,7 +128,7 @@ function pageAnswer(
   const data = records.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]));
   const end = `],"next_cursor":${JSON.stringify(next)},"has_more":${hasMore}}`;
   const body = Buffer.concat([Buffer.from('{"data":['), ...data, Buffer.from(end)]);
-  return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...aged } };
+  return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...ageHeader(page) } };
 }
 
 /** The last moment that the CRM takes, in milliseconds since 1970; the first is in 1700, and no record is older than 1970. */
@@ -99,20 +140,44 @@ function wholeSecond(text: string): string {
   return new Date(Math.max(0, Math.min(ms, latest))).toISOString();
 }
 
+/** Throws `invalid_request` for a value that a field of the org can't have. */
 function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {
-  const filters: Record<string, string> = {};
+  const filters: Record<string, string | null> = {};
   for (const [name, value] of Object.entries(given)) {
-    filters[name] = fields[name]?.kind === 'uuid' ? value.toLowerCase() : value;
+    const field = fields[name];
+    const type = field?.added?.type;
+    const read = type === undefined ? { value } : readFilter(type, value);
+    if ('fault' in read) {
+      const detail = `The query is not valid: ${name} ${read.fault}.`;
+      throw new Problem('invalid_request', detail, { errors: [{ parameter: name, message: read.fault }] });
+    }
+    filters[name] = field?.kind === 'uuid' ? value.toLowerCase() : read.value;
   }
   return filters;
 }
 
-function querySchema({ fields }: Resource) {
+/** The fields that the filters of a query are about. */
+function filteredFields(resource: Resource, query: unknown): string[] {
+  const { fields } = resource;
+  return Object.keys(query as object).flatMap((name) => {
+    const field = fields[name];
+    if (name === 'q') return searchedFields(resource);
+    return name === 'updated_since' ? ['updated_at'] : field?.filter ? [shownName(name, field)] : [];
+  });
+}
+
+function querySchema(resource: Resource) {
+  const { fields } = resource;
   const filters = Object.entries(fields)
     .filter(([, { filter }]) => filter)
-    .map(([name, { schema }]) => [name, Type.Optional(schema)] as const);
+    .map(([name, field]) => [name, Type.Optional(filterSchema(field))] as const);
   return Type.Object(
-    { ...pageParameters, ...Object.fromEntries(filters), updated_since: Type.Optional(updatedSinceSchema) },
+    {
+      ...pageParameters,
+      q: Type.Optional(searchSchema(resource)),
+      ...Object.fromEntries(filters),
+      updated_since: Type.Optional(updatedSinceSchema),
+    },
     { additionalProperties: false },
   );
 }

@@ -12,7 +12,7 @@ import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
 import { readFieldValues } from '../../../records/field-values.ts';
 import type { StoredRecord } from '../../../records/records.ts';
-import { creationSchema, entityTag, representationSchema } from '../../../records/representation.ts';
+import { creationSchema, representationSchema } from '../../../records/representation.ts';
 import { changeRoute } from './change.ts';
 import * as shared from './context.ts';
 import { listRoute } from './list.ts';
@@ -56,8 +56,9 @@ function createRoute(context: shared.RecordsContext): Route {
       ...crmProblems,
     ],
     reconcile: (externalId, call) => reconcile(context, externalId, call),
+    ...shared.byFields(context, shared.requiredFields(context)),
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
-    admit: (call) => records.admit(call),
+    admit: (call) => shared.admitShown(context, call),
     async handle({ prepared: values, call, claim }) {
       const { externalId } = claim;
       await claim.confirmOwnership();
@@ -67,7 +68,7 @@ function createRoute(context: shared.RecordsContext): Route {
       });
       // Another caller found it in a list and deleted it already.
       if (!record) throw shared.recordNotFound(resource);
-      return creationAnswer(context, record, externalId);
+      return creationAnswer(context, record, externalId, call);
     },
   });
 }
@@ -80,15 +81,16 @@ async function reconcile(
 ): Promise<RouteAnswer | undefined> {
   const { resource, records } = context;
   const record = await records.findWithDeleted(resource, externalId, call);
-  return record && creationAnswer(context, record, externalId);
+  return record && creationAnswer(context, record, externalId, call);
 }
 
 function creationAnswer(
   context: shared.RecordsContext,
   record: StoredRecord,
   externalId: string,
+  call: Call,
 ): RouteAnswer {
-  const answer = shared.recordAnswer(201, context, record);
+  const answer = shared.recordAnswer(201, context, record, call);
   const location = `/v1/${context.resource.collection}/${externalId}`;
   return { ...answer, headers: { ...answer.headers, location } };
 }
@@ -106,6 +108,10 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
     idempotencyKey: 'ignored',
     conditional: 'If-None-Match',
     takesAge: true,
+    tool: {
+      name: `get_${resource.name}`,
+      description: `Read one ${resource.name} by its id, as the CRM has it now. Costs one CRM call at most.`,
+    },
     request: { params: shared.idParams(idName, resource) },
     answers: {
       200: {
@@ -114,19 +120,18 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
         headers: { ...tagHeader, ...shared.agedHeader },
       },
       304: {
-        description: 'The record is still as If-None-Match names it.',
+        description: 'The record has not changed since the answer with the tag in If-None-Match.',
         headers: { ...tagHeader, ...shared.agedHeader },
       },
     },
     problems: ['not_found', ...crmProblems],
     async handle({ params, headers, call }) {
       const { [idName]: id = '' } = params as Record<string, string>;
-      const freshness = readFreshness(headers);
-      call.freshness = freshness;
+      call.freshness = readFreshness(headers);
       const record = await records.find(resource, id.toLowerCase(), call);
       if (!record) throw shared.recordNotFound(resource);
-      const answer = shared.recordAnswer(200, context, record);
-      Object.assign(answer.headers, ageHeader(freshness));
+      const answer = shared.recordAnswer(200, context, record, call);
+      Object.assign(answer.headers, ageHeader(record));
       return unlessNotModified(headers['if-none-match'], answer);
     },
   });
@@ -136,7 +141,7 @@ const gone = { status: 204 };
 
 /** Deletes a record. A repeat of an interrupted deletion that finds the record gone has succeeded. */
 export function removeRoute(context: shared.RecordsContext): Route {
-  const { resource, records, represent, requireFree } = context;
+  const { resource, records, requireFree } = context;
   return defineRoute({
     method: 'DELETE',
     path: `/v1/${resource.collection}/:id`,
@@ -164,9 +169,11 @@ export function removeRoute(context: shared.RecordsContext): Route {
         if (isOurs) return gone;
         throw shared.recordNotFound(resource);
       }
-      const tag = entityTag(represent(record.values));
-      requireMatch(ifMatch, tag);
-      if (conditional) await claim.rememberBefore(tag);
+      if (conditional) {
+        const { shown, state } = shared.tagsOf(context, record, call);
+        requireMatch(ifMatch, shown);
+        await claim.rememberBefore(state);
+      }
       await claim.confirmOwnership();
       await records.remove(resource, record, call).catch((error: unknown) => {
         const isGone = error instanceof Problem && error.code === 'not_found';

@@ -81,7 +81,7 @@ export interface TableConnector extends Connector<TableOrder> {
   areFree(slots: readonly TableSlot[], call: Call): Promise<boolean[]>;
 }
 
-/** A table at a time, whoever wants it. */
+/** A table at a time, for any guest. */
 export interface TableSlot {
   merchantId: string;
   serviceId: string;
@@ -96,6 +96,8 @@ export interface TableSlot {
 export interface TableOrder extends TableSlot {
   /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
   memberId: string;
+  /** IANA name of the restaurant's time zone; null where nobody has said it, undefined in a plan of an older program. */
+  timeZone?: string | null;
   guest: TableGuest;
   /** Shown to the restaurant. */
   note?: string;

@@ -1,12 +1,14 @@
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { ConnectionState } from '../../../platform/observability/health.ts';
-import { booking } from '../../../records/quotes-and-bookings.ts';
+import { type HandedOff, valuesFrom } from '../../../records/field-values.ts';
 import type { MayExist, Records, StoredRecord } from '../../../records/records.ts';
+import type { Resource } from '../../../records/resource.ts';
 import type { BookingOrder, BookingPart, CrmConnector, PartStatus } from './connector.ts';
 
 export interface CrmConnectorOptions {
   records: Records;
+  booking: Resource;
   checkHealth: () => Promise<ConnectionState>;
 }
 
@@ -14,9 +16,17 @@ export interface CrmConnectorOptions {
  * A booking of the CRM as a connector's part: the token is its External ID and its reference, so that any number of
  * attempts makes one.
  */
-export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions): CrmConnector {
-  const make = async (token: string, order: BookingOrder, options: MayExist, call: Call) =>
-    void (await records.create(booking, token, order, call, options));
+export function createCrmConnector({ records, booking, checkHealth }: CrmConnectorOptions): CrmConnector {
+  const make = async (token: string, order: BookingOrder, options: MayExist, call: Call) => {
+    // The mapping takes values from it as from a hand-off.
+    await records.create(
+      booking,
+      token,
+      { ...order, ...valuesFrom(booking, handedOff(order)) },
+      call,
+      options,
+    );
+  };
   return {
     name: 'crm',
     async create(order, { token, repeated: mayExist }, call) {
@@ -45,6 +55,12 @@ export function createCrmConnector({ records, checkHealth }: CrmConnectorOptions
     },
     checkHealth,
   };
+}
+
+function handedOff(order: BookingOrder): HandedOff {
+  const { trip_id, member_id, name, source, details } = order;
+  const said = { trip_id: trip_id ?? '', member_id: member_id ?? '', name: name ?? '', source: source ?? '' };
+  return { ...said, type: 'booking', details: details ?? '{}' };
 }
 
 /** Users of the CRM may give a booking a status of their own: a booking that exists counts as confirmed. */

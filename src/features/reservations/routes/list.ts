@@ -5,6 +5,7 @@ import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '
 import { booking } from '../../../records/quotes-and-bookings.ts';
 import { reservationStatuses } from '../plan.ts';
 import type { Reservations } from '../reservations.ts';
+import { showReservation } from '../view.ts';
 import { defaultMinutes, readStartAt, reservationSchema, tableFields } from './schemas.ts';
 
 const { fields } = booking;
@@ -15,7 +16,7 @@ const filters = Type.Object(
   {
     ...pageParameters,
     status: Type.Optional(
-      Type.Enum(reservationStatuses, { description: 'Where it stands.', examples: ['confirmed'] }),
+      Type.Enum(reservationStatuses, { description: 'State of the reservation.', examples: ['confirmed'] }),
     ),
     member_id: Type.Optional(fields.member_id.schema),
     trip_id: Type.Optional(fields.trip_id.schema),
@@ -34,7 +35,7 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
     summary: 'List reservations',
     description:
       'Newest first. `booking.status` and `dining.status` are what the service knew last; reading one reservation asks ' +
-      'the partner and the CRM. A cursor is good for the same filters only.',
+      'the partner and the CRM. A cursor works only with the same filters.',
     permission,
     idempotencyKey: 'ignored',
     request: { query: filters },
@@ -44,6 +45,10 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
         schema: pageSchema(reservationSchema, 'ReservationPage', 'A page of reservations.'),
       },
     },
+    usedFields: ({ query }) =>
+      ['status', 'member_id', 'trip_id', 'consumer_id'].flatMap((name) =>
+        Object.hasOwn(query as object, name) ? [name === 'consumer_id' ? 'created_by' : name] : [],
+      ),
     problems: ['invalid_cursor', 'store_unavailable'],
     async handle({ query: { limit = defaultLimit, cursor, status, member_id, trip_id, consumer_id }, call }) {
       const memberId = member_id?.toLowerCase();
@@ -61,7 +66,7 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
       return pageAnswer(
         found,
         limit,
-        (view) => view,
+        (view) => showReservation(view, call.visibleFields?.('bookings')),
         ({ created_at, id }) => cursors.encode({ createdAt: created_at, id }, list),
       );
     },
@@ -104,6 +109,13 @@ export function availabilityRoute(reservations: Reservations): Route {
       'closed or a restaurant that it does not know, is not available. Nothing is held: the table can be gone a moment later.',
     permission,
     idempotencyKey: 'ignored',
+    tool: {
+      name: 'check_table',
+      description:
+        'Ask the dining partner whether a table is free at a time, and at which times near it. Nothing is held: use reserve_table ' +
+        'soon after. Costs no CRM call.',
+      isOpenWorld: true,
+    },
     request: { query: wanted },
     answers: { 200: { description: 'The answer of the partner.', schema: availability } },
     problems: ['partner_error', 'partner_unavailable', 'partner_timeout'],

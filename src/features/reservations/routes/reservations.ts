@@ -6,11 +6,14 @@ import { defineRoute, type Route } from '../../../api/route.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems, type ProblemCode } from '../../../platform/base/problems.ts';
-import { detailsTooLarge, readDetails } from '../../../records/field-values.ts';
-import { booking } from '../../../records/quotes-and-bookings.ts';
+import { detailsTooLarge, namesFrom, readDetails } from '../../../records/field-values.ts';
+import type { Resources } from '../../../records/mapping.ts';
+import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Records } from '../../../records/records.ts';
+import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
+import { showReservation } from '../view.ts';
 import { availabilityRoute, listRoute } from './list.ts';
 import {
   defaultMinutes,
@@ -18,6 +21,7 @@ import {
   line,
   readStartAt,
   reservationSchema,
+  showStored,
   tableFields,
   viewAnswer,
 } from './schemas.ts';
@@ -59,7 +63,7 @@ const requestBody = Type.Object(
               pattern: patterns.phone.source,
               maxLength: 16,
               description: 'Telephone number: + and digits, with the country code.',
-              examples: ['+34952555010'],
+              examples: ['+12025550143'],
             }),
           },
           { additionalProperties: false, description: 'In whose name the table is.' },
@@ -78,34 +82,47 @@ const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 
 const all = { path: '/v1/reservations', tag: 'Reservations' } as const;
 const one = { ...all, path: `${all.path}/:id` } as const;
 
+export interface ReservationParts {
+  reservations: Reservations;
+  records: Records;
+  resources: Pick<Resources, 'booking'>;
+  /** By merchant id; left out where the routes are only documented. */
+  timeZones?: ReadonlyMap<string, string>;
+}
+
 /** The operations on reservations, in the order of the documentation. */
-export function reservationRoutes(
-  reservations: Reservations,
-  records: Records,
-  cursors: CursorCodec,
-): Route[] {
+export function reservationRoutes(parts: ReservationParts, cursors: CursorCodec): Route[] {
+  const { reservations } = parts;
   return [
     listRoute(reservations, cursors),
     availabilityRoute(reservations),
-    createRoute(reservations, records),
+    createRoute(parts),
     readRoute(reservations),
     cancelRoute(reservations),
   ];
 }
 
 /** Books a table and notes it in the CRM, or does neither. */
-function createRoute(reservations: Reservations, records: Records): Route {
+function createRoute({ reservations, records, resources, timeZones }: ReservationParts): Route {
   return defineRoute({
     ...all,
     method: 'POST',
     operationId: 'createReservation',
-    summary: 'Book a table and note it in the CRM',
+    summary: 'Reserve a table, with its booking in the CRM',
     description:
       'Makes the CRM booking, books the table, and writes the outcome to the CRM booking. Where the partner refuses, ' +
-      'nothing is left behind. A partner that decides later leaves the reservation `pending`; read it again. After a ' +
+      'nothing is left behind. If the partner decides later, the reservation is `pending`: read it again. After a ' +
       '5xx the service may go on by itself: send the same request with the same Idempotency-Key to learn how it ended.',
     permission: { resource: 'bookings', action: 'write' },
     idempotencyKey: 'required',
+    tool: {
+      name: 'reserve_table',
+      description:
+        'Book a table at the dining partner, with its booking in the CRM, in the name of the guest, who may get a message from the partner. ' +
+        'Only when the person wants it. cancel_reservation cancels it, if the partner allows that. Costs two CRM calls. A ' +
+        'status pending means that the partner decides later: read on with get_reservation.',
+      isOpenWorld: true,
+    },
     request: { body: requestBody },
     answers: {
       201: {
@@ -124,7 +141,15 @@ function createRoute(reservations: Reservations, records: Records): Route {
       ...crmProblems,
       ...partnerProblems,
     ],
-    prepare: (body, bodyText) => readOrder(body, bodyText, reservations.partner),
+    usedFields: ({ body }) => [
+      ...handedOffFields,
+      ...namesFrom(resources.booking, asHandedOff(body, reservations.partner)),
+    ],
+    showStored,
+    prepare: (body, bodyText) => {
+      const timeZone = timeZones?.get(body.dining.merchant_id) ?? null;
+      return readOrder(body, bodyText, { partner: reservations.partner, timeZone }, resources.booking);
+    },
     admit: (call) => records.admit(call),
     handle: ({ prepared, call, claim }) => reservations.create(prepared, claim, call),
   });
@@ -138,14 +163,23 @@ function readRoute(reservations: Reservations): Route {
     operationId: 'getReservation',
     summary: 'Read a reservation',
     description:
-      'Asks the partner and the CRM how their parts stand. A part that cannot be asked has the status `unknown`.',
+      'Asks the partner and the CRM for the status of the table and of the booking. Where one does not answer, its status is `unknown`.',
     permission: { resource: 'bookings', action: 'read' },
     idempotencyKey: 'ignored',
     conditional: 'If-None-Match',
+    tool: {
+      name: 'get_reservation',
+      description:
+        'See how a reservation of a table stands, at the partner and in the CRM. Costs one CRM call.',
+      isOpenWorld: true,
+    },
     request: { params: idParams },
     answers: {
       200: { description: 'The reservation.', schema: reservationSchema, headers: tagHeader },
-      304: { description: 'It is still as If-None-Match names it.', headers: tagHeader },
+      304: {
+        description: 'It has not changed since the answer with the tag in If-None-Match.',
+        headers: tagHeader,
+      },
     },
     problems: ['not_found', 'store_unavailable'],
     handle: async ({ params, headers, call }) =>
@@ -161,11 +195,18 @@ function cancelRoute(reservations: Reservations): Route {
     operationId: 'cancelReservation',
     summary: 'Cancel a reservation',
     description:
-      'Cancels the table, and then notes it in the CRM. Where the partner refuses, nothing changes and the answer is ' +
+      'Cancels the table, and then the booking in the CRM. Where the partner refuses, nothing changes and the answer is ' +
       '409. A reservation that is cancelled already is answered in the same way; it can still be read.',
     permission: { resource: 'bookings', action: 'delete' },
     idempotencyKey: 'required',
     conditional: 'If-Match',
+    tool: {
+      name: 'cancel_reservation',
+      description:
+        'Cancel a reserved table at the partner, and its booking. Cannot be undone: the table may be gone at once, and the partner ' +
+        'may refuse it late. Costs one CRM call.',
+      isOpenWorld: true,
+    },
     request: { params: idParams },
     answers: { 204: { description: 'Table and booking are cancelled.' } },
     problems: ['not_found', 'conflict', 'crm_rejected', ...crmProblems, ...partnerProblems],
@@ -182,10 +223,26 @@ function cancelRoute(reservations: Reservations): Route {
 async function read(reservations: Reservations, id: string, call: Call) {
   const view = await reservations.read(id, call);
   if (!view) throw new Problem('not_found', 'There is no reservation with this id.');
-  return viewAnswer(200, view);
+  return viewAnswer(200, showReservation(view, call.visibleFields?.(booking.collection)));
 }
 
-function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: string): NewReservation {
+/** The order as the mapping takes values from it, with whatever the partner may add; the body is not checked yet. */
+function asHandedOff(body: unknown, partner: string): object {
+  const { dining, details, ...order } = { ...(body as Partial<Static<typeof requestBody>> | null) };
+  const table = { duration_minutes: defaultMinutes, ...dining, partner, booking_id: '', status: '' };
+  return {
+    ...{ ...order, type: 'booking' },
+    result: { name: order.name, source: partner, details: { dining: table, details } },
+  };
+}
+
+function readOrder(
+  body: Static<typeof requestBody>,
+  bodyText: string,
+  { partner, timeZone }: { partner: string; timeZone: string | null },
+  { fields: { details: field } }: Resource,
+): NewReservation {
+  if (field?.columns === undefined) throw new Error('a booking has no details');
   const { guest, ...table } = body.dining;
   const order = {
     tripId: body.trip_id.toLowerCase(),
@@ -194,6 +251,7 @@ function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: 
       memberId: body.member_id.toLowerCase(),
       merchantId: table.merchant_id,
       serviceId: table.service_id,
+      timeZone,
       startAt: readStartAt(table.start_at, { pointer: '#/dining/start_at' }),
       partySize: table.party_size,
       durationMinutes: table.duration_minutes ?? defaultMinutes,
@@ -205,10 +263,10 @@ function readOrder(body: Static<typeof requestBody>, bodyText: string, partner: 
       },
     },
   };
-  const details = body.details && readDetails(bodyText, ['details'], fields.details);
-  const { length, columns, fits } = longestDetails(order, details, partner);
+  const details = body.details && readDetails(bodyText, ['details'], field);
+  const { length, fits } = longestDetails({ order, details, partner }, field.columns);
   if (fits) return { order, details };
-  throw detailsTooLarge('#/details', length, columns);
+  throw detailsTooLarge('#/details', length, field.columns);
 }
 
 /** The refusal to change a booking that a reservation needs as it is. */

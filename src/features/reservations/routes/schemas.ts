@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
+import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import { patterns } from '../../../api/pipeline/formats.ts';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
 import { withContentType } from '../../../api/pipeline/run-route.ts';
+import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createdByFields } from '../../../records/created-by.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';
@@ -9,7 +11,7 @@ import { entityTag, partSchema } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { reservationStatuses } from '../plan.ts';
 import type { Answers } from '../reservations.ts';
-import type { ReservationView } from '../view.ts';
+import { type ReservationView, showReservation } from '../view.ts';
 
 const { fields } = booking;
 const example = 'b3c1b8a4-52f4-4d0e-9a51-0f4f9b3c7d21';
@@ -102,6 +104,10 @@ export const reservationSchema = Type.Object(
           'What the partner says; null where there is no table, `unknown` while the partner cannot be asked.',
         ),
         start_at: tableFields.startAt,
+        time_zone: orNull(
+          Type.String({ maxLength: 64, examples: ['Europe/Madrid'] }),
+          'IANA name of the time zone of the restaurant; null where it is not known.',
+        ),
         party_size: tableFields.partySize,
       },
       { additionalProperties: false, description: 'The table.' },
@@ -116,14 +122,27 @@ export const reservationSchema = Type.Object(
   {
     additionalProperties: false,
     title: 'Reservation',
-    description: 'A table, and the booking of it in the CRM.',
+    description:
+      'A table, and the booking of it in the CRM. Where the permission on bookings names fields, the others are left out, also ' +
+      'where they are required here.',
   },
 );
 
 /** A reservation as an answer, with the entity tag of what both systems report. */
-export function viewAnswer(status: number, view: ReservationView) {
+export function viewAnswer(status: number, view: object) {
   const body = JSON.stringify(view);
   return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
+}
+
+/** The answer of the ledger to a creation, which has the whole reservation, as the caller may see it. */
+export function showStored(answer: StoredAnswer, call: Call): StoredAnswer {
+  const visible = call.visibleFields?.(booking.collection);
+  if (visible === undefined || answer.status !== 201) return answer;
+  const shown = viewAnswer(
+    answer.status,
+    showReservation(JSON.parse(answer.body) as ReservationView, visible),
+  );
+  return { ...shown, headers: { ...answer.headers, ...shown.headers } };
 }
 
 /** The answers that a plan stores for its keyed request. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { createAllMetrics } from '../../../../src/app/metrics.ts';
 import { type Activity, createActivity } from '../../../../src/features/console/activity/activity.ts';
@@ -31,7 +32,7 @@ function replicasOn(cache: SharedCache, environment = 'test') {
   };
 }
 
-function request({ httpRequestDuration }: Metrics, seconds: number, status = '200'): void {
+function request({ httpRequestDuration }: Metrics, seconds: number, status = 200): void {
   const labels = { http_request_method: 'GET', http_route: '/v1/quotes', http_response_status_code: status };
   httpRequestDuration.observe(labels, seconds);
 }
@@ -61,10 +62,10 @@ for (const kind of ['memory', 'redis'] as const) {
 
     test('adds up what the replicas did in each interval, and shows it for an hour', async (context) => {
       if (cache === undefined) return context.skip('there is no Redis');
-      const { replicas, moveOn, stop } = replicasOn(cache, `test-${process.pid}`);
+      const { replicas, moveOn, stop } = replicasOn(cache, randomUUID());
       const [{ metrics, activity }, other] = replicas;
       for (let i = 0; i < 98; i++) request(metrics, 0.02);
-      request(other.metrics, 0.7, '503');
+      request(other.metrics, 0.7, 503);
       request(other.metrics, 0.7);
       other.metrics.crmCalls.inc({ operation: 'query' });
       other.metrics.crmApiUsage.set(17);

@@ -9,12 +9,15 @@ import { assertProblem } from '../../../support/problems.ts';
 import { createSecureClient, type SecureAnswer, type SecureClient } from '../../../support/tls-client.ts';
 
 const path = '/v1/admin/consumers';
-const manage = { resource: 'consumers', actions: ['read', 'write', 'delete'], records: 'all' as const };
+const manage = {
+  ...{ resource: 'consumers', actions: ['read', 'write', 'delete'] },
+  ...{ records: 'all' as const, approval: false },
+};
 const readQuotes = { resource: 'quotes', actions: ['read'] };
 const ownQuotes = { resource: 'quotes', actions: ['read', 'write'], records: 'own' };
 
 interface Record {
-  permissions: { resource: string; actions: string[]; records: 'all' | 'own' }[];
+  permissions: { resource: string; actions: string[]; records: 'all' | 'own'; approval?: boolean }[];
   validUntil: string | null;
   rateLimitPerMinute: number | null;
   allowedAddresses: string[];
@@ -36,7 +39,8 @@ describe('an administrator with own records', () => {
   let other: Credentials;
 
   before(async () => {
-    gateway = await startGateway();
+    // The attempts are read until they are stored.
+    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0' });
     boss = await make(gateway.admin, manage, ownQuotes);
     other = await make(gateway.admin, ownQuotes);
   });
@@ -244,6 +248,7 @@ describe('whatever a limited administrator does', () => {
       resource: fc.constant(resource),
       actions,
       records: resource === 'quotes' ? fc.constantFrom('all', 'own') : fc.constant('all'),
+      approval: resource === 'quotes' ? fc.boolean() : fc.constant(false),
     });
   const permissions = fc
     .tuple(permissionOn('quotes'), permissionOn('members'), permissionOn('consumers'))
@@ -354,10 +359,11 @@ const addresses = [
 /** Written without what the service compares with. `isStranger`: it was there before, with records of its own. */
 function assertWithin(record: Record, ceiling: Record, isStranger: boolean): void {
   const shown = JSON.stringify([record, ceiling]);
-  for (const { resource, actions, records } of record.permissions) {
+  for (const { resource, actions, records, approval } of record.permissions) {
     const had = ceiling.permissions.find((permission) => permission.resource === resource);
     const isMore = actions.some((action) => !had?.actions.includes(action));
     assert.ok(!isMore && (had?.records === 'all' || (records === 'own' && !isStranger)), shown);
+    assert.ok(!had?.approval || approval, shown);
   }
   const [own, bound] = [reachOf(record), reachOf(ceiling)];
   assert.ok(own.until <= bound.until && own.rate <= bound.rate, shown);

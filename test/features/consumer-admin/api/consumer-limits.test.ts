@@ -99,7 +99,7 @@ describe('what a key may do, on two replicas', () => {
   });
 
   test('refuses a consumer from validUntil on, without a change at that moment', async () => {
-    const shop = await create({ validUntil: new Date(Date.now() + 1500).toISOString() });
+    const shop = await create({ validUntil: new Date(Date.now() + 5000).toISOString() });
     await becomes(shop, 200);
     while ((await statusAt(here, shop)) !== 401) await sleep(50);
     await becomes(shop, 401);
@@ -247,12 +247,14 @@ describe('the ceiling: nobody gives, takes or takes over more than they have', (
     revocation: ['DELETE', '', undefined],
   } as const;
   const own = { ...readQuotes, records: 'own' };
+  const approved = { ...readQuotes, approval: true };
   const write = { resource: 'quotes', actions: ['read', 'write'] };
 
   for (const [what, has, wanted, missing] of [
     ['another resource', [readQuotes], [{ resource: 'bookings', actions: ['read'] }], 'bookings:read'],
     ['another action', [readQuotes], [write], 'quotes:write'],
     ['all records, with own only', [own], [readQuotes], 'quotes:read'],
+    ['no approval, with approval only', [approved], [readQuotes], 'quotes:read'],
     [
       'the right to manage',
       [readQuotes],
@@ -264,7 +266,7 @@ describe('the ceiling: nobody gives, takes or takes over more than they have', (
       const [resource, action] = missing.split(':');
       const caller = await make(consumers, ...has);
       const stronger = await make(...wanted);
-      const weaker = await make(own);
+      const weaker = await make({ ...own, approval: true });
       const before = await (await gateway.request(`${path}/${stronger.id}`, { as: gateway.admin })).json();
       const refused = async (method: string, target: string, body?: object) => {
         const response = await gateway.request(target, { method, as: caller, ...(body && { body }) });
@@ -300,7 +302,7 @@ describe('the ceiling: nobody gives, takes or takes over more than they have', (
 
   test('allows every operation within it', async () => {
     const caller = await make(consumers, readQuotes);
-    for (const permissions of [[readQuotes], [own]]) {
+    for (const permissions of [[readQuotes], [own], [approved]]) {
       const target = await make(...permissions);
       for (const [what, [method, suffix, body]] of Object.entries(operations)) {
         const response = await gateway.request(`${path}/${target.id}${suffix}`, {

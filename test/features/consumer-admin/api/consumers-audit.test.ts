@@ -70,6 +70,7 @@ describe('GET /v1/admin/auth-attempts', () => {
       const { timestamp, ...entry } = await entryOf(id);
       assert.deepEqual(entry, {
         ...{ consumer_id: consumerId, endpoint, result, request_id: id, count: 1, status },
+        mode: 'live',
         address: '127.0.0.1',
         user_agent: headers['user-agent'].slice(0, 255),
         api_key: as === null ? null : as.apiKey,

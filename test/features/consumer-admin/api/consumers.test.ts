@@ -20,6 +20,7 @@ const permissions = [{ resource: 'quotes', actions: ['read'] }];
 const members = [
   'id',
   'name',
+  'mode',
   'apiKey',
   'permissions',
   'createdAt',
@@ -31,6 +32,8 @@ const members = [
   'validUntil',
   'rateLimitPerMinute',
   'allowedAddresses',
+  'publicKeys',
+  'crmShare',
   'lastUsedAt',
   'credentials',
 ];

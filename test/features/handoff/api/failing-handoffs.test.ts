@@ -33,7 +33,7 @@ describe('accepted hand-offs that fail or hang', () => {
   afterEach(() => gateway.org.disarm());
 
   test('hold nobody up within 30 s where the CRM hangs over 12 of 48', async (context) => {
-    const hold = await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
+    const hold = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     const good: string[] = [];
     for (let number = 0; number < 12; number++) {
       const trip_id = randomUUID();
@@ -66,7 +66,7 @@ describe('accepted hand-offs that fail or hang', () => {
   }
 
   test('hold nobody up within 30 s where one type fails as a whole', async (context) => {
-    await gateway.org.arm({ match: { operation: 'create', object: 'Booking__c' }, effect: failed });
+    await gateway.org.arm({ match: { method: 'POST', object: 'Booking__c' }, effect: failed });
     const bookings = await acceptMany(gateway, 210, { type: 'booking' });
     const ms = await untilCreated(gateway, await acceptMany(gateway, 24));
     context.diagnostic(`24 quotes behind 210 bookings that fail: ${Math.round(ms)} ms`);
@@ -153,7 +153,7 @@ describe('consumers that hand off', () => {
   afterEach(() => gateway.org.disarm());
 
   test('have a fifth of the queue each', async () => {
-    await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     const ids = await acceptMany(gateway, 4);
     const body = offerFor(gateway.org.memberId);
     const refused = await gateway.request('/api/v1/handoff', { body, headers: respondAsync });
@@ -173,7 +173,7 @@ describe('consumers that hand off', () => {
       await untilHandoff(gateway, externalId, ({ status }) => status === 'failed');
       failures.push(externalId);
     }
-    await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     const answers: Response[] = [];
     for (const id of failures)
       answers.push(await gateway.request(`/v1/handoffs/${id}/retry`, { method: 'POST' }));

@@ -238,7 +238,13 @@ describe('a test event', () => {
       gateway.request(`${path}/${endpoint.id}/deliveries?status=failed`),
     );
     assert.deepEqual(data, []);
-    assert.equal((await deliveriesOf(endpoint, `?event_id=${eventId}`)).length, 1);
+    const [only, ...others] = (await deliveriesOf(endpoint, `?event_id=${eventId}`)) as (Delivery & {
+      body?: string;
+    })[];
+    assert.deepEqual(others, []);
+    assert.equal(only?.body, got.body, 'what was sent, byte for byte');
+    assert.equal('body' in (delivery ?? {}), false, 'a list has no bodies');
+    assert.deepEqual(await deliveriesOf(await create(), `?event_id=${eventId}`), []);
   });
 
   test('is sent again on request, under the same id', async () => {

@@ -15,7 +15,7 @@ import { createMetrics } from '../../../../src/platform/observability/metrics.ts
 import { quote } from '../../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, Records } from '../../../../src/records/records.ts';
 import { createRepresentation, entityTag } from '../../../../src/records/representation.ts';
-import { databaseKinds, openTestPglite, type TestDatabase } from '../../../support/databases.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../../support/databases.ts';
 
 /** What becomes of a call that writes. Nobody knows of one whose answer is lost, or that takes effect only later. */
 const fate = fc.constantFrom('ok', 'ok', 'ok', 'answer lost', 'late', 'refused');
@@ -173,7 +173,7 @@ describe('writes with If-Match', () => {
   let opened: TestDatabase;
 
   before(async () => {
-    opened = (await databaseKinds['PostgreSQL']?.(2)) ?? (await openTestPglite());
+    opened = (await databaseKinds['PostgreSQL']?.(2)) ?? (await openTestDatabase());
   });
   after(() => opened.stop());
 

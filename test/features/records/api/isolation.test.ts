@@ -26,19 +26,31 @@ const covered = new Set([
   ...['listBookings', 'getBooking', 'changeBooking', 'deleteBooking'],
   ...['listReservations', 'getReservation', 'cancelReservation'],
   ...['listHandoffs', 'getHandoff', 'retryHandoff', 'cancelHandoff'],
+  ...['getQuoteHistory', 'getBookingHistory', 'getReservationHistory', 'getHandoffHistory'],
+  // test/features/handoff/api/approvals.test.ts
+  ...['approveHandoff', 'rejectHandoff'],
 ]);
 
 /** Those that need no permission on records: they tell of none, or a test of their own is named. */
 const coveredElsewhere = new Set([
-  ...['listMembers', 'getMember', 'getOwnConsumer'],
+  ...[
+    'listMembers',
+    'getMember',
+    'getOwnConsumer',
+    'getOwnUsage',
+    'listOwnAuthenticationAttempts',
+    'rotateOwnConsumer',
+  ],
   ...['listConsumers', 'createConsumer', 'getConsumer', 'updateConsumer', 'deleteConsumer', 'rotateConsumer'],
-  ...['listAuthenticationAttempts', 'listAuditEvents', 'getActivity'],
+  ...['listAuthenticationAttempts', 'listAuditEvents', 'getActivity', 'getCrmUsage'],
+  // test/features/test-mode/test-keys.test.ts
+  'resetTestWorld',
   // test/features/events/feed.test.ts
   'listEvents',
   // test/features/partner-webhooks/deliveries.test.ts: each has its owner, and each delivery is judged.
   ...['createWebhookEndpoint', 'listWebhookEndpoints', 'getWebhookEndpoint', 'updateWebhookEndpoint'],
   ...['deleteWebhookEndpoint', 'rotateWebhookSecret', 'testWebhookEndpoint'],
-  ...['listWebhookDeliveries', 'resendWebhookDelivery', 'recoverWebhookEndpoint'],
+  ...['listWebhookDeliveries', 'resendWebhookDelivery', 'recoverWebhookEndpoint', 'callMcp'],
 ]);
 
 interface Made {
@@ -126,6 +138,12 @@ describe('consumers that see only their own records', () => {
       assert.equal(foreign.status, 404);
       assert.deepEqual(await tellTale(foreign, id), await tellTale(missing, none));
     }
+    const [foreign, missing] = [
+      await send(as, `/v1/${collection}/${id}/history`),
+      await send(as, `/v1/${collection}/${none}/history`),
+    ];
+    assert.equal(foreign.status, 404);
+    assert.deepEqual(await tellTale(foreign, id), await tellTale(missing, none));
   }
 
   async function listed(collection: Collection, as: Credentials, query = ''): Promise<string[]> {
@@ -176,6 +194,8 @@ describe('consumers that see only their own records', () => {
         Object.values(consumers).map(async (as) => {
           const { status } = await send(as, `/v1/${record.collection}/${record.id}`);
           assert.equal(status, isSeen(record, as) ? 200 : 404);
+          const history = await send(as, `/v1/${record.collection}/${record.id}/history`);
+          assert.equal(history.status, status);
         }),
       ),
     );
@@ -194,6 +214,7 @@ describe('consumers that see only their own records', () => {
     const none = `/v1/handoffs/${randomUUID()}`;
     for (const [path, method] of [
       ['', 'GET'],
+      ['/history', 'GET'],
       ['', 'DELETE'],
       ['/retry', 'POST'],
     ] as const) {
@@ -231,6 +252,7 @@ describe('consumers that see only their own records', () => {
       for (const as of readers) {
         for (const [path, method] of [
           ['', 'GET'],
+          ['/history', 'GET'],
           ['', 'DELETE'],
           ['/retry', 'POST'],
         ] as const) {
@@ -242,8 +264,10 @@ describe('consumers that see only their own records', () => {
       }
     }
     // Its own exists: it was told the id.
-    const { required } = await assertProblem(await send(former, its), 403, 'permission_denied');
-    assert.deepEqual(required, { resource: 'quotes', action: 'read' });
+    for (const path of [its, `${its}/history`]) {
+      const { required } = await assertProblem(await send(former, path), 403, 'permission_denied');
+      assert.deepEqual(required, { resource: 'quotes', action: 'read' });
+    }
   });
 
   test('a change of a foreign record holds up nobody, and one of an own record does', async () => {

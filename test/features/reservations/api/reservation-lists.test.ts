@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { ReservationView } from '../../../../src/features/reservations/view.ts';
 import { slotInDays } from '../../../support/dining-partner.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { embedded } from '../../../support/own-database.ts';
 import { startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { newReservation } from '../../../support/reservations.ts';
@@ -25,7 +26,7 @@ for (const kind of ['PGlite', 'PostgreSQL']) {
     const made: ReservationView[] = [];
 
     before(async () => {
-      gateway = await startGateway(postgres ? { DATABASE_URL: postgres.url } : {});
+      gateway = await startGateway(postgres ? { DATABASE_URL: postgres.url } : embedded);
       for (let i = 0; i < 5; i += 1) made.push(await make());
       const cancelled = await gateway.request(`${path}/${made[4]?.id}`, {
         method: 'DELETE',

@@ -7,6 +7,7 @@ import { healthOf, openConnectors } from '../../../../src/features/reservations/
 import { reservationMetrics } from '../../../../src/features/reservations/metrics.ts';
 import { createMetrics } from '../../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../../src/platform/secrets/file.ts';
+import { booking } from '../../../../src/records/quotes-and-bookings.ts';
 import type { Records } from '../../../../src/records/records.ts';
 import { partnerCredentials, startOwnPartner } from '../../../support/dining-partner.ts';
 import { startGateway } from '../../../support/gateway.ts';
@@ -19,7 +20,7 @@ it('a connector that is not configured does not exist', async () => {
   const secrets = createFileSecretsManager({ dir });
   await using opened = new AsyncDisposableStack();
   const connectors = openConnectors({
-    crm: { records: {} as Records, checkHealth: async () => ({ connected: true }) },
+    crm: { records: {} as Records, booking, checkHealth: async () => ({ connected: true }) },
     dining: undefined,
     secrets,
     secretsRefreshSeconds: 30,

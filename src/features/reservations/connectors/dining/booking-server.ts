@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs } from '../../../../platform/base/call.ts';
+import { requireLive } from '../../../../platform/base/mode.ts';
 import type { Span } from '../../../../platform/base/span.ts';
 import { traceHeaders } from '../../../../platform/base/trace-context.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../../../platform/http/http.ts';
@@ -74,8 +75,10 @@ export interface BookingServerOptions {
 }
 
 export function createBookingServer(options: BookingServerOptions): BookingServer {
-  const send = (method: Method, body: string | undefined, call: Call) =>
-    sendOnce(options, method, body, call);
+  const send = async (method: Method, body: string | undefined, call: Call) => {
+    requireLive(call);
+    return sendOnce(options, method, body, call);
+  };
   return {
     send,
     sendWithRetries: async (method, body, call) => {

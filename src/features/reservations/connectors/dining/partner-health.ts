@@ -39,7 +39,7 @@ export function createPartnerHealth({ log, password, healthCheck }: PartnerHealt
     noteOutcome: (method, failure) => {
       if (failure?.kind === 'credentials') {
         const facts = { partner, operation: method.name, reason: failure.message };
-        if (!isRefused()) log.error(facts, 'The dining partner refuses our credentials: renew them');
+        if (!isRefused()) log.error(facts, 'the dining partner refuses our credentials: renew them');
         refused = password.generation;
       } else if (method !== methods.healthCheck && acceptedCredentials(failure)) {
         refused = undefined;

@@ -23,6 +23,7 @@ before(async () => {
   const { crm } = harness;
   connector = createCrmConnector({
     records: crm.records,
+    booking,
     checkHealth: async () => ({ ...(await crm.health.check()) }),
   });
 });

@@ -1,0 +1,161 @@
+import type { HistoryEntry } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { type Child, html } from '../shared/html.ts';
+import { parseDigits } from '../shared/json-text.ts';
+import { useLoad } from '../shared/load.ts';
+import { ProblemAlert, TryAgain } from '../shared/parts.ts';
+import { useSession } from '../shared/session.ts';
+import { Ago, dateAndTime, dayInWords } from '../shared/time.ts';
+import { labelOf } from '../shared/words.ts';
+import { useConsumerName } from './maker.ts';
+
+interface HistoryProps {
+  /** Path of the record in the API. */
+  path: string;
+  /** What it is in a sentence: `quote`. */
+  what: string;
+}
+
+/** More are shown when they are asked for. */
+const shownAtFirst = 30;
+
+/** What happened to a record, in sentences, the newest first. */
+export function History({ path, what }: HistoryProps): VNode | null {
+  const { data, problem, reload } = useLoad(`${path}/history`, async ({ send }) => {
+    // Digits count in what changed, too.
+    const answer = parseDigits((await send(`${path}/history`)).text) as { data: HistoryEntry[] };
+    return answer.data.toReversed();
+  });
+  // Also where the service has no histories; where there is no record, the page says so.
+  if (problem?.status === 404) return null;
+  return html`<section class="panel history" aria-label="History">
+    <h2>History</h2>
+    ${problem && html`<${ProblemAlert} problem=${problem}><${TryAgain} act=${reload} what="Load the history again" /></${ProblemAlert}>`}
+    ${data === undefined && problem === undefined && html`<p class="quiet">Loading the history…</p>`}
+    ${data && html`<${Entries} entries=${data} what=${what} />`}
+  </section>`;
+}
+
+function Entries({ entries, what }: { entries: readonly HistoryEntry[]; what: string }): VNode {
+  const [count, show] = useState(shownAtFirst);
+  if (entries.length === 0) return html`<p class="quiet">No history of this ${what} yet.</p>`;
+  return html`<ol class="timeline">
+      ${entries.slice(0, count).map((entry) => html`<${Entry} entry=${entry} what=${what} />`)}
+    </ol>
+    ${entries.length > count && html`<button type="button" class="plain" onClick=${() => show(entries.length)}>Show all ${entries.length}</button>`}`;
+}
+
+function Entry({ entry, what }: { entry: HistoryEntry; what: string }): VNode {
+  const { at, kind, changes } = entry;
+  return html`<li class=${toneOf(kind)}>
+    <p>${sentenceOf(entry, what)}</p>
+    ${kind === 'updated' && changes && changes.map((one) => html`<p><${Change} change=${one} /></p>`)}
+    <p class="hint"><${Ago} at=${at} /></p>
+  </li>`;
+}
+
+function toneOf(kind: string): string {
+  if (['created', 'approved', 'restored'].includes(kind)) return 'good';
+  return ['failed', 'rejected', 'delivery_failed', 'deleted', 'cancelled'].includes(kind) ? 'bad' : '';
+}
+
+type Sentence = (entry: HistoryEntry, what: string) => Child;
+
+/** What each kind of entry says, with who did it where that is known. */
+const sentences: Readonly<Record<string, Sentence>> = {
+  requested: ({ by, endpoint }, what) => html`<${Doer} by=${by} /> ${asked(endpoint, what)}`,
+  awaiting_approval: () => 'Waiting for approval',
+  approved: ({ by }) => byWhom('Approved', by),
+  rejected: ({ by }) => byWhom('Rejected', by),
+  accepted: ({ by }) => byWhom('Accepted, to be created later', by),
+  created: ({ by }, what) =>
+    byWhom(what === 'reservation' ? 'Table and booking confirmed' : 'Created in the CRM', by),
+  updated: ({ by, changes }) => byWhom(changes ? 'Changed' : 'Changed; the changed fields are not known', by),
+  step: ({ changes }) => stepOf(changes?.[0]?.to),
+  delivered: ({ endpoint }) => html`Event delivered to <${Endpoint} id=${endpoint} />`,
+  delivery_failed: ({ endpoint }) => html`Event not delivered to <${Endpoint} id=${endpoint} />`,
+  failed: () => 'Failed',
+  cancelled: ({ by }) => byWhom('Cancelled', by),
+  deleted: ({ by }) => byWhom('Deleted in the CRM', by),
+  restored: ({ by }) => byWhom('Restored in the CRM', by),
+};
+
+/** Kinds that a newer service adds are shown by their name. */
+function sentenceOf(entry: HistoryEntry, what: string): Child {
+  return sentences[entry.kind]?.(entry, what) ?? byWhom(labelOf(entry.kind), entry.by);
+}
+
+function byWhom(what: string, by: HistoryEntry['by']): Child {
+  return by === null ? what : html`${what} by <${Doer} by=${by} />`;
+}
+
+/** The person, where the consumer said who it is, and the consumer. */
+function Doer({ by }: Pick<HistoryEntry, 'by'>): VNode {
+  const nameOf = useConsumerName();
+  if (by === null) return html`A consumer`;
+  const consumer = nameOf(by);
+  return by.actor === null
+    ? html`<strong>${consumer}</strong>`
+    : html`<strong>${by.actor}</strong> (${consumer})`;
+}
+
+const verbs: Readonly<Record<string, string>> = { POST: 'create', PATCH: 'change', DELETE: 'delete' };
+
+/** What was asked for, of the operation's method and path. */
+function asked(endpoint: string | null, what: string): string {
+  const [method = '', path = ''] = (endpoint ?? '').split(' ');
+  if (path.endsWith('/handoff')) return 'handed it off';
+  if (path.startsWith('/v1/reservations'))
+    return `asked to ${method === 'POST' ? 'reserve' : 'cancel'} the table`;
+  return `asked to ${verbs[method] ?? 'write'} this ${what}`;
+}
+
+const steps: Readonly<Record<string, string>> = {
+  making_booking: 'Creating the booking in the CRM',
+  booking_table: 'Booking the table',
+  writing_outcome: 'Writing the outcome to the CRM',
+  undoing: 'Removing the booking',
+  pending: 'Waiting for the restaurant to decide',
+  confirmed: 'Confirmed again: the restaurant refused to cancel',
+  cancelling_table: 'Cancelling the table',
+  writing_cancellation: 'Writing the cancellation to the CRM',
+};
+
+function stepOf(step: unknown): string {
+  const name = typeof step === 'string' ? step : 'unknown';
+  return steps[name] ?? labelOf(name);
+}
+
+function Change({
+  change: { field, from, to },
+}: {
+  change: NonNullable<HistoryEntry['changes']>[number];
+}): VNode {
+  const label = html`<span class="quiet">${labelOf(field)}</span>`;
+  if (from === undefined && to === undefined) return label;
+  if (from === undefined) return html`${label} to <strong>${inShort(to)}</strong>`;
+  return html`${label} from <s>${inShort(from)}</s> to <strong>${inShort(to)}</strong>`;
+}
+
+/** The longest value that stands in a sentence. */
+const longest = 200;
+
+function inShort(value: unknown): string {
+  if (value === null || value === undefined || value === '') return 'nothing';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  const text = typeof value === 'string' ? inWords(value) : JSON.stringify(value);
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
+
+function inWords(text: string): string {
+  const moment = /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(moment) ? (dayInWords(text) ?? text) : dateAndTime(moment);
+}
+
+/** One of the consumer's own webhook endpoints. */
+function Endpoint({ id }: { id: string | null }): VNode {
+  const { can } = useSession();
+  if (id === null || !can('webhooks', 'read')) return html`a webhook endpoint`;
+  return html`<a href=${`#/events/endpoints/${id}`}>a webhook endpoint</a>`;
+}

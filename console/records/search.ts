@@ -1,0 +1,60 @@
+import type { Page } from '@handoff-gateway/client';
+import { Failure } from '../shared/api.ts';
+import type { ReadPage } from '../shared/load.ts';
+import { read, type Session, withQuery } from '../shared/session.ts';
+import { isUuid } from '../shared/uuid.ts';
+
+export type Collection = 'quotes' | 'bookings' | 'members';
+export type Given = Record<string, string>;
+
+/** What a text may stand for, as parameters of the list, the most exact first; `id` is that of one record. */
+function meanings(collection: Collection, text: string): Given[] {
+  if (text === '') return [{}];
+  const isMember = collection === 'members';
+  if (isUuid(text)) return [{ id: text }, ...(isMember ? [] : [{ trip_id: text }, { member_id: text }])];
+  return [...(isMember || /\s/.test(text) ? [] : [{ status: text }]), { q: text }];
+}
+
+/**
+ * Reads the pages of a list for a text in the search box: what it stands for is the first meaning that finds something.
+ * `filters` are the parameters of the other fields; `chosen` is what the text was taken for.
+ */
+export function searchFor<Row>(
+  collection: Collection,
+  text: string,
+  filters: Given,
+  chosen: { current: Given },
+): ReadPage<Row> {
+  return async (session, cursor) => {
+    const list = (given: Given) =>
+      read<Page<Row>>(
+        session,
+        withQuery(`/v1/${collection}`, { ...filters, ...given, ...(cursor && { cursor }) }),
+      );
+    if (cursor !== undefined) return list(chosen.current);
+    let found: Page<Row> = nothing;
+    let taken: Given = {};
+    for (const meaning of meanings(collection, text)) {
+      taken = meaning;
+      const id = meaning['id'];
+      found = id === undefined ? await list(meaning) : await one<Row>(session, collection, id);
+      if (found.data.length > 0) break;
+    }
+    // Not before: until now the pages that are shown can be followed by more.
+    chosen.current = taken;
+    return found;
+  };
+}
+
+const nothing = { data: [], next_cursor: null, has_more: false };
+
+async function one<Row>(session: Session, collection: Collection, id: string): Promise<Page<Row>> {
+  const data = await read<Row>(session, `/v1/${collection}/${id}`).then(
+    (row) => [row],
+    (error: unknown) => {
+      if (error instanceof Failure && error.problem.status === 404) return [];
+      throw error;
+    },
+  );
+  return { ...nothing, data };
+}

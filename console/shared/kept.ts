@@ -1,0 +1,64 @@
+import { makeUuid } from '@handoff-gateway/client';
+import { useEffect, useRef } from 'preact/hooks';
+import { type Session, useSession } from './session.ts';
+
+interface Kept<T> {
+  value: T | undefined;
+  scroll: number;
+}
+
+/** What lists showed, by the entry of the browser's history; gone when this consumer signs out. */
+const kept = new WeakMap<Session['consumer'], Map<string, Kept<unknown>>>();
+const mostKept = 20;
+
+/**
+ * What a list showed when it was left by a link stays with its entry in the browser's history: Back finds the same pages
+ * at the same height, without asking again. A link to the list, and a reload, read it again.
+ */
+export function useKept<T>(): { found: T | undefined; keep(value: T | undefined): void } {
+  const { consumer } = useSession();
+  const all = kept.get(consumer) ?? new Map<string, Kept<unknown>>();
+  kept.set(consumer, all);
+  const key = useRef<string | undefined>(undefined);
+  key.current ??= keyOfEntry();
+  const place = key.current;
+  const before = useRef(all.get(place) as Kept<T> | undefined);
+  const latest = useRef<T | undefined>(undefined);
+  useEffect(() => {
+    const { current: found } = before;
+    // After the page has been laid out, and the keyboard put at its beginning.
+    if (found?.value !== undefined) requestAnimationFrame(() => scrollTo(0, found.scroll));
+    let scroll = 0;
+    const follow = () => {
+      // When another page takes its place, the window is shorter before this one is gone.
+      if (placeNow() === place) scroll = scrollY;
+    };
+    addEventListener('scroll', follow, { passive: true });
+    return () => {
+      removeEventListener('scroll', follow);
+      all.delete(place);
+      all.set(place, { value: latest.current, scroll });
+      const [oldest] = all.keys();
+      if (all.size > mostKept && oldest !== undefined) all.delete(oldest);
+    };
+  }, []);
+  return {
+    found: before.current?.value,
+    keep(value) {
+      latest.current = value;
+    },
+  };
+}
+
+/** The browser's own note at the entry that is shown now. It has no secret. */
+function keyOfEntry(): string {
+  const place = placeNow();
+  if (place !== undefined) return place;
+  const made = makeUuid();
+  history.replaceState({ place: made }, '');
+  return made;
+}
+
+function placeNow(): string | undefined {
+  return (history.state as { place?: string } | null)?.place;
+}

@@ -1,0 +1,37 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { type Problem, problemFrom } from './shared/api.ts';
+import { html } from './shared/html.ts';
+import { ProblemAlert, single } from './shared/parts.ts';
+import { useSession } from './shared/session.ts';
+
+/** Stays in sight on every page, whatever is scrolled: what is done here is not for real. */
+export function TestBand(): VNode {
+  return html`<aside class="test-band" aria-label="Test mode">
+    <strong>Test mode</strong> <span>Nothing here reaches the CRM or the restaurant.</span>
+  </aside>`;
+}
+
+/** Empties the world of the test consumer. */
+export function TestReset(): VNode {
+  const { send } = useSession();
+  const [state, setState] = useState<'asking' | 'done' | Problem | undefined>();
+  const reset = () =>
+    send('/v1/test/reset', { method: 'POST' }).then(
+      () => setState('done'),
+      (error: unknown) => setState(problemFrom(error)),
+    );
+  return html`<h2>Test records</h2>
+    <p>Quotes, bookings, reservations and hand-offs that were made with these keys can be deleted, to start again. Keys, webhook endpoints and past events stay.</p>
+    ${typeof state === 'object' && html`<${ProblemAlert} problem=${state} isAnswer />`}
+    ${state === 'done' && html`<p class="notice" role="status">Everything was deleted.</p>`}
+    ${
+      state === 'asking'
+        ? html`<p>Delete everything that was made with these keys?</p>
+          <div class="buttons">
+            <button type="button" class="danger" onClick=${single(() => void reset())}>Delete everything</button>
+            <button type="button" class="plain" onClick=${() => setState(undefined)}>Cancel</button>
+          </div>`
+        : html`<div class="buttons"><button type="button" class="plain" onClick=${single(() => setState('asking'))}>Start again…</button></div>`
+    }`;
+}

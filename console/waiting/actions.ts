@@ -1,0 +1,71 @@
+import type { AcceptedHandoff, HandoffClient } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { html } from '../shared/html.ts';
+import { Field, single } from '../shared/parts.ts';
+import { needsApproval, type Session, useSession } from '../shared/session.ts';
+
+/** Makes a change; false where it failed, which the page shows. */
+export type Act = (change: (handoffs: HandoffClient['handoffs']) => Promise<unknown>) => Promise<boolean>;
+
+interface ActionsProps {
+  handoff: AcceptedHandoff;
+  act: Act;
+}
+
+/** What the consumer may do with a hand-off. */
+export function Actions({ handoff, act }: ActionsProps): VNode {
+  const [isAsking, ask] = useState(false);
+  const { external_id: id } = handoff;
+  const { canDecide, canRetry, canCancel } = rightsOn(handoff, useSession());
+  if (isAsking && canDecide) return html`<${RejectForm} id=${id} act=${act} onClose=${() => ask(false)} />`;
+  return html`<div class="buttons">
+    ${canDecide && html`<button type="button" class="primary" onClick=${single(() => void act((handoffs) => handoffs.approve(id)))}>Approve</button>`}
+    ${canDecide && html`<button type="button" class="plain" onClick=${single(() => ask(true))}>Reject</button>`}
+    ${canRetry && html`<button type="button" class="plain" onClick=${single(() => void act((handoffs) => handoffs.retry(id)))}>Retry</button>`}
+    ${canCancel && html`<button type="button" class="plain" onClick=${single(() => void act((handoffs) => handoffs.cancel(id)))}>Cancel</button>`}
+  </div>`;
+}
+
+/** What the consumer may do with a hand-off as it is. */
+function rightsOn({ type, status, request }: AcceptedHandoff, { can, consumer }: Session) {
+  const resource = `${type}s`;
+  const canWrite = can(resource, 'write');
+  const isOwn = request?.created_by.consumer_id === consumer.id;
+  if (status === 'awaiting_approval')
+    return {
+      canDecide: canWrite && !isOwn && !needsApproval(consumer, resource),
+      canRetry: false,
+      canCancel: isOwn ? canWrite : can(resource, 'delete'),
+    };
+  const isFailed = status === 'failed';
+  return {
+    ...{ canDecide: false, canRetry: isFailed && canWrite },
+    canCancel: (isFailed || status === 'accepted') && can(resource, 'delete'),
+  };
+}
+
+interface RejectProps {
+  id: string;
+  act: Act;
+  onClose: () => void;
+}
+
+/** Asks why: the consumer that asked is told. */
+function RejectForm({ id, act, onClose }: RejectProps): VNode {
+  const [reason, setReason] = useState('');
+  const form = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => form.current?.querySelector('input')?.focus(), []);
+  const reject = (event: Event) => {
+    event.preventDefault();
+    // What was typed stays until it has arrived.
+    void act((handoffs) => handoffs.reject(id, { reason })).then((isDone) => isDone && onClose());
+  };
+  return html`<form class="ask" ref=${form} onSubmit=${reject}>
+    <${Field} label="Reason" value=${reason} onInput=${setReason} required maxLength=${1000} />
+    <div class="buttons">
+      <button class="danger">Reject now</button>
+      <button type="button" class="plain" onClick=${onClose}>Back</button>
+    </div>
+  </form>`;
+}

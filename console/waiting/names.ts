@@ -1,0 +1,45 @@
+import { useEffect, useState } from 'preact/hooks';
+import { read, type Session, useSession } from '../shared/session.ts';
+
+/** Names that this tab has read, by path, for each consumer: gone when it signs out. */
+const known = new WeakMap<Session['consumer'], Map<string, string>>();
+
+/** Read at once, so that a long list costs few requests. */
+const mostReads = 20;
+
+interface Named {
+  name?: string | null;
+  first_name?: string | null;
+  last_name?: string | null;
+}
+
+/** The names of records with these paths, such as `/v1/quotes/…`, as far as they are known. */
+export function useNames(paths: readonly string[]): (path: string) => string | undefined {
+  const session = useSession();
+  const names = known.get(session.consumer) ?? new Map<string, string>();
+  known.set(session.consumer, names);
+  const [, setReads] = useState(0);
+  const missing = [...new Set(paths)].filter((path) => !names.has(path)).slice(0, mostReads);
+  useEffect(() => {
+    let isGone = false;
+    const readName = async (path: string) => {
+      const found = await read<Named>(session, path).catch(() => undefined);
+      const name = found && nameOf(found);
+      if (name) names.set(path, name);
+    };
+    const readAll = async () => {
+      await Promise.all(missing.map(readName));
+      // One change of the page, not one for each name.
+      if (!isGone) setReads((count) => count + 1);
+    };
+    if (missing.length > 0) void readAll();
+    return () => {
+      isGone = true;
+    };
+  }, [missing.join()]);
+  return (path) => names.get(path);
+}
+
+function nameOf({ name, first_name, last_name }: Named): string {
+  return name ?? [first_name, last_name].filter(Boolean).join(' ');
+}

@@ -1,0 +1,159 @@
+import type { AcceptedHandoff } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { type Problem, problemFrom } from '../shared/api.ts';
+import { html } from '../shared/html.ts';
+import { fieldOf } from '../shared/json-text.ts';
+import { useLoad } from '../shared/load.ts';
+import { Badge, type Column, Freshness, Id, Json, ProblemAlert, Table, TryAgain } from '../shared/parts.ts';
+import { useSession } from '../shared/session.ts';
+import { Ago } from '../shared/time.ts';
+import { type Act, Actions } from './actions.ts';
+import { useNames } from './names.ts';
+import { type Handoffs, readHandoffs } from './read-handoffs.ts';
+
+type NameAt = (path: string) => string | undefined;
+
+const doneAtOnce = 20;
+
+/** Hand-offs that wait for approval or for the CRM, and, apart from them, what became of others. */
+export function WaitingPage(): VNode {
+  const session = useSession();
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const wantedDone = useRef(doneAtOnce);
+  const loaded = useLoad('waiting', (asked) => readHandoffs(asked, wantedDone.current), 5000);
+  const act: Act = async (change) => {
+    setProblem(undefined);
+    const isDone = await change(session.client.handoffs).then(
+      () => true,
+      (error: unknown) => {
+        setProblem(problemFrom(error));
+        return false;
+      },
+    );
+    await loaded.reload();
+    return isDone;
+  };
+  const more = () => {
+    wantedDone.current += doneAtOnce;
+    void loaded.reload();
+  };
+  return html`<h1>Waiting</h1>
+    ${problem && html`<${ProblemAlert} problem=${problem} isAnswer />`}
+    <${Freshness} of=${loaded} />
+    ${loaded.problem && html`<${ProblemAlert} problem=${loaded.problem}><${TryAgain} act=${loaded.reload} /></${ProblemAlert}>`}
+    ${loaded.data && html`<${Shown} handoffs=${loaded.data} act=${act} onMore=${more} />`}`;
+}
+
+interface ShownProps {
+  handoffs: Handoffs;
+  act: Act;
+  onMore: () => void;
+}
+
+function Shown({ handoffs: { open, isCut, done, hasMoreDone }, act, onMore }: ShownProps): VNode {
+  const { can } = useSession();
+  const recordPaths = done.filter(({ status }) => status === 'created').map(pathOfRecord);
+  const memberPaths = can('members', 'read') ? open.flatMap(pathOfMember) : [];
+  const nameAt = useNames([...recordPaths, ...memberPaths]);
+  const actions: Column<AcceptedHandoff> = {
+    title: 'Actions',
+    cell: (handoff) => html`<${Actions} handoff=${handoff} act=${act} />`,
+  };
+  const keyOf = ({ external_id }: AcceptedHandoff) => external_id;
+  return html`${
+    open.length === 0
+      ? html`<div class="empty"><p>Nothing is waiting.</p><p>Hand-offs wait here while the CRM does not answer, or until somebody approves them.</p></div>`
+      : html`<${Table} caption="Waiting hand-offs" columns=${[...openColumns(nameAt), actions]} rows=${open} keyOf=${keyOf} />`
+  }
+    ${isCut && html`<p class="notice">Not all waiting hand-offs are shown.</p>`}
+    ${
+      done.length > 0 &&
+      html`<h2>Done</h2>
+        <${Table} caption="Done hand-offs" columns=${doneColumns(nameAt)} rows=${done} keyOf=${keyOf} />`
+    }
+    ${hasMoreDone && html`<button type="button" class="plain" onClick=${onMore}>Show more</button>`}`;
+}
+
+const status: Column<AcceptedHandoff> = {
+  title: 'Status',
+  cell: ({ status: state, approval, problem, attempts }) =>
+    html`<${Badge}>${state === 'accepted' ? 'waiting' : state}</${Badge}>
+      ${attempts > 1 && html`<span class="quiet">${attempts} tries</span>`}
+      ${problem && html`<p><strong>${problem.title}</strong></p><p class="quiet">${problem.detail}</p>`}
+      ${approval?.reason && html`<p class="quiet">${approval.reason}</p>`}`,
+};
+
+function openColumns(nameAt: NameAt): Column<AcceptedHandoff>[] {
+  return [
+    { title: 'Name', cell: (handoff) => html`<${Wanted} handoff=${handoff} />` },
+    status,
+    { title: 'Member', cell: (handoff) => html`<${MemberLink} handoff=${handoff} nameAt=${nameAt} />` },
+    { title: 'Handed off', cell: ({ accepted_at }) => html`<${Ago} at=${accepted_at} />` },
+    { title: 'Offer ends', cell: ({ valid_until }) => valid_until && html`<${Ago} at=${valid_until} />` },
+  ];
+}
+
+function doneColumns(nameAt: NameAt): Column<AcceptedHandoff>[] {
+  return [
+    {
+      title: 'Name',
+      cell: (handoff) => {
+        const word = handoff.type === 'quote' ? 'Quote' : 'Booking';
+        if (handoff.status !== 'created') return word;
+        const path = pathOfRecord(handoff);
+        const name = nameAt(path);
+        return html`<a href=${path.replace('/v1', '#/records')}>${name ?? word}</a>${name && html`<br /><span class="quiet">${handoff.type}</span>`}`;
+      },
+    },
+    status,
+    { title: 'Handed off', cell: ({ accepted_at }) => html`<${Ago} at=${accepted_at} />` },
+    { title: 'Done', cell: ({ completed_at }) => html`<${Ago} at=${completed_at} />` },
+    { title: 'External ID', cell: ({ external_id }) => html`<${Id}>${external_id}</${Id}>` },
+  ];
+}
+
+function pathOfRecord({ type, external_id }: AcceptedHandoff): string {
+  return `/v1/${type}s/${external_id}`;
+}
+
+function pathOfMember({ request }: AcceptedHandoff): string[] {
+  return request === null ? [] : [`/v1/members/${request.member_id}`];
+}
+
+interface MemberProps {
+  handoff: AcceptedHandoff;
+  nameAt: NameAt;
+}
+
+function MemberLink({ handoff, nameAt }: MemberProps): VNode {
+  const { can } = useSession();
+  const [path] = pathOfMember(handoff);
+  const id = handoff.request?.member_id;
+  if (path === undefined || !can('members', 'read')) return html`<${Id}>${id}</${Id}>`;
+  return html`<a href=${path.replace('/v1', '#/records')}>${nameAt(path) ?? html`<${Id}>${id}</${Id}>`}</a>`;
+}
+
+/** What is to be written: its name, who asked for it, and, unfolded, the rest. */
+function Wanted({ handoff }: { handoff: AcceptedHandoff }): VNode {
+  const { external_id: id, request, type } = handoff;
+  const { send } = useSession();
+  const [details, setDetails] = useState<string | undefined>();
+  if (request === null) return html`${type === 'quote' ? 'Quote' : 'Booking'}`;
+  const { result, created_by: maker, trip_id: trip, member_id: member } = request;
+  const read = async (event: Event) => {
+    if (!(event.currentTarget as HTMLDetailsElement).open || details !== undefined) return;
+    // Text: every digit counts. Where it fails, opening it again tries again.
+    const answer = await send(`/v1/handoffs/${id}`).catch(() => undefined);
+    const inside = (json: string | undefined, name: string) =>
+      json?.startsWith('{') ? fieldOf(json, name) : undefined;
+    setDetails(['request', 'result', 'details'].reduce(inside, answer?.text));
+  };
+  const by = [maker.consumer_name ?? maker.consumer_id, maker.actor].filter(Boolean).join(', ');
+  return html`<strong>${result.name}</strong><br />
+    <span class="quiet">${type} · ${result.source} · by ${by}</span>
+    <details onToggle=${read}><summary>Details</summary>
+      <p class="hint">Trip <code>${trip}</code><br />Member <code>${member}</code><br />External ID <code>${id}</code></p>
+      ${details !== undefined && html`<${Json} text=${details} label=${`Details of ${result.name}`} />`}
+    </details>`;
+}

@@ -1,0 +1,31 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import { claimant } from './keyed-request.ts';
+
+/** A keyed request that the ledger still knows. */
+export interface KnownRequest {
+  consumer_id: string;
+  actor: string | null;
+  /** Name of the operation. */
+  operation: string;
+  created_at: Date;
+  /** It was answered with a problem, for good. */
+  is_refused: boolean;
+}
+
+/** The newest requests that are about a record, whatever became of them. Throws `store_unavailable`. */
+export async function requestsAbout(
+  database: Database,
+  recordId: string,
+  limit: number,
+): Promise<KnownRequest[]> {
+  const statement = sql<KnownRequest>`
+    select case when starts_with(consumer_id, ${claimant}) then substr(consumer_id, ${claimant.length + 1}) else consumer_id
+      end as consumer_id, actor, operation, created_at, coalesce(response_status >= 400, false) as is_refused
+    from idempotency_claims where record_id = ${recordId} order by created_at desc limit ${limit}`;
+  const { rows } = await orUnavailable(() => statement.execute(database.sql), {
+    keeps: 'keeps the requests',
+  });
+  return rows;
+}

@@ -1,0 +1,50 @@
+import type { TSchema } from 'typebox';
+import { parameterRef } from './headers.ts';
+import type { JsonObject, SchemaWriter } from './schemas.ts';
+
+/** What the service sends to addresses of consumers, for the documentation. */
+export interface DocumentedWebhook {
+  tag: string;
+  summary: string;
+  description: string;
+  /** Of its body. */
+  schema: TSchema;
+  /** A body that fits the schema. */
+  example: object;
+}
+
+const again = 'It is sent again, at growing intervals.';
+
+/** What a receiver may answer. */
+const responses = {
+  '2XX': { description: 'It was taken.' },
+  '400': { description: again },
+  '410': { description: 'The endpoint is gone: nothing more is sent to it.' },
+  '429': { description: again },
+  '500': { description: again },
+};
+
+/** The webhooks as the document has them, by name: `quote.created`. */
+export function webhookItems(
+  webhooks: Readonly<Record<string, DocumentedWebhook>>,
+  schemas: SchemaWriter,
+): JsonObject {
+  const items = Object.entries(webhooks).map(([name, { tag, summary, description, schema, example }]) => [
+    name,
+    {
+      post: {
+        operationId: `on${name.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}`,
+        tags: [tag],
+        ...{ summary, description },
+        security: [{ webhookSignature: [] }],
+        parameters: [parameterRef('webhook-id'), parameterRef('webhook-timestamp')],
+        requestBody: {
+          required: true,
+          content: { 'application/json': { schema: schemas.answer(schema), example } },
+        },
+        responses,
+      },
+    },
+  ]);
+  return Object.fromEntries(items) as JsonObject;
+}

@@ -1,0 +1,51 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { missing } from '../../identity/consumers/authentication.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Route } from '../route.ts';
+import { type Authenticators, admitCaller, countCaller, recordAttempt } from './authentication.ts';
+import { bytesOf, decode } from './body.ts';
+import type { Step } from './step.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body is a form, and nothing else is. */
+    takesForm?: boolean;
+    answerProblem?: Route['answerProblem'];
+  }
+}
+
+/**
+ * The step of a route that callers reach with a form, which holds their credentials or comes with them. They are checked,
+ * recorded and limited as those in headers are.
+ */
+export function formSteps({ form }: Route, authenticators: Authenticators): Step[] {
+  if (form === undefined) return [];
+  return [
+    async (request: FastifyRequest, reply: FastifyReply) => {
+      // Of a request that cannot be read: it names nobody.
+      recordAttempt(request, missing);
+      const fields = readForm(decode(bytesOf(request)));
+      const authentication = await form.authenticate(fields, request.headers);
+      admitCaller(request, reply, authentication, authenticators);
+      countCaller(request, reply, authenticators.limits);
+      request.body = Object.fromEntries(fields);
+    },
+  ];
+}
+
+/** The fields of a form; empty ones count as left out (RFC 6749 section 3.2). Throws `Problem` where one is there twice. */
+function readForm(text: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (fields.has(name)) {
+      const message = 'is there more than once';
+      // The name is the caller's: it may be long, or a secret that lacks its name.
+      throw new Problem('invalid_request', `A parameter of the form ${message}.`, {
+        errors: [{ parameter: name.slice(0, 40), message }],
+      });
+    }
+    fields.set(name, value);
+  }
+  for (const [name, value] of fields) if (value === '') fields.delete(name);
+  return fields;
+}

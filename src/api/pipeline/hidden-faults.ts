@@ -1,0 +1,38 @@
+import { isFieldVisible, type VisibleFields } from '../../platform/base/call.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import type { Fault } from '../../platform/base/problems.ts';
+import type { StoredAnswer } from '../idempotency/keyed-request.ts';
+import { problemAnswer } from './problem-answer.ts';
+
+const hidden = { pointer: '', message: 'it does not pass a rule about what these credentials do not see' };
+
+/** The CRM's refusal for a caller that sees these fields only: what it says of others is left out. */
+export function withoutHiddenFaults(error: unknown, visible: VisibleFields): unknown {
+  if (visible === undefined || !(error instanceof Problem) || error.code !== 'crm_rejected') return error;
+  const { errors = [], ...facts } = error.facts;
+  const shown = errors.filter((fault) => {
+    const [, name = ''] = 'pointer' in fault ? (/^#\/(?:result\/)?(\w+)/.exec(fault.pointer) ?? []) : [];
+    return name !== '' && isFieldVisible(visible, name);
+  });
+  if (shown.length === errors.length && shown.length > 0) return error;
+  const faults = [...shown, hidden];
+  const detail = faults.map(({ message }) => message).join('; ');
+  return new Problem('crm_rejected', `The CRM refused the record: ${detail}`, { ...facts, errors: faults });
+}
+
+/** The same for an answer, which may have been stored while the caller saw more. One that names no fields may be about any. */
+export function withoutHiddenRefusal(answer: StoredAnswer, visible: VisibleFields): StoredAnswer {
+  if (visible === undefined || answer.status !== 422) return answer;
+  const { code, detail, request_id, errors } = JSON.parse(answer.body) as StoredProblem;
+  if (code !== 'crm_rejected') return answer;
+  const shown = withoutHiddenFaults(new Problem(code, detail, { errors: errors ?? [] }), visible);
+  const { headers, body } = problemAnswer(shown as Problem, request_id, true);
+  return { ...answer, headers, body };
+}
+
+interface StoredProblem {
+  code: string;
+  detail: string;
+  request_id: string;
+  errors?: Fault[];
+}

@@ -1,0 +1,84 @@
+import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Problem } from '../../platform/base/problem.ts';
+
+/** What a program calls a tool for. It stands for the Idempotency-Key, which no model can choose. */
+export interface Intent {
+  tool: string;
+  /** As its caller names it, not checked yet; undefined where the arguments say it. */
+  name: unknown;
+  /** The person is one of the arguments. */
+  hasActor: boolean;
+  /** Why it is not done now; it counts all the same. */
+  refusal?: Problem;
+  /** All other arguments, in a text that is the same for equal ones. */
+  arguments: string;
+}
+
+/** For so long the same arguments are the same intent, where it has no name. */
+const repeatSeconds = 600;
+/** Characters of a name at most. */
+export const longestIntent = 200;
+
+const intents = new WeakMap<IncomingMessage, Intent>();
+
+/** Of a request that was passed on; it was not sent by anybody. */
+export function intentOf(message: IncomingMessage): Intent | undefined {
+  return intents.get(message);
+}
+
+export function setIntent(message: IncomingMessage, intent: Intent): void {
+  intents.set(message, intent);
+}
+
+/** The key under which it is done once. Throws `invalid_request` for a name that is none. */
+export function keyOfIntent({ tool, name, arguments: text }: Intent): string {
+  const what = name === undefined ? `arguments\0${text}` : `intent\0${checkedName(name)}`;
+  const hex = hash('sha256', `tool\0${tool}\0${what}`, 'hex');
+  return hex.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/** For so long it counts as the same; undefined: as long as a key is kept. */
+export function repeatSecondsOf(intent: Intent | undefined): number | undefined {
+  return intent !== undefined && intent.name === undefined ? repeatSeconds : undefined;
+}
+
+/** The problem in words of who called the tool, and has sent neither of the two headers. */
+export function problemOfIntent(problem: Problem, { hasActor }: Intent): Problem {
+  const { code, message, facts } = problem;
+  switch (code) {
+    case 'idempotency_key_reused':
+      return new Problem(code, reused, {
+        errors: [{ pointer: '#/intent', message: 'belongs to a call with other arguments' }],
+      });
+    case 'idempotency_in_progress':
+      return new Problem(code, stillRunning, facts);
+    default:
+      if (hasActor && facts.errors?.some((fault) => 'header' in fault && fault.header === 'X-Actor'))
+        return new Problem(code, message.replace('The X-Actor header', 'The argument actor'), {
+          errors: facts.errors.map(({ message: why }) => ({ pointer: '#/actor', message: why })),
+        });
+      if (!facts.outcomeUnknown) return problem;
+      return new Problem(code, `${message} ${outcomeUnknown}`, { ...facts, outcomeUnknown: false });
+  }
+}
+
+const reused =
+  'This intent was named with other arguments before, and that call stands. Use another intent for another action.';
+const stillRunning =
+  'The same call, or another write to its record, is still running. Call again shortly, with the same arguments.';
+const outcomeUnknown =
+  'Whether the write took effect is not known. Call again with the same arguments: it is done once.';
+
+function checkedName(name: unknown): string {
+  const isName =
+    typeof name === 'string' &&
+    name.length > 0 &&
+    name.isWellFormed() &&
+    [...name.slice(0, 4 * longestIntent)].length <= longestIntent;
+  if (isName) return name;
+  const message = `must be a text of 1 to ${longestIntent} characters`;
+  throw new Problem('invalid_request', `The argument intent ${message}.`, {
+    errors: [{ pointer: '#/intent', message }],
+  });
+}

@@ -1,0 +1,13 @@
+import { SettingsError } from '../platform/settings/settings.ts';
+import type { Settings } from '../platform/settings/table.ts';
+import type { Resources } from '../records/mapping.ts';
+import { MappingError, readResources } from '../records/read-mapping.ts';
+
+/** What there is in the org, as the mapping file says. Throws `SettingsError` with all that is wrong in the file. */
+export function resourcesFor({ crm }: Pick<Settings, 'crm'>): Resources {
+  try {
+    return readResources(crm.mappingFile);
+  } catch (error) {
+    throw error instanceof MappingError ? new SettingsError([...error.faults]) : error;
+  }
+}

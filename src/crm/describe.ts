@@ -1,0 +1,158 @@
+import type { Call } from '../platform/base/call.ts';
+import { readComposite, toComposite, unusable } from './batching/composite.ts';
+import { failureOf } from './rest/errors.ts';
+import type { CrmRequest } from './rest/request.ts';
+import type { CrmClient } from './rest/rest-client.ts';
+
+/** A field as the org describes it to the integration user: what the service needs of it. */
+export interface DescribedField {
+  name: string;
+  type: string;
+  length: number;
+  precision: number;
+  scale: number;
+  digits: number;
+  createable: boolean;
+  updateable: boolean;
+  nillable: boolean;
+  defaultedOnCreate: boolean;
+  unique: boolean;
+  externalId: boolean;
+  filterable: boolean;
+  restrictedPicklist: boolean;
+  /** A permission set can name it; required fields are visible to all. */
+  permissionable: boolean;
+  /** Active values of a picklist. */
+  values: readonly string[];
+  referenceTo: readonly string[];
+  relationshipName: string | null;
+}
+
+export interface DescribedObject {
+  name: string;
+  createable: boolean;
+  updateable: boolean;
+  queryable: boolean;
+  fields: readonly DescribedField[];
+  recordTypes: readonly { id: string; developerName: string; available: boolean }[];
+}
+
+/** Objects by name in lower case, as the CRM compares names; null: the org has none that the user may see. */
+export type Described = ReadonlyMap<string, DescribedObject | null>;
+
+/**
+ * Describes objects in one metered call. In full each time: the answer to If-Modified-Since is not known to count changed
+ * permissions (REST Developer Guide, sObject Describe). Throws `Problem`, `CrmFailure`.
+ */
+export async function describeObjects(
+  { send, dataPath }: Pick<CrmClient, 'send' | 'dataPath'>,
+  names: readonly string[],
+  call: Call,
+): Promise<Described> {
+  const parts = names.map((name) => ({
+    method: 'GET' as const,
+    path: `${dataPath}/sobjects/${encodeURIComponent(name)}/describe`,
+  }));
+  const request: CrmRequest = {
+    ...{ operation: 'describe', effect: 'read', records: names.length },
+    ...toComposite(dataPath, parts),
+  };
+  const answers = readComposite(await send(request, call), parts.length, request);
+  const described = answers.map(({ status, headers, body }, index) => {
+    const name = names[index] as string;
+    if (status === 404) return [name.toLowerCase(), null] as const;
+    if (status !== 200) throw failureOf({ status, headers, body }, request);
+    return [name.toLowerCase(), readDescription(name, body)] as const;
+  });
+  return new Map(described);
+}
+
+/** An object as the list of all has it. */
+export interface ListedObject {
+  name: string;
+  label: string;
+  custom: boolean;
+  createable: boolean;
+  queryable: boolean;
+}
+
+/** The objects that the integration user may see (REST Developer Guide, Describe Global). Throws `Problem`, `CrmFailure`. */
+export async function listObjects(
+  { send, dataPath }: Pick<CrmClient, 'send' | 'dataPath'>,
+  call: Call,
+): Promise<ListedObject[]> {
+  const request = {
+    operation: 'describe',
+    effect: 'read',
+    method: 'GET',
+    path: `${dataPath}/sobjects`,
+  } as const;
+  const { status, headers, body } = await send(request, call);
+  if (status !== 200) throw failureOf({ status, headers, body }, request);
+  return listOf(recordOf(body)['sobjects']).map((object) => ({
+    name: text(object['name']),
+    label: text(object['label']),
+    custom: object['custom'] === true,
+    createable: object['createable'] === true,
+    queryable: object['queryable'] === true,
+  }));
+}
+
+/** Takes what is needed of a description (SOAP Developer Guide, DescribeSObjectResult). Throws `CrmFailure` for another shape. */
+function readDescription(name: string, body: unknown): DescribedObject {
+  const object = recordOf(body);
+  if (!Array.isArray(object['fields'])) throw unusable({ effect: 'read' });
+  return {
+    name,
+    createable: object['createable'] === true,
+    updateable: object['updateable'] === true,
+    queryable: object['queryable'] !== false,
+    fields: object['fields'].map((field) => readField(recordOf(field))),
+    recordTypes: listOf(object['recordTypeInfos']).map((info) => ({
+      id: text(info['recordTypeId']),
+      developerName: text(info['developerName']),
+      available: info['available'] === true && info['active'] !== false,
+    })),
+  };
+}
+
+function readField(field: Record<string, unknown>): DescribedField {
+  return {
+    name: text(field['name']),
+    type: text(field['type']),
+    length: count(field['length']),
+    precision: count(field['precision']),
+    scale: count(field['scale']),
+    digits: count(field['digits']),
+    createable: field['createable'] === true,
+    updateable: field['updateable'] === true,
+    nillable: field['nillable'] !== false,
+    defaultedOnCreate: field['defaultedOnCreate'] === true,
+    unique: field['unique'] === true,
+    externalId: field['externalId'] === true,
+    filterable: field['filterable'] !== false,
+    restrictedPicklist: field['restrictedPicklist'] === true,
+    permissionable: field['permissionable'] === true,
+    values: listOf(field['picklistValues'])
+      .filter(({ active }) => active !== false)
+      .map(({ value }) => text(value)),
+    referenceTo: Array.isArray(field['referenceTo']) ? field['referenceTo'].map(text) : [],
+    relationshipName: typeof field['relationshipName'] === 'string' ? field['relationshipName'] : null,
+  };
+}
+
+function recordOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function listOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.map(recordOf) : [];
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function count(value: unknown): number {
+  return typeof value === 'number' && value >= 0 ? value : 0;
+}

@@ -1,0 +1,263 @@
+import type { Resource } from '../../records/resource.ts';
+import { scrub } from '../mapping/names.ts';
+import type { CrmError, FailureKind } from './failure.ts';
+import type { CrmRequest } from './request.ts';
+
+/** An error, and where it was met. */
+export interface Met {
+  error: CrmError;
+  status: number;
+  request: Pick<CrmRequest, 'body' | 'resource'>;
+}
+
+/** What error codes of Salesforce mean here. */
+export interface ErrorRow {
+  /** The last one may end in `*`, for any ending. */
+  codes: readonly string[];
+  /** Only where this holds, and the same in words. */
+  only?: { where: string; holds: (met: Met) => boolean };
+  kind: FailureKind;
+  /** In a call with several records, another one may have caused this error. */
+  mayBeOthers?: true;
+  /** What is wrong with the field or the record, in words for callers; where the kind is rejected. */
+  says?: string | ((error: CrmError, resource: Resource | undefined) => string);
+  /** What to do in the org or here. */
+  advice: string;
+}
+
+/** Errors of the org's triggers and flows: every record of the call has them. */
+const thrown = ['CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', 'CANNOT_EXECUTE_FLOW_TRIGGER', 'DELETE_FAILED'];
+
+/*
+ * Texts are translated into the integration user's language; codes, names and values are not. So a condition on a text looks
+ * for one of these, or for the English text beside a code that means nearly the same without it.
+ */
+const says = (text: RegExp) => (met: Met) => text.test(met.error.message);
+
+/**
+ * Salesforce's error codes; the first row that fits holds. REST Developer Guide, Status Codes and Error Responses; SOAP
+ * Developer Guide, StatusCode. The code decides; the HTTP status only where the body is not the usual array, since sources
+ * disagree about the pairs. docs/errors.md has this table.
+ */
+export const errorTable: readonly ErrorRow[] = [
+  {
+    codes: ['*'],
+    only: { where: 'status 410', holds: ({ status }) => status === 410 },
+    kind: 'setup',
+    advice: 'The API version is retired: raise `crm.apiVersion`.',
+  },
+  // A valid session of a user that may not use the API. In other languages another token is tried first.
+  {
+    codes: ['INVALID_SESSION_ID'],
+    only: { where: 'the session may not use the API', holds: says(/not valid for use/i) },
+    kind: 'setup',
+    advice: 'Give the app the scope api.',
+  },
+  {
+    codes: ['INVALID_SESSION_ID', 'INVALID_AUTH_HEADER'],
+    kind: 'session',
+    advice: 'Nothing: the service gets a new token and repeats the call.',
+  },
+  {
+    codes: ['API_CURRENTLY_DISABLED', 'SERVER_UNAVAILABLE', 'QUERY_TIMEOUT'],
+    kind: 'busy',
+    advice: 'If it lasts, see the status page of Salesforce.',
+  },
+  { codes: ['API_DISABLED_FOR_ORG'], kind: 'setup', advice: 'The org needs an edition with API access.' },
+  {
+    codes: ['REQUEST_LIMIT_EXCEEDED'],
+    only: { where: '`ConcurrentRequests`', holds: says(/concurrent ?requests/i) },
+    kind: 'busy',
+    advice: 'Too many calls of the org take 20 seconds or more: see what is slow there.',
+  },
+  {
+    codes: ['REQUEST_LIMIT_EXCEEDED'],
+    kind: 'quota',
+    advice: 'Find out what uses up the calls, or buy more.',
+  },
+  {
+    codes: ['UNABLE_TO_LOCK_ROW'],
+    kind: 'locked',
+    mayBeOthers: true,
+    advice: 'Find what keeps the same record, or its contact, locked for long.',
+  },
+  {
+    codes: thrown,
+    only: { where: 'caused by UNABLE_TO_LOCK_ROW', holds: says(/UNABLE_TO_LOCK_ROW/) },
+    kind: 'locked',
+    mayBeOthers: true,
+    advice: 'As UNABLE_TO_LOCK_ROW, in a trigger or a flow.',
+  },
+  {
+    codes: thrown,
+    only: { where: 'the object takes no records', holds: says(/^entity type cannot be/i) },
+    kind: 'setup',
+    advice: 'Name another object in the mapping.',
+  },
+  {
+    codes: thrown,
+    kind: 'rejected',
+    mayBeOthers: true,
+    says: (error, resource) =>
+      scrub(ruleTextIn(error.message), resource) || 'does not pass the rules of the CRM.',
+    advice: 'A trigger or a flow fails: its error is in the debug log, or in a mail to the administrator.',
+  },
+  {
+    codes: ['*'],
+    only: { where: '`Too many batch retries`', holds: says(/^Too many batch retries/i) },
+    kind: 'rejected',
+    mayBeOthers: true,
+    says: 'does not pass the rules of the CRM.',
+    advice: 'A trigger fails with several records: the service sends them in smaller batches.',
+  },
+  { codes: ['ENTITY_IS_LOCKED'], kind: 'conflict', advice: 'End the approval, or unlock the record.' },
+  { codes: ['ENTITY_IS_DELETED'], kind: 'gone', advice: 'Nothing: the record was deleted.' },
+  {
+    codes: ['NOT_FOUND', 'INVALID_CROSS_REFERENCE_KEY'],
+    only: { where: 'status 404', holds: ({ status }) => status === 404 },
+    kind: 'gone',
+    advice:
+      'With a record in the path: nothing, the record was deleted. Else 502 `crm_error`: deploy the object, give the user the ' +
+      'right to it, or set a `crm.apiVersion` that the org has.',
+  },
+  {
+    codes: ['INVALID_FIELD'],
+    only: { where: 'the id of the member is in the text', holds: namesReference },
+    kind: 'reference',
+    advice: 'Give the contact this External ID, or tell the caller the right one.',
+  },
+  {
+    codes: ['INVALID_CROSS_REFERENCE_KEY'],
+    only: { where: '`fields` names no lookup of the API: `RecordTypeId`, say', holds: isAboutOthers },
+    kind: 'setup',
+    advice:
+      'The user may not use this record type, owner or the like: assign it to the user, or set another in the mapping.',
+  },
+  {
+    codes: ['INVALID_CROSS_REFERENCE_KEY'],
+    kind: 'reference',
+    advice:
+      'The member was deleted, or the user may not see it. Without a member in the request: 502 `crm_error`.',
+  },
+  {
+    codes: ['DUPLICATE_VALUE'],
+    kind: 'duplicate',
+    says: 'another record has the same value.',
+    advice: 'A field of the object is unique in the org.',
+  },
+  {
+    codes: ['DUPLICATES_DETECTED'],
+    kind: 'rejected',
+    says: 'a duplicate rule of the CRM takes it for a record that is there already.',
+    advice:
+      'Exempt the integration user from the rule; or let what only warns pass: `crm.duplicateRules` is `allow`.',
+  },
+  {
+    codes: ['REQUIRED_FIELD_MISSING'],
+    kind: 'rejected',
+    says: 'is required.',
+    advice: 'Give the field a default in the org, or set or add it in the mapping.',
+  },
+  {
+    codes: ['STRING_TOO_LONG'],
+    kind: 'rejected',
+    says({ message }) {
+      const limit = /\D(\d{1,7})\)\s*$/.exec(message)?.[1];
+      return limit === undefined ? 'is too long.' : `is longer than ${limit} characters.`;
+    },
+    advice: 'Send less, or make the field longer.',
+  },
+  {
+    codes: ['INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST'],
+    kind: 'rejected',
+    says: 'is not one of the values that the CRM allows.',
+    advice: 'Add the value to the picklist, and to those of the record type.',
+  },
+  {
+    codes: ['FIELD_CUSTOM_VALIDATION_EXCEPTION'],
+    kind: 'rejected',
+    says: ({ message }, resource) => scrub(message, resource) || 'does not pass a validation rule.',
+    advice: "The text is the validation rule's own. Change the rule, or exempt the integration user.",
+  },
+  {
+    codes: ['FIELD_FILTER_VALIDATION_EXCEPTION'],
+    kind: 'rejected',
+    says: 'refers to a record that a filter of the CRM does not admit.',
+    advice: 'Change the filter of the lookup.',
+  },
+  {
+    codes: [
+      'FIELD_INTEGRITY_EXCEPTION',
+      'INVALID_EMAIL_ADDRESS',
+      'NUMBER_OUTSIDE_VALID_RANGE',
+      'INVALID_TYPE_ON_FIELD_IN_RECORD',
+    ],
+    kind: 'rejected',
+    says: 'is not a value that the CRM takes here.',
+    advice: 'Send a value that fits the type and size of the field.',
+  },
+  {
+    codes: ['INVALID_FIELD_FOR_INSERT_UPDATE'],
+    kind: 'setup',
+    advice: 'Give the user the right to edit the field, or take it out of the mapping: it may be a formula.',
+  },
+  {
+    codes: ['INVALID_FIELD', 'INVALID_TYPE', 'MALFORMED_QUERY'],
+    kind: 'setup',
+    advice: 'Deploy the object or field, give the user the right to it, or name another in the mapping.',
+  },
+  {
+    codes: ['INSUFFICIENT_ACCESS*'],
+    kind: 'setup',
+    advice: 'Give the user the permission set of the package.',
+  },
+];
+
+/** The row of an error; undefined for a code that is not known, which any record of the call may have caused. */
+export function rowOf(met: Met): ErrorRow | undefined {
+  return errorTable.find(
+    ({ codes, only }) => codes.some((code) => isCode(code, met.error.code)) && (only?.holds(met) ?? true),
+  );
+}
+
+function isCode(pattern: string, code: string): boolean {
+  return pattern.endsWith('*') ? code.startsWith(pattern.slice(0, -1)) : pattern === code;
+}
+
+/** The objects in a body that name another record by its key. */
+function referencesIn({ body = {} }: Pick<CrmRequest, 'body'>): string[] {
+  return Object.values(body).flatMap((value: unknown) =>
+    typeof value === 'object' && value !== null && !('rawJSON' in value)
+      ? Object.values(value).filter((key) => typeof key === 'string')
+      : [],
+  );
+}
+
+/** `Foreign key external ID: <key> not found for field X__c in entity Parent__c`, in whatever language. */
+function namesReference({ error, request }: Met): boolean {
+  const text = error.message.toLowerCase();
+  return referencesIn(request).some((key) => text.includes(key.toLowerCase()));
+}
+
+/** Whether the error names fields, and none of them refers to a record that the caller names. */
+function isAboutOthers({ error: { fields }, request: { resource } }: Met): boolean {
+  const lookups = Object.values(resource?.fields ?? {}).flatMap(({ crm: { lookupColumn } }) =>
+    lookupColumn === undefined ? [] : lookupColumn.toLowerCase(),
+  );
+  return fields.length > 0 && !fields.some((name) => lookups.includes(name.toLowerCase()));
+}
+
+/**
+ * The message of a validation rule within the error of a trigger or a flow: `…; first error:
+ * FIELD_CUSTOM_VALIDATION_EXCEPTION, <text>: [] …` or `… FIELD_CUSTOM_VALIDATION_EXCEPTION: <text>. You can look up …`.
+ * Empty if the error has none in this form.
+ */
+function ruleTextIn(message: string): string {
+  const start = message.lastIndexOf(ruleCode);
+  if (start < 0) return '';
+  const text = message.slice(start + ruleCode.length, start + ruleCode.length + longestRuleText);
+  return /^[,:]\s*(.*?)(?::\s*\[[\w, ]*\]|\. You can look up)/s.exec(text)?.[1] ?? '';
+}
+
+const ruleCode = 'FIELD_CUSTOM_VALIDATION_EXCEPTION';
+const longestRuleText = 2000;

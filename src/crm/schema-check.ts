@@ -1,0 +1,281 @@
+import type { Misfit, Need } from '../records/org-fit.ts';
+import type { OrgType } from '../records/org-types.ts';
+import type { Constant, Field, Resource } from '../records/resource.ts';
+import { searchedFields } from '../records/search.ts';
+import type { Described, DescribedField, DescribedObject } from './describe.ts';
+import { columnOf, isNotThere } from './optional-columns.ts';
+
+/** What the description of an object says of a resource. */
+export interface Checked {
+  misfits: Misfit[];
+  /** Columns in lower case that the service can do without, and that are not there or can't be written. */
+  missing: Set<string>;
+  /** Types of the fields that a mapping adds, by API name. */
+  types: Map<string, OrgType>;
+  /** UTF-16 code units that each column of a long text holds, by API name. */
+  sizes: Map<string, number>;
+  /** Columns that lists are filtered by and the CRM does not index. */
+  slow: string[];
+}
+
+/** The types that a text field may have in the org. */
+const texts = ['string', 'textarea', 'picklist', 'combobox', 'email', 'phone', 'url', 'encryptedstring'];
+const numbers = ['double', 'currency', 'percent'];
+/** What members' fields are read from may be anything that is text, and is not written. An id of the CRM stands in no answer. */
+const kinds: Partial<Record<Field['kind'], readonly string[]>> = {
+  uuid: texts,
+  text: [...texts, 'multipicklist'],
+  json: ['textarea', 'string'],
+  timestamp: ['datetime'],
+};
+/** Characters that the service itself writes. What callers write the CRM may refuse for its length. */
+const ownLengths: Readonly<Record<string, number>> = {
+  ...{ id: 36, trip_id: 36, consumer_id: 64, consumer_name: 255, actor: 255 },
+};
+const readOrWrite: readonly Need[] = ['read', 'write', 'filter'];
+const everything: readonly Need[] = [...readOrWrite, 'create'];
+const mayNotBeWritten = 'may not be written by the user';
+
+const typeRules: Readonly<Record<string, (field: DescribedField) => OrgType>> = {
+  picklist: ({ restrictedPicklist, values, length }) =>
+    restrictedPicklist ? { kind: 'choice', values } : { kind: 'text', maxLength: length || 255 },
+  multipicklist: ({ restrictedPicklist, values }) => ({
+    kind: 'choices',
+    ...(restrictedPicklist && { values }),
+  }),
+  int: ({ digits }) => ({ kind: 'number', whole: digits || 10, decimals: 0 }),
+  boolean: () => ({ kind: 'boolean' }),
+  date: () => ({ kind: 'date' }),
+  datetime: () => ({ kind: 'timestamp' }),
+};
+
+/** The type that a field of the org has in the API; undefined for those that the API does not have. */
+export function typeOf(field: DescribedField): OrgType | undefined {
+  const { type, length, precision, scale } = field;
+  const rule = Object.hasOwn(typeRules, type) ? typeRules[type] : undefined;
+  if (rule !== undefined) return rule(field);
+  if (texts.includes(type)) return { kind: 'text', maxLength: length || 255 };
+  if (!numbers.includes(type)) return undefined;
+  return { kind: 'number', whole: Math.max(0, precision - scale), decimals: scale };
+}
+
+/**
+ * Compares a resource with the description of its object: fields that the integration user can't see are left out of it,
+ * like those that are not there. Validation rules, layouts and triggers may demand more. `memberObject`: where lookups lead.
+ */
+export function checkResource(resource: Resource, described: Described, memberObject: string): Checked {
+  const checked: Checked = { misfits: [], missing: new Set(), types: new Map(), sizes: new Map(), slow: [] };
+  const object = described.get(resource.crmObject.toLowerCase());
+  if (object === undefined) return checked;
+  const fault = objectFault(resource, object);
+  if (fault !== undefined) checked.misfits.push({ column: null, ...fault });
+  if (object === null) return checked;
+  const byName = new Map(object.fields.map((field) => [field.name.toLowerCase(), field]));
+  for (const [name, field] of Object.entries(resource.fields)) {
+    if (field.isAbsent) continue;
+    const found = byName.get(columnOf(field.crm).toLowerCase());
+    const one = { resource, name, field, memberObject };
+    checkField(one, found, checked);
+    checkContinuations(
+      one,
+      [found, ...(field.crm.continuations ?? []).map((column) => byName.get(column.toLowerCase()))],
+      checked,
+    );
+  }
+  if (resource.name === 'member') return checked;
+  checked.misfits.push(...constantFaults(resource, object, byName), ...requiredFaults(resource, object));
+  return checked;
+}
+
+interface Fault {
+  problem: string;
+  needs: readonly Need[];
+}
+
+function objectFault(resource: Resource, object: DescribedObject | null): Fault | undefined {
+  if (object === null) return { ...isNotThere, needs: everything };
+  if (!object.queryable) return { problem: 'may not be read by the user', needs: everything };
+  if (resource.name === 'member' || (object.createable && object.updateable)) return undefined;
+  return { problem: mayNotBeWritten, needs: ['write', 'create'] };
+}
+
+interface FieldToCheck {
+  resource: Resource;
+  name: string;
+  field: Field;
+  memberObject: string;
+}
+
+function checkField(one: FieldToCheck, found: DescribedField | undefined, checked: Checked): void {
+  const { name, field } = one;
+  const column = columnOf(field.crm);
+  const isOptional = field.optional !== undefined;
+  const fault = found === undefined ? isNotThere : faultOf(one, found);
+  if (fault !== undefined) {
+    if (isOptional) checked.missing.add(column.toLowerCase());
+    checked.misfits.push({ name, column, problem: fault.problem, needs: isOptional ? [] : fault.needs });
+  }
+  if (found === undefined) return;
+  if (field.indexed && !hasIndex(found)) checked.slow.push(column);
+  const type = field.added && typeOf(found);
+  if (type !== undefined) checked.types.set(name, type);
+}
+
+function hasIndex({ externalId, unique }: DescribedField): boolean {
+  return externalId || unique;
+}
+
+/** The further columns of a long text, and how much each of those that are there holds. */
+function checkContinuations(
+  { name, field }: FieldToCheck,
+  columns: readonly (DescribedField | undefined)[],
+  checked: Checked,
+): void {
+  if (field.columns === undefined) return;
+  for (const [index, column] of (field.crm.continuations ?? []).entries()) {
+    const found = columns[index + 1];
+    const problem =
+      found === undefined ? isNotThere.problem : (spellingFault(column, found.name) ?? writeFault(found));
+    if (problem === undefined) continue;
+    checked.missing.add(column.toLowerCase());
+    checked.misfits.push({ name, column, problem, needs: [] });
+  }
+  const lengths = columns.flatMap((found) => (found !== undefined && found.length > 0 ? [found.length] : []));
+  if (lengths.length > 0) checked.sizes.set(name, Math.min(...lengths));
+}
+
+/** What is wrong with a field that is there: the first of these. */
+function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
+  const { resource, name, field } = one;
+  const ofName = nameFault(field, found);
+  if (ofName !== undefined) return { problem: ofName, needs: readOrWrite };
+  const ofType = typeFault(one, found);
+  if (ofType !== undefined) return { problem: ofType, needs: readOrWrite };
+  const isWritten = resource.name !== 'member' && isWrittenField(name, field);
+  const ofWrites = isWritten ? writtenFault(name, field, found) : undefined;
+  if (ofWrites !== undefined) return { problem: ofWrites, needs: ['write'] };
+  const isCompared = field.filter || searchedFields(resource).includes(name);
+  return isCompared && !found.filterable
+    ? { problem: 'can not be filtered by', needs: ['filter'] }
+    : undefined;
+}
+
+/** Queries find a column in any case, and name it in their rows as the org does. */
+function nameFault({ crm }: Field, found: DescribedField): string | undefined {
+  const [relationship = ''] = crm.path.split('.');
+  return crm.lookupColumn === undefined
+    ? spellingFault(crm.path, found.name)
+    : spellingFault(relationship, found.relationshipName ?? '');
+}
+
+function spellingFault(given: string, name: string): string | undefined {
+  const isOther = given !== name && given.toLowerCase() === name.toLowerCase();
+  return isOther ? `is called ${name} in the CRM: write it so in the mapping` : undefined;
+}
+
+/** All but what the CRM sets. */
+function isWrittenField(name: string, { kind, writable, added, optional }: Field): boolean {
+  return writable || optional !== undefined || (added === undefined && kind !== 'timestamp') || name === 'id';
+}
+
+function writtenFault(name: string, { optional, crm }: Field, found: DescribedField): string | undefined {
+  const { length } = found;
+  const needed = ownLengths[name] ?? 0;
+  if (length > 0 && length < needed) return `holds ${length} characters, and ${needed} are needed`;
+  if (name === 'status' && !takes(found, 'created'))
+    return 'does not take the value created, which new records get';
+  // A master-detail relationship may be set for good: then a change of the member is refused, and nothing else.
+  return writeFault(found, name === 'id' || optional !== undefined || crm.lookupColumn !== undefined);
+}
+
+function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = false): string | undefined {
+  return createable && (updateable || isCreatedOnly) ? undefined : mayNotBeWritten;
+}
+
+function typeFault({ name, field, memberObject }: FieldToCheck, found: DescribedField): string | undefined {
+  if (field.added !== undefined)
+    return typeOf(found) === undefined
+      ? `has the type ${found.type}, which the API does not have`
+      : undefined;
+  if (field.crm.lookupColumn !== undefined) return lookupFault(field, found, memberObject);
+  const fitting = kinds[field.kind] ?? [];
+  if (!fitting.includes(found.type))
+    return `has the type ${found.type}, and ${fitting.slice(0, 2).join(' or ')} is needed`;
+  if (name !== 'id') return undefined;
+  if (!found.unique) return 'is not unique';
+  return found.externalId ? undefined : 'is not an external ID';
+}
+
+function lookupFault({ crm }: Field, found: DescribedField, target: string): string | undefined {
+  if (found.type !== 'reference') return `has the type ${found.type}, and a lookup is needed`;
+  const relationship = crm.path.split('.')[0] ?? '';
+  if (found.relationshipName?.toLowerCase() !== relationship.toLowerCase())
+    return `has the relationship ${found.relationshipName ?? 'null'}, and not ${relationship}`;
+  if (!found.referenceTo.some((object) => object.toLowerCase() === target.toLowerCase()))
+    return `leads to ${found.referenceTo.join(', ')}, and not to ${target}`;
+  return undefined;
+}
+
+function constantFaults(
+  { constants = {} }: Resource,
+  object: DescribedObject,
+  byName: ReadonlyMap<string, DescribedField>,
+): Misfit[] {
+  return Object.entries(constants).flatMap(([column, value]) => {
+    const problem = constantFault(value, object, byName.get(column.toLowerCase()));
+    return problem === undefined ? [] : [{ column, problem, needs: ['create' as const] }];
+  });
+}
+
+function constantFault(
+  value: Constant,
+  { recordTypes }: DescribedObject,
+  found: DescribedField | undefined,
+): string | undefined {
+  if (found === undefined) return isNotThere.problem;
+  if (typeof value === 'object') {
+    const wanted = value.recordType.toLowerCase();
+    const type = recordTypes.find(({ developerName }) => developerName.toLowerCase() === wanted);
+    if (type === undefined) return `has no record type ${value.recordType}`;
+    if (!type.available) return `has the record type ${value.recordType}, which the user may not use`;
+  }
+  if (!found.createable) return mayNotBeWritten;
+  if (typeof value === 'object') return undefined;
+  return isOfType(value, found) ? undefined : `does not take the constant ${String(value)}`;
+}
+
+function isOfType(value: string | number | boolean, found: DescribedField): boolean {
+  const { type, length } = found;
+  if (type === 'boolean') return typeof value === 'boolean';
+  if (type === 'int' || numbers.includes(type)) return typeof value === 'number';
+  if (typeof value !== 'string') return false;
+  return takes(found, value) && (length === 0 || value.length <= length);
+}
+
+function takes({ type, restrictedPicklist, values }: DescribedField, value: string): boolean {
+  const isBound = restrictedPicklist && (type === 'picklist' || type === 'multipicklist');
+  return !isBound || value.split(type === 'multipicklist' ? ';' : '\n').every((one) => values.includes(one));
+}
+
+/** Fields that a new record must have and that nothing sets (Object Reference, Required Fields). */
+function requiredFaults({ fields, constants = {} }: Resource, object: DescribedObject): Misfit[] {
+  // What a caller may leave out is not sure to be set.
+  const sure = Object.entries(fields).filter(
+    ([name, { added, isAbsent, optional, required, writable }]) =>
+      !isAbsent &&
+      optional === undefined &&
+      (added ? required : writable || name === 'id' || name === 'status'),
+  );
+  const set = [...sure.map(([, { crm }]) => columnOf(crm)), ...Object.keys(constants)].map((one) =>
+    one.toLowerCase(),
+  );
+  return object.fields
+    .filter(({ createable, nillable, defaultedOnCreate, type }) => {
+      return createable && !nillable && !defaultedOnCreate && type !== 'boolean';
+    })
+    .filter(({ name }) => !set.includes(name.toLowerCase()))
+    .map(({ name: column }) => ({
+      ...{ column, needs: ['create' as const] },
+      problem: 'is required in new records, and nothing in the mapping sets it',
+    }));
+}

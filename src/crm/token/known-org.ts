@@ -1,0 +1,42 @@
+import type { SharedCache } from '../../platform/cache/shared-cache.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import { parseObject, readInstanceUrl } from './access-token.ts';
+import type { IssuedToken } from './token-endpoint.ts';
+
+/** A new org behind the same settings is rare: what is known of the old one is kept for long. */
+const keptMs = 90 * 86_400_000;
+
+/** The org that last gave a token: its id, where known, and its own address. */
+interface KnownOrg {
+  id: string | undefined;
+  instanceUrl: string | undefined;
+}
+
+function keyOf(environment: string): string {
+  return `crm_org:${environment}`;
+}
+
+/** The org that the environment last signed in to, as the shared cache knows it. Never throws. */
+export async function readKnownOrg(cache: SharedCache, environment: string): Promise<KnownOrg> {
+  const record = parseObject(await cache.get(keyOf(environment)).catch(() => undefined));
+  const id = record?.['org_id'];
+  return {
+    id: typeof id === 'string' ? id : undefined,
+    instanceUrl: readInstanceUrl(record?.['instance_url']),
+  };
+}
+
+/** Notes the org of a token, and warns where it is another one than before: a refreshed sandbox is a new org. Never throws. */
+export async function noteOrg(
+  { orgId, instanceUrl }: IssuedToken,
+  { cache, environment, log }: { cache: SharedCache; environment: string; log: Log },
+): Promise<void> {
+  const before = await readKnownOrg(cache, environment);
+  if (orgId !== undefined && before.id !== undefined && orgId !== before.id) {
+    const advice =
+      'If a sandbox was refreshed, or the settings lead to another org by intention, see salesforce-org.md, After a sandbox refresh.';
+    log.warn({ orgId, formerOrgId: before.id, advice }, 'the CRM is another org than before');
+  }
+  const record = JSON.stringify({ org_id: orgId ?? before.id, instance_url: instanceUrl });
+  await cache.set(keyOf(environment), record, keptMs).catch(() => undefined);
+}

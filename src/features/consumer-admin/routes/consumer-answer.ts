@@ -1,0 +1,52 @@
+import { requireMatch } from '../../../api/pipeline/conditional.ts';
+import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
+import type { Input } from '../../../api/route.ts';
+import type { Audit } from '../../../identity/audit/audit.ts';
+import type { Authority } from '../../../identity/consumers/authority.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
+import type { Caller } from '../../../identity/consumers/scopes.ts';
+import { entityTag } from '../../../records/representation.ts';
+
+export const noUses = new Map<string, string>();
+export const tagHeaders = {
+  ETag: 'Entity tag of the consumer without its last use, for If-Match and If-None-Match.',
+};
+
+type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;
+
+/** What binds a change that this request makes. */
+export function authorityOf({ consumer, address, headers: sent, call }: Request): Authority {
+  // Every route here needs credentials.
+  const { id, name, scopes } = consumer as Caller;
+  return {
+    callerId: id,
+    scopes,
+    author: {
+      actor: { type: 'consumer', id, name, person: call.actor ?? null },
+      address,
+      user_agent: userAgentOf(sent),
+      request_id: call.requestId,
+    },
+  };
+}
+
+/** The same, for what honours If-Match. */
+export function conditionalAuthorityOf(request: Request): Authority {
+  const ifMatch = request.headers['if-match'];
+  if (ifMatch === undefined) return authorityOf(request);
+  const precondition = (consumer: Consumer) => requireMatch(ifMatch, tagOf(consumer));
+  return { ...authorityOf(request), precondition };
+}
+
+/** Of what can be changed: a use of the credentials must not make a change fail. */
+function tagOf(consumer: Consumer): string {
+  return entityTag(JSON.stringify(viewOfConsumer(consumer, Date.now(), noUses)));
+}
+
+/** The consumer with its last uses. */
+export async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {
+  const uses = await audit.lastUses([consumer]);
+  const body = JSON.stringify(viewOfConsumer(consumer, Date.now(), uses));
+  return { status: 200, body, headers: { etag: tagOf(consumer) } };
+}

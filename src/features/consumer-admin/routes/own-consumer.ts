@@ -1,0 +1,73 @@
+import { unlessNotModified } from '../../../api/pipeline/conditional.ts';
+import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { defineRoute, json, type Route } from '../../../api/route.ts';
+import type { Audit } from '../../../identity/audit/audit.ts';
+import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import { listOwnAttemptsRoute } from './auth-attempts.ts';
+import { authorityOf, consumerAnswer, tagHeaders } from './consumer-answer.ts';
+import { consumerSchema, ownRotationBody, rotation } from './schemas.ts';
+
+interface Context {
+  administration: Pick<ConsumerAdministration, 'rotate'>;
+  audit: Audit;
+}
+
+const one = {
+  path: '/v1/consumer',
+  tag: 'Administration',
+  idempotencyKey: 'ignored',
+  permission: { anyCredentials: true },
+} as const;
+
+/** What a consumer sees and changes of itself, with any credentials. */
+export function ownConsumerRoutes(context: Context, cursors: CursorCodec): Route[] {
+  return [readRoute(context), rotateRoute(context), listOwnAttemptsRoute(context.audit, cursors)];
+}
+
+/** Shows a consumer what it may do. */
+function readRoute({ audit }: Context): Route {
+  return defineRoute({
+    ...one,
+    method: 'GET',
+    operationId: 'getOwnConsumer',
+    summary: 'Read your own consumer',
+    description: 'What your credentials may do, and until when.',
+    conditional: 'If-None-Match',
+    request: {},
+    answers: {
+      200: { description: 'The consumer.', schema: consumerSchema, headers: tagHeaders },
+      304: {
+        description: 'The consumer has not changed since the answer with the tag in If-None-Match.',
+        headers: tagHeaders,
+      },
+    },
+    problems: [],
+    handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
+      unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit)),
+  });
+}
+
+/** Gives the caller a new pair, while the one that it calls with stays valid for the grace window. */
+function rotateRoute({ administration }: Context): Route {
+  return defineRoute({
+    ...one,
+    path: `${one.path}/rotate`,
+    method: 'POST',
+    operationId: 'rotateOwnConsumer',
+    summary: 'Rotate your own credentials',
+    description:
+      'Makes a new API key and secret; only this answer shows the secret. Permissions and limits stay. The keys ' +
+      'that are valid now stay valid for the grace window; without a body it is the one in the settings. A token ' +
+      'with fewer permissions than the consumer is refused.',
+    request: { body: ownRotationBody },
+    bodyOptional: true,
+    answers: { 200: { description: 'The new pair is valid.', schema: rotation } },
+    problems: ['permission_denied', 'conflict', 'secrets_unavailable'],
+    async handle({ body, ...request }) {
+      const apiKey = request.headers['x-api-key'] as string | undefined;
+      const authority = { ...authorityOf(request), isOwnRotation: true, apiKey };
+      return json(200, await administration.rotate(authority.callerId, body.grace_window_hours, authority));
+    },
+  });
+}

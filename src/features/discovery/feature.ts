@@ -1,0 +1,15 @@
+import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { type DiscoveryParts, discoveryRoutes } from './routes.ts';
+import { type DiscoverySettings, discoveryPart } from './settings.ts';
+
+/** The documents by which programs find out what the service offers, and where. */
+export const discovery = defineFeature({
+  name: 'discovery',
+  settings: discoveryPart,
+  start,
+  routes: (parts: DiscoveryParts, _cursors, all) => discoveryRoutes(parts, all),
+});
+
+function start({ settings, publicUrl }: Core<DiscoverySettings>): Started<DiscoveryParts> {
+  return { routes: { publicUrl, securityContact: settings.securityContact } };
+}

@@ -1,0 +1,164 @@
+import { defineRoute, type Route } from '../../api/route.ts';
+import { answerWith } from '../../api/static-body.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { readClientPackage } from './client-package.ts';
+
+export interface DiscoveryParts {
+  publicUrl: () => string;
+  /** Undefined: there is none to name. */
+  securityContact: string | undefined;
+}
+
+const common = {
+  method: 'GET',
+  tag: 'Operations',
+  isUnlisted: true,
+  permission: { none: 'nothing here is secret' },
+  idempotencyKey: 'ignored',
+  request: {},
+  problems: [],
+} as const;
+
+const clientPath = '/client.tgz';
+const docsPath = '/v1/docs';
+const catalogPath = '/.well-known/api-catalog';
+const securityPath = '/.well-known/security.txt';
+const linkset = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
+/** A file that says when it ends must say so less than a year ahead (RFC 9116 section 2.5.5). */
+const securityDays = 180;
+
+/** `all`: the routes of the whole service. */
+export function discoveryRoutes(
+  { publicUrl, securityContact }: DiscoveryParts,
+  all: () => readonly Route[],
+): Route[] {
+  const hasTools = () => all().some(({ path }) => path === '/mcp');
+  return [
+    textRoute(
+      '/llms.txt',
+      'getLlmsText',
+      'What the service is, for language models',
+      'text/markdown; charset=utf-8',
+      () => llmsText(publicUrl(), all(), hasTools()),
+    ),
+    clientRoute(),
+    catalogRoute(() => catalogOf(publicUrl(), hasTools()), publicUrl),
+    ...(securityContact === undefined
+      ? []
+      : [
+          textRoute(
+            securityPath,
+            'getSecurityText',
+            'Where to report vulnerabilities',
+            'text/plain; charset=utf-8',
+            () => securityText(securityContact, publicUrl()),
+          ),
+        ]),
+  ];
+}
+
+function textRoute(
+  path: string,
+  operationId: string,
+  summary: string,
+  type: string,
+  text: () => string,
+): Route {
+  return defineRoute({
+    ...common,
+    ...{ path, operationId, summary },
+    answers: { 200: { description: 'The text.' } },
+    handle: async () => ({ status: 200, headers: { 'content-type': type }, body: text() }),
+  });
+}
+
+/** The client of this version, for `npm install <publicUrl>/client.tgz`. */
+function clientRoute(): Route {
+  return defineRoute({
+    ...common,
+    path: clientPath,
+    operationId: 'getClientPackage',
+    summary: 'The npm package of the client',
+    conditional: 'If-None-Match',
+    answers: {
+      200: { description: 'The package, as `npm pack` makes it.' },
+      304: { description: 'It has not changed.' },
+    },
+    problems: ['not_found'],
+    async handle({ headers }) {
+      const body = await readClientPackage();
+      if (body === undefined)
+        throw new Problem(
+          'not_found',
+          "This installation has no package of the client. To make it, run `npm run client` in the service's folder.",
+        );
+      return answerWith(body, headers, { 'cache-control': 'no-cache' });
+    },
+  });
+}
+
+/** RFC 9727. The header is for HEAD, which has no body. */
+function catalogRoute(catalog: () => object, publicUrl: () => string): Route {
+  return defineRoute({
+    ...common,
+    path: catalogPath,
+    operationId: 'getApiCatalog',
+    summary: 'Which APIs there are',
+    answers: { 200: { description: 'A set of links (RFC 9264).' } },
+    handle: async () => ({
+      status: 200,
+      headers: { 'content-type': linkset, link: `<${publicUrl()}${catalogPath}>; rel="api-catalog"` },
+      body: JSON.stringify(catalog()),
+    }),
+  });
+}
+
+function catalogOf(url: string, hasTools: boolean): object {
+  const described = {
+    anchor: `${url}/v1/`,
+    'service-desc': [{ href: url + docsPath, type: 'application/json' }],
+    'service-doc': [{ href: url + docsPath, type: 'text/html' }],
+    status: [{ href: `${url}/v1/healthz`, type: 'application/json' }],
+  };
+  const items = [`${url}/v1/`, `${url}/api/v1/handoff`, ...(hasTools ? [`${url}/mcp`] : [])];
+  return {
+    linkset: [described, { anchor: url + catalogPath, item: items.map((href) => ({ href })) }],
+  };
+}
+
+/** As llmstxt.org proposes: a heading, what it is, and links with a note each. */
+function llmsText(url: string, all: readonly Route[], hasTools: boolean): string {
+  const tools = all.flatMap(({ tool, summary }) => (tool ? [`- \`${tool.name}\`: ${summary}`] : []));
+  const offered = [
+    `- [API reference](${url}${docsPath}): OpenAPI 3.1 as JSON; browsers get a page`,
+    `- [Errors](${url}/v1/problems/invalid_request): each error is a problem document, whose \`type\` is a page like this one`,
+    `- [Health](${url}/v1/healthz): whether the service and what it depends on work`,
+    `- Client for JavaScript and TypeScript: \`npm install ${url}${clientPath}\``,
+  ];
+  return [
+    '# Handoff Gateway',
+    '> Hands chosen travel offers off to a CRM as quotes and bookings, books tables, and serves members, quotes and bookings by a ' +
+      'versioned API. Every request needs the credentials of a consumer.',
+    ['## API', ...offered].join('\n'),
+    ...(hasTools
+      ? [
+          `## Tools\n\nBy the Model Context Protocol at ${url}/mcp, with the same credentials. Each write is done once for each ` +
+            '`intent`, however often it is called.',
+          tools.join('\n'),
+        ]
+      : []),
+    `## Optional\n- [API catalog](${url}${catalogPath}): the same links for programs`,
+    '',
+  ].join('\n\n');
+}
+
+function securityText(contact: string, url: string): string {
+  const expires = new Date(Date.now() + securityDays * 86_400_000).toISOString();
+  return [
+    `Contact: ${contact}`,
+    `Expires: ${expires}`,
+    'Preferred-Languages: en',
+    `Canonical: ${url}${securityPath}`,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,150 @@
+import { Type } from 'typebox';
+import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
+import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
+import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
+import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
+import { modeOf } from '../../../platform/base/mode.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import type { StoredHandoff } from '../accepted.ts';
+import type { Decision } from '../approvals-table.ts';
+import { targets } from '../handoff.ts';
+import type { Handoffs } from '../handoffs.ts';
+import { byType, find, one, params, requireWrittenFields, viewFor } from './accepted-handoffs.ts';
+import { handoffSchema, longestReason } from './schemas.ts';
+
+const who =
+  'The caller needs the permission to write on its type, without `approval`, and must be another consumer ' +
+  'than the one that made the hand-off; test consumers may decide on their own. The person in `X-Actor` is ' +
+  'recorded. The same decision again has the same answer. The opposite one is a `conflict`, and so is any ' +
+  'decision after 7 days, after `valid_until`, or once the hand-off was cancelled.';
+const problems = ['not_found', 'conflict', 'store_unavailable'] as const;
+
+/** The operations that decide on hand-offs that wait for approval. */
+export function approvalRoutes(handoffs: Handoffs): Route[] {
+  return [approveRoute(handoffs), rejectRoute(handoffs)];
+}
+
+function approveRoute(handoffs: Handoffs): Route {
+  return defineRoute({
+    ...one,
+    path: `${one.path}/approve`,
+    method: 'POST',
+    operationId: 'approveHandoff',
+    summary: 'Approve a hand-off',
+    description: `It is then delivered. ${who}`,
+    permission: byType(handoffs, 'write'),
+    tool: {
+      name: 'approve_hand_off',
+      description:
+        'Decide for a hand-off of another consumer that waits for approval: it is then written into the CRM. Only when a person ' +
+        'with that right has said so; read it with get_hand_off first. Cannot be undone. Costs one CRM call.',
+      ...{ isIdempotent: true, decides: true },
+    },
+    request: { params },
+    answers: {
+      202: {
+        description: 'It is delivered.',
+        schema: handoffSchema,
+        headers: { Location: 'Where the hand-off can be read.' },
+      },
+    },
+    problems,
+    async handle({ params: { externalId: id }, ...request }) {
+      const decided = await decide(handoffs, id, 'approved', request);
+      return json(202, viewFor(request.consumer, decided), {
+        location: `/v1/handoffs/${decided.externalId}`,
+      });
+    },
+  });
+}
+
+const body = Type.Object(
+  {
+    reason: Type.String({
+      ...{ minLength: 1, maxLength: longestReason, format: 'text', pattern: '\\S' },
+      description: 'Why it is not to be made, for the consumer that made the hand-off.',
+      examples: ['The price is above the limit of this trip.'],
+    }),
+  },
+  { additionalProperties: false, title: 'HandoffRejection' },
+);
+
+function rejectRoute(handoffs: Handoffs): Route {
+  return defineRoute({
+    ...one,
+    path: `${one.path}/reject`,
+    method: 'POST',
+    operationId: 'rejectHandoff',
+    summary: 'Reject a hand-off',
+    description: `It is never delivered. ${who}`,
+    permission: byType(handoffs, 'write'),
+    tool: {
+      name: 'reject_hand_off',
+      description:
+        'Decide against a hand-off of another consumer that waits for approval, with the reason for its maker. It is never ' +
+        'written. Cannot be undone. Costs no CRM call.',
+      ...{ isDestructive: true, isIdempotent: true, decides: true },
+    },
+    request: { params, body },
+    answers: { 200: { description: 'It is rejected.', schema: handoffSchema } },
+    problems,
+    async handle({ params: { externalId: id }, body: { reason }, ...request }) {
+      return json(200, viewFor(request.consumer, await decide(handoffs, id, 'rejected', request, reason)));
+    },
+  });
+}
+
+type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;
+
+async function decide(
+  handoffs: Handoffs,
+  id: string,
+  verdict: Decision['verdict'],
+  request: Request,
+  reason?: string,
+): Promise<StoredHandoff> {
+  const { consumer, call } = request;
+  const handoff = await find(handoffs, id, consumer, 'write');
+  await requireWrittenFields(handoffs, handoff, consumer);
+  const { id: consumer_id, name: consumer_name } = requireMayDecide(consumer as Consumer, handoff);
+  const by = { consumer_id, consumer_name, actor: call.actor ?? null };
+  const audit = auditEventOf(handoff, verdict, request);
+  return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, audit });
+}
+
+/** By the consumer's id: whatever credentials it uses, it stays the one that made the hand-off. */
+function requireMayDecide(consumer: Consumer, { type, consumerId }: StoredHandoff): Consumer {
+  // It is alone in its world: it gives what it needs itself.
+  if (modeOf(consumer.id) === 'test') return consumer;
+  const resource = targets[type].collection;
+  const required = { resource, action: 'write' };
+  if (needsApproval(consumer, resource))
+    throw new Problem(
+      'permission_denied',
+      `These credentials themselves need approval on ${resource}, so they cannot approve or reject.`,
+      { required },
+    );
+  if (consumerId === consumer.id)
+    throw new Problem('permission_denied', 'A consumer cannot decide on its own hand-offs.', { required });
+  return consumer;
+}
+
+function auditEventOf(
+  { externalId, type }: StoredHandoff,
+  verdict: Decision['verdict'],
+  { consumer, address, headers, call }: Request,
+) {
+  const { id, name } = consumer as Consumer;
+  return newAuditEvent(
+    {
+      action: `handoff.${verdict}`,
+      actor: { type: 'consumer', id, name, person: call.actor ?? null },
+      target: { id: externalId, name: type },
+      address,
+      user_agent: userAgentOf(headers),
+      request_id: call.requestId,
+      changes: [{ field: 'approval', from: 'pending', to: verdict }],
+    },
+    Date.now(),
+  );
+}

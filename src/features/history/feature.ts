@@ -1,0 +1,25 @@
+import { historySources, historySubjects } from '../../api/history.ts';
+import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { createHistory } from './history.ts';
+import { createRequestHistory } from './request-history.ts';
+import { type HistoryParts, historyRoutes } from './routes/history.ts';
+
+/** What became of a record: what the other features know of it, in one list. */
+export const history = defineFeature({
+  name: 'history',
+  tags: { History: 'What happened to a quote, a booking, a reservation or a hand-off.' },
+  start,
+  routes: (parts: HistoryParts) => historyRoutes(parts),
+});
+
+function start({ database, consumers, offers, records, resources }: Core): Started<HistoryParts> {
+  const requests = createRequestHistory(database, (id) => consumers.directory.consumer(id)?.name);
+  // What the others know says more than the request.
+  const sources = [...(offers.find(historySources) ?? []), requests];
+  return {
+    routes: {
+      history: createHistory({ sources, records, resources }),
+      subjects: offers.find(historySubjects) ?? [],
+    },
+  };
+}

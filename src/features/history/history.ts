@@ -1,0 +1,76 @@
+import {
+  entry,
+  type FoundEntry,
+  type HistoryEntry,
+  type HistoryReader,
+  type HistorySource,
+  type HistorySubject,
+} from '../../api/history.ts';
+import { isFieldVisible } from '../../platform/base/call.ts';
+import type { Resources } from '../../records/mapping.ts';
+import type { Records } from '../../records/records.ts';
+
+/** What happened, oldest first; undefined where there is nothing that the reader may see. Throws `Problem`. */
+export type History = (subject: HistorySubject, reader: HistoryReader) => Promise<HistoryEntry[] | undefined>;
+
+export interface HistoryOptions {
+  /** What the first ones say counts, where several tell of the same. */
+  sources: readonly HistorySource[];
+  records: Pick<Records, 'find'>;
+  resources: Pick<Resources, 'quote' | 'booking'>;
+}
+
+export function createHistory({ sources, records, resources }: HistoryOptions): History {
+  return async (subject, reader) => {
+    const found = (await Promise.all(sources.map((source) => source(subject, reader)))).flat();
+    if (found.some(({ isUnproven }) => !isUnproven)) return inOrder(withoutRepeats(found));
+    // Nothing tells whose it is: the CRM does.
+    const { type } = subject;
+    if (type !== 'quote' && type !== 'booking') return undefined;
+    const record = await records.find(resources[type], subject.id, reader.call);
+    return record && inOrder(withoutRepeats([...creationOf(record.values, type, reader), ...found]));
+  };
+}
+
+/** The creation as the record tells it, where that is not hidden. */
+function creationOf(
+  values: Readonly<Record<string, string | null | undefined>>,
+  type: 'quote' | 'booking',
+  { call }: HistoryReader,
+): FoundEntry[] {
+  const fields = call.visibleFields?.(`${type}s`);
+  const { created_at, consumer_id, consumer_name = null, actor = null } = values;
+  if (!created_at || !isFieldVisible(fields, 'created_at')) return [];
+  const isKnown = consumer_id && isFieldVisible(fields, 'created_by');
+  const by = isKnown ? { consumer_id, consumer_name, actor } : null;
+  return [entry(new Date(created_at), 'created', { by, isWholeSecond: true, once: 'created' })];
+}
+
+function withoutRepeats(entries: readonly FoundEntry[]): FoundEntry[] {
+  const seen = new Set<string>();
+  return entries.filter(({ once }) => {
+    if (once === undefined) return true;
+    const isNew = !seen.has(once);
+    seen.add(once);
+    return isNew;
+  });
+}
+
+/**
+ * Of a whole second its end: what was asked for within it comes before. In the same way a request comes before all else of
+ * its millisecond.
+ */
+function orderOf({ at, kind, isWholeSecond }: FoundEntry): number {
+  return Date.parse(at) + (isWholeSecond ? 999 : 0) + (kind === 'requested' ? 0 : 0.5);
+}
+
+/** No entry shows an earlier time than the one before it. */
+function inOrder(entries: readonly FoundEntry[]): HistoryEntry[] {
+  let latest = '';
+  return entries
+    .toSorted((one, other) => orderOf(one) - orderOf(other))
+    .map(({ at, kind, by, changes, endpoint }) => {
+      if (at > latest) latest = at;
+      return { at: latest, kind, by, changes, endpoint };
+    });
+}

@@ -1,0 +1,187 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Type } from 'typebox';
+import { defineRoute, type Input, json, type Route, type RouteAnswer } from '../../../api/route.ts';
+import type { Caller } from '../../../identity/consumers/scopes.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { version } from '../../../platform/base/version.ts';
+import { CallsInProgress, mostAtOnce } from '../calls-in-progress.ts';
+import {
+  isFields,
+  legacyVersions,
+  MalformedMessage,
+  type McpRequest,
+  modernVersion,
+  readMessage,
+  rpcCodes,
+} from '../message.ts';
+import { requestOf, resultOf } from '../tool-call.ts';
+import { describeTool, isShownTo, type ToolRoute, toolsOf } from '../tools.ts';
+
+export interface McpParts {
+  publicUrl: () => string;
+}
+
+const mcpPath = '/mcp';
+/** Details of the largest size that the CRM holds fit, in UTF-8. */
+const maxBodyBytes = 524_288;
+/** For so long a client need not ask again which tools there are. */
+const listMs = 60_000;
+
+const serverInfo = { name: 'handoff-gateway', title: 'Handoff Gateway', version };
+const instructions =
+  'Hands travel offers off to the CRM and books tables. Reads are cheap. A write is done once for each intent, however often you ' +
+  'call. A result with isError has a problem document: detail says what is wrong, retry_after after how many seconds to call again. ' +
+  'After a time-out call again with the same intent.';
+
+type Request = Pick<Input<object, 'ignored', undefined>, 'headers' | 'bodyText' | 'passOn' | 'call'> & {
+  body: unknown;
+  consumer: Caller;
+};
+
+/** The tools, by the Model Context Protocol. */
+export function mcpRoute({ publicUrl }: McpParts, all: () => readonly Route[]): Route {
+  const server = createServer(publicUrl, all);
+  return defineRoute({
+    method: 'POST',
+    path: mcpPath,
+    operationId: 'callMcp',
+    tag: 'Agents',
+    summary: 'Model Context Protocol',
+    isUnlisted: true,
+    permission: { anyCredentials: true },
+    idempotencyKey: 'ignored',
+    maxBodyBytes,
+    request: { body: Type.Unknown() },
+    answers: { 200: { description: 'A message of JSON-RPC.' } },
+    problems: [],
+    passesOn: (request) => server.passesOn(request),
+    answerProblem: ({ code, message }) =>
+      code === 'malformed_json' ? rpcError(new MalformedMessage(rpcCodes.parse, message)) : undefined,
+    async handle({ consumer, ...request }) {
+      try {
+        return await server.answer({ ...request, consumer: consumer as Caller });
+      } catch (error) {
+        if (error instanceof MalformedMessage) return rpcError(error);
+        throw error;
+      }
+    },
+  });
+}
+
+function createServer(publicUrl: () => string, all: () => readonly Route[]) {
+  let found: ReadonlyMap<string, ToolRoute> | undefined;
+  const tools = () => {
+    found ??= toolsOf(all());
+    return found;
+  };
+  const calls = new CallsInProgress();
+  const read = (body: unknown, headers: IncomingHttpHeaders) => {
+    checkOrigin(headers, publicUrl());
+    return readMessage(body, headers);
+  };
+
+  async function call(
+    message: McpRequest,
+    { consumer, bodyText, ...request }: Request,
+  ): Promise<RouteAnswer> {
+    const { route, given } = readCall(message, tools());
+    const passOn = request.passOn as NonNullable<Request['passOn']>;
+    const inner = requestOf(route, given, bodyText);
+    const answer = await (calls.isAtLimit(consumer.id)
+      ? passOn({ ...inner, intent: { ...inner.intent, refusal: tooMany() } })
+      : calls.during(consumer.id, () => passOn(inner)));
+    return resultAnswer(message, resultOf(route, given, answer));
+  }
+
+  return {
+    /** Only what will reach its route: all else counts here. */
+    passesOn({ body, headers }: Pick<Request, 'body' | 'headers'>) {
+      try {
+        const message = read(body, headers);
+        return message?.method === 'tools/call' && readCall(message, tools()) !== undefined;
+      } catch {
+        return false;
+      }
+    },
+    async answer(request: Request): Promise<RouteAnswer> {
+      const message = read(request.body, request.headers);
+      if (message === undefined) return { status: 202 };
+      if (message.method === 'tools/call') return call(message, request);
+      return resultAnswer(message, fieldsOf(simpleResult(message, request.consumer, tools())));
+    },
+  };
+}
+
+/** The result of what is no call of a tool. Throws `MalformedMessage`. */
+function simpleResult(
+  { id, method, params, isModern }: McpRequest,
+  consumer: Caller,
+  tools: ReadonlyMap<string, ToolRoute>,
+): object {
+  const cached = isModern ? { ttlMs: listMs, cacheScope: 'private' } : {};
+  const capabilities = { tools: {} };
+  switch (`${isModern ? 'modern' : 'legacy'} ${method}`) {
+    case 'modern tools/list':
+    case 'legacy tools/list': {
+      if (params['cursor'] !== undefined)
+        throw new MalformedMessage(rpcCodes.params, 'There is one page.', { id, status: 200 });
+      const shown = [...tools.values()].filter((tool) => isShownTo(consumer, tool));
+      return { tools: shown.map(describeTool), ...cached };
+    }
+    case 'modern server/discover':
+      return { supportedVersions: [modernVersion, ...legacyVersions], capabilities, instructions, ...cached };
+    case 'legacy initialize': {
+      const asked = params['protocolVersion'];
+      const protocolVersion = legacyVersions.find((one) => one === asked) ?? legacyVersions[0];
+      return { protocolVersion, capabilities, serverInfo, instructions };
+    }
+    case 'legacy ping':
+      return {};
+    default:
+      throw new MalformedMessage(rpcCodes.method, 'There is no such method.', {
+        id,
+        status: isModern ? 404 : 200,
+      });
+  }
+}
+
+/** Throws `MalformedMessage` for a tool that is not there. One that the caller may not use refuses by itself. */
+function readCall({ id, params }: McpRequest, tools: ReadonlyMap<string, ToolRoute>) {
+  const { name, arguments: given = {} } = params;
+  const route = typeof name === 'string' ? tools.get(name) : undefined;
+  if (route === undefined)
+    throw new MalformedMessage(rpcCodes.params, 'There is no such tool.', { id, status: 200 });
+  if (!isFields(given))
+    throw new MalformedMessage(rpcCodes.params, 'arguments must be an object.', { id, status: 200 });
+  return { route, given };
+}
+
+/** A page of another host must not reach tools with what the browser keeps. */
+function checkOrigin({ origin }: IncomingHttpHeaders, publicUrl: string): void {
+  if (origin === undefined || origin === new URL(publicUrl).origin) return;
+  throw new MalformedMessage(rpcCodes.refused, 'Requests from pages of this origin are refused.', {
+    status: 403,
+  });
+}
+
+function tooMany(): Problem {
+  const detail = `${mostAtOnce} calls with these credentials are in progress.`;
+  return new Problem('rate_limited', detail, { retryAfter: 1 });
+}
+
+/** `fields`: those of the result, in JSON text. */
+function resultAnswer({ id, isModern }: McpRequest, fields: string): RouteAnswer {
+  const modern = isModern
+    ? `"resultType":"complete","_meta":${JSON.stringify({ 'io.modelcontextprotocol/serverInfo': serverInfo })}`
+    : '';
+  const result = [modern, fields].filter((part) => part !== '').join(',');
+  return { status: 200, body: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{${result}}}` };
+}
+
+function fieldsOf(result: object): string {
+  return JSON.stringify(result).slice(1, -1);
+}
+
+function rpcError({ status, id, code, message, data }: MalformedMessage): RouteAnswer {
+  return json(status, { jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } });
+}

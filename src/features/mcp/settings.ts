@@ -1,0 +1,16 @@
+import { Type } from 'typebox';
+import { setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
+
+export const mcpSettings = {
+  'mcp.enabled': setting(
+    'MCP_ENABLED',
+    Type.Boolean(),
+    true,
+    'Whether the tools for agents (MCP) are served at `/mcp`. See agents.md.',
+  ),
+};
+
+export type McpSettings = SettingsOf<typeof mcpSettings>;
+
+export const mcpPart: SettingsPart = { table: mcpSettings };

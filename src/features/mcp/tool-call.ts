@@ -1,0 +1,134 @@
+import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import type { PassedRequest } from '../../api/pipeline/pass-on.ts';
+import { compactField, pickFields, replaceFields, sortedText } from '../../platform/base/json-text.ts';
+import { detailsFrom, largestLimit, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
+
+/** Characters of a name or an id in a path: none that is right is longer, and a longer one is as wrong when it is cut. */
+const longestPathPart = 300;
+/** Levels of arguments in which the order of fields does not matter: more than any route takes. */
+const sortedLevels = 110;
+/** Characters of details that are shown, of one record and of each one on a page. */
+const shownDetails = { one: 10_000, each: 200 };
+
+const wholeNumber = /^(?:0|[1-9]\d{0,8})$/;
+
+/** Whether an argument is of the call itself, where the route has none of this name. What is not right the route refuses by its name. */
+function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
+  if (name === detailsFrom) return showsDetails(route) && wholeNumber.test(textOf(value));
+  return name === 'intent' || name === 'actor';
+}
+
+/** The request of the tool's route. `bodyText`: the message, of which the arguments are taken as they stand. */
+export function requestOf(route: ToolRoute, given: Record<string, unknown>, bodyText: string): PassedRequest {
+  const { method, path, request, tool } = route;
+  const pathNames = namesIn(request.params);
+  const text = compactField(bodyText, ['params', 'arguments'])?.text ?? '{}';
+  const ofRoute = namesIn(request.query, request.body);
+  const isOfRoute = (name: string) =>
+    !pathNames.includes(name) && (ofRoute.includes(name) || !isOfCall(route, name, given[name]));
+  const queryNames = namesIn(request.query);
+  const isInQuery = (name: string) =>
+    isOfRoute(name) && (request.body === undefined || queryNames.includes(name));
+  const query = queryOf(
+    route,
+    Object.entries(given).filter(([name]) => isInQuery(name)),
+  );
+  const { actor, intent } = given;
+  return {
+    method,
+    url: fillPath(path, given) + (query === '' ? '' : `?${query}`),
+    body: request.body && pickFields(text, (name) => isOfRoute(name) && !isInQuery(name)),
+    actor: actor === undefined ? undefined : encodeURIComponent(textOf(actor).toWellFormed()),
+    intent: {
+      tool: tool.name,
+      name: intent,
+      hasActor: actor !== undefined,
+      arguments: sortedText(
+        pickFields(text, (name) => name !== 'intent'),
+        sortedLevels,
+      ),
+    },
+  };
+}
+
+/** Arguments that the route does not know are left in: it refuses them itself. */
+function queryOf({ request }: ToolRoute, given: [string, unknown][]): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of given) {
+    const texts = Array.isArray(value) ? value.flatMap(textsOf) : textsOf(value);
+    for (const text of texts) query.append(name, text);
+  }
+  const [limit, ...more] = query.getAll('limit');
+  if (namesIn(request.query).includes('limit') && more.length === 0) query.set('limit', shownLimit(limit));
+  return query.toString();
+}
+
+/** One that is no limit stays as it is, for the route to refuse. */
+function shownLimit(given: string | undefined): string {
+  if (given === undefined) return String(usualLimit);
+  const limit = Number(given);
+  return limit > largestLimit && limit <= 200 ? String(largestLimit) : given;
+}
+
+/** A part that is missing becomes one that no route takes. */
+function fillPath(path: string, given: Record<string, unknown>): string {
+  return path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const value = Object.hasOwn(given, name) ? textOf(given[name]) : '';
+    return encodeURIComponent((value || '-').slice(0, longestPathPart).toWellFormed());
+  });
+}
+
+/** Of null none: it is as good as left out. Of an object two, which no parameter takes. */
+function textsOf(value: unknown): string[] {
+  if (value === null) return [];
+  const text = scalarText(value);
+  return text === undefined ? ['', ''] : [text];
+}
+
+/** Empty where it is no scalar: it may be too deep to be written. */
+function textOf(value: unknown): string {
+  return scalarText(value) ?? '';
+}
+
+function scalarText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+}
+
+function namesIn(...parts: unknown[]): string[] {
+  return parts.flatMap((part) =>
+    Object.keys((part as { properties?: object } | undefined)?.properties ?? {}),
+  );
+}
+
+/**
+ * The answer of the route as the result of the call, in JSON text. Details become text, so that their digits stay, and are cut
+ * where they are long.
+ */
+export function resultOf(route: ToolRoute, given: Record<string, unknown>, answer: StoredAnswer): string {
+  const isError = answer.status >= 400;
+  const shown = isError ? answer.body : shownBody(route, given, answer.body);
+  const isReplay = answer.headers['idempotent-replayed'] === 'true';
+  const text = isReplay ? `${shown.slice(0, -1)},"replayed":true}` : shown;
+  const content = `[{"type":"text","text":${JSON.stringify(text)}}]`;
+  return `"content":${content},"structuredContent":${text},"isError":${isError}`;
+}
+
+function shownBody(route: ToolRoute, given: Record<string, unknown>, body: string): string {
+  if (body === '') return '{"done":true}';
+  const isOne = showsDetails(route);
+  const from = isOne ? Number(textOf(given[detailsFrom])) : 0;
+  const most = isOne ? shownDetails.one : shownDetails.each;
+  return replaceFields(body, 'details', (text) => {
+    if (text === 'null') return text;
+    const part = text.slice(from, endOfPart(text, from + most));
+    const isCut = part.length < text.length;
+    return JSON.stringify(part) + (isCut ? `,"details_length":${text.length}` : '');
+  });
+}
+
+/** Not between the two halves of one character. */
+function endOfPart(text: string, end: number): number {
+  const last = text.charCodeAt(end - 1);
+  return end < text.length && last >= 0xd800 && last < 0xdc00 ? end - 1 : end;
+}

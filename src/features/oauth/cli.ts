@@ -1,0 +1,33 @@
+import type { Command } from 'commander';
+import { type LoadSettings, print, runCommand } from '../../platform/command-line/command.ts';
+import { createLog } from '../../platform/observability/log.ts';
+import { openSecretsManager } from '../../platform/secrets/secrets.ts';
+import { addSigningKey } from './signing-keys.ts';
+
+/** Adds `keys rotate`, which works on the secrets manager, whether a service runs or not. */
+export function registerKeyCommands(program: Command, load: LoadSettings): void {
+  program
+    .command('keys')
+    .description('keys with which the service signs access tokens')
+    .command('rotate')
+    .description('make a new signing key; tokens signed with the old one stay valid until they expire')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        const settings = load();
+        await using secrets = await openSecrets(settings);
+        const { environment, secretsRefreshSeconds } = settings;
+        const { key } = await addSigningKey(secrets.manager, environment, Date.now(), secretsRefreshSeconds);
+        print(
+          json,
+          { kid: key.kid, signs_from: key.signs_from },
+          ({ kid, signs_from }) => `From ${signs_from} on, tokens are signed with the new key ${kid}.`,
+        );
+      }),
+    );
+}
+
+async function openSecrets(settings: ReturnType<LoadSettings>) {
+  const manager = await openSecretsManager(settings, createLog('silent'));
+  return { manager, [Symbol.asyncDispose]: () => manager.close() };
+}

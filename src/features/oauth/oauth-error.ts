@@ -1,0 +1,47 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { json, type RouteAnswer } from '../../api/route.ts';
+import { Problem } from '../../platform/base/problem.ts';
+
+type OAuthCode =
+  | 'invalid_request'
+  | 'unsupported_grant_type'
+  | 'invalid_scope'
+  | 'invalid_target'
+  | 'unsupported_response_type';
+
+/** A request that OAuth has a code of its own for. */
+export class OAuthError extends Problem {
+  readonly error: OAuthCode;
+
+  constructor(error: OAuthCode, message: string) {
+    super('invalid_request', message);
+    this.error = error;
+  }
+}
+
+/** What credentials are not good for; 401 in OAuth, whatever it is elsewhere. */
+const ofClient = new Set([401, 403]);
+
+/**
+ * Answers as RFC 6749 section 5.2 says. Other statuses than 400 and 401 are answered as everywhere: OAuth knows no others.
+ * The challenge is there where that header was used: clients that find one look no further.
+ */
+export function answerOAuthError(
+  problem: Problem,
+  { authorization }: IncomingHttpHeaders,
+): RouteAnswer | undefined {
+  const { status, message } = problem;
+  if (ofClient.has(status)) {
+    const challenge =
+      authorization === undefined ? {} : { 'www-authenticate': 'Basic realm="handoff-gateway"' };
+    return json(401, { error: 'invalid_client', error_description: ascii(message) }, challenge);
+  }
+  if (status !== 400) return undefined;
+  const error = problem instanceof OAuthError ? problem.error : 'invalid_request';
+  return json(400, { error, error_description: ascii(message) });
+}
+
+/** The characters that a description may have. */
+function ascii(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]|["\\]/g, "'");
+}

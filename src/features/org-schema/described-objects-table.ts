@@ -1,0 +1,54 @@
+import { sql } from 'kysely';
+import type { Described, DescribedObject } from '../../crm/describe.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { interval } from '../../platform/store/statements.ts';
+
+/** What is not described any more is of another org, or of an earlier mapping. */
+const keptSeconds = 30 * 86_400;
+
+/** The table `described_objects`, of one org. Methods throw what the database does. */
+export class DescribedObjectsTable {
+  readonly #database: Database;
+  readonly #org: string;
+
+  constructor(database: Database, org: string) {
+    this.#database = database;
+    this.#org = org;
+  }
+
+  /** When the objects were last described; undefined where they never were. */
+  async describedAt(): Promise<string | undefined> {
+    const { rows } = await sql<{ at: string | null }>`
+      select max(described_at)::text as at from described_objects where org = ${this.#org}`.execute(
+      this.#database.sql,
+    );
+    return rows[0]?.at ?? undefined;
+  }
+
+  async read(): Promise<Described> {
+    const { rows } = await sql<{ object: string; description: string | null }>`
+      select object, description from described_objects where org = ${this.#org}`.execute(this.#database.sql);
+    return new Map(
+      rows.map(({ object, description }) => [
+        object,
+        description === null ? null : (JSON.parse(description) as DescribedObject),
+      ]),
+    );
+  }
+
+  async store(described: Described): Promise<void> {
+    const entries = [...described];
+    await sql`
+      with old as (
+        delete from described_objects where described_at < now() - ${interval(keptSeconds)} and org <> ${this.#org}
+      )
+      insert into described_objects (org, object, description, described_at)
+      select ${this.#org}, object, description, clock_timestamp()
+      from unnest(${entries.map(([object]) => object)}::text[],
+        ${entries.map(([, found]) => found && JSON.stringify(found))}::text[]) as found (object, description)
+      on conflict (org, object) do update
+        set description = excluded.description, described_at = excluded.described_at`.execute(
+      this.#database.sql,
+    );
+  }
+}

@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { leaseLock } from '../../platform/store/database-locks.ts';
+import { DescribedObjectsTable } from './described-objects-table.ts';
+import { type OrgSchemaMetrics, orgSchemaMetrics } from './metrics.ts';
+import { leastSeconds, OrgWatch } from './org-watch.ts';
+
+/** Watches whether the org has what the service needs, and which types its fields have. */
+export const orgSchema = defineFeature({ name: 'org-schema', metrics: orgSchemaMetrics, start });
+
+async function start(core: Core<unknown, OrgSchemaMetrics>): Promise<Started> {
+  const { crm, database, opened } = core;
+  // The simulated one gets another address with every start.
+  const org = core.simulated['crm'] ? 'simulated' : crm.connectionHash;
+  const watch = new OrgWatch({
+    ...core,
+    schema: crm.schema,
+    table: new DescribedObjectsTable(database, org),
+    // Nobody gives it back: it also says that the org was looked at.
+    lease: async () =>
+      (await leaseLock(database, `org-schema:${org}`, randomUUID(), leastSeconds)) !== undefined,
+  });
+  opened.defer(() => watch.stop());
+  await watch.start();
+  return {
+    jobs: [
+      { name: 'describe-crm-objects', cron: '23 * * * *', steps: { objects: async () => watch.lookSoon() } },
+    ],
+  };
+}

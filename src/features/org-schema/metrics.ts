@@ -1,0 +1,15 @@
+import { Gauge, type Registry } from 'prom-client';
+
+/** Metrics of what the org has. */
+export function orgSchemaMetrics(registers: Registry[]) {
+  return {
+    schemaFaults: new Gauge({
+      name: 'handoff_crm_schema_faults',
+      help: 'Objects and fields of the CRM that do not fit the service, as crm.lacks of the health report names them.',
+      aggregator: 'max',
+      registers,
+    }),
+  };
+}
+
+export type OrgSchemaMetrics = ReturnType<typeof orgSchemaMetrics>;

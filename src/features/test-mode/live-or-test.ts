@@ -1,0 +1,20 @@
+import type { Call } from '../../platform/base/call.ts';
+import { adapterFor } from '../../platform/base/mode.ts';
+import type { Records } from '../../records/records.ts';
+
+/** Records of which each call gets those of its consumer's mode: the CRM's, or those of its world. */
+export function liveOrTest(live: Records, test: Records): Records {
+  const of = (call: Call | undefined) => adapterFor(call ?? {}, { live, test });
+  return {
+    admit: (call) => of(call).admit(call),
+    now: (call) => of(call).now(call),
+    create: (resource, externalId, values, call, options?: object) =>
+      of(call).create(resource, externalId, values, call, options as never),
+    find: (resource, externalId, call) => of(call).find(resource, externalId, call),
+    findWithDeleted: (resource, externalId, call) => of(call).findWithDeleted(resource, externalId, call),
+    list: (resource, query, call) => of(call).list(resource, query, call),
+    update: (resource, record, values, call, options?: object) =>
+      of(call).update(resource, record as never, values, call, options as never),
+    remove: (resource, ref, call) => of(call).remove(resource, ref, call),
+  } as Records;
+}

@@ -1,0 +1,305 @@
+import { createBatcher } from '../../platform/base/batcher.ts';
+import type { Call } from '../../platform/base/call.ts';
+import { modeOf } from '../../platform/base/mode.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { createTurns } from '../../platform/base/turns.ts';
+import { isUuid } from '../../platform/base/uuid.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
+import { member } from '../../records/members.ts';
+import type {
+  CreateOptions,
+  FieldValues,
+  ListQuery,
+  ReadBack,
+  RecordPage,
+  RecordRef,
+  Records,
+  StoredRecord,
+} from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import { addEvents, type NewEvent } from '../events/event-log.ts';
+import { lostAnswer, meetFault, memberNotFound } from './test-faults.ts';
+import { eventOfWrite } from './world-events.ts';
+import { worldMember, worldMembers } from './world-members.ts';
+import {
+  allFields,
+  filtersOf,
+  newValues,
+  patternOf,
+  pickMembers,
+  rowIdOf,
+  toPage,
+  toRecord,
+  toWritten,
+} from './world-record.ts';
+import { sampleId, sampleValues } from './world-sample.ts';
+import { mostRecords, type Row, type WorldKey, type WorldsTable } from './worlds-table.ts';
+
+/**
+ * Of look-ups, lists and writes so many are in flight at once: each holds a connection to the database, and live requests need
+ * these too.
+ */
+const statementsAtOnce = 2;
+/** Records that one look-up finds. */
+const lookedUpAtOnce = 200;
+/** Writes of one consumer. */
+const mostWaiting = 1000;
+const dayMs = 86_400_000;
+
+const kept = { keeps: 'keeps the records of test consumers' };
+
+/**
+ * Records of test consumers, a world for each, in the gateway's own database. The members are the same in every world, and are
+ * not stored.
+ */
+export class TestRecords implements Records {
+  readonly #table: WorldsTable;
+  readonly #find: (key: WorldKey) => Promise<Row | undefined>;
+  /** Two writes into one world would wait for each other in the database. */
+  readonly #writing = createTurns(statementsAtOnce);
+  readonly #reading = createTurns(statementsAtOnce);
+  /** Worlds whose use is noted already today. */
+  #noted = { day: 0, consumers: new Set<string>() };
+
+  constructor(table: WorldsTable) {
+    this.#table = table;
+    this.#find = createBatcher({
+      execute: (keys: WorldKey[]) => table.find(keys),
+      inFlight: statementsAtOnce,
+      batchSize: lookedUpAtOnce,
+      identity: ({ consumerId, resource, externalId }) => `${consumerId} ${resource} ${externalId}`,
+      isShared: isUnavailable,
+      isHung,
+    });
+  }
+
+  /** Throws `crm_unavailable` while too many writes of the consumer wait. */
+  admit({ consumerId = '' }: Call): void {
+    if (this.#writing.waitingOf(consumerId) < mostWaiting) return;
+    throw new Problem('crm_unavailable', 'Too many writes are waiting.', { retryAfter: 1 });
+  }
+
+  /** No record gets a time again that it had before, so nobody needs to wait for the end of a second. */
+  now(): number {
+    return Number.POSITIVE_INFINITY;
+  }
+
+  async create(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    { validUntil }: { readBack?: true | 'if possible' } & CreateOptions = {},
+  ): Promise<StoredRecord> {
+    const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
+    const known = await orUnavailable(() => this.#find(key), kept);
+    if (known !== undefined) return toRecord(resource, known);
+    if (validUntil !== undefined && Date.now() >= validUntil)
+      throw new Problem('offer_expired', 'The offer has ended.');
+    const fault = await this.#check(key, values);
+    return this.#write({ ...key, fault }, async (transaction) => {
+      const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
+      if (row === undefined) throw worldFull();
+      const after = toRecord(resource, row);
+      return { after, event: isNew && eventOfWrite(resource, key.consumerId, 'created', { after }) };
+    });
+  }
+
+  /** The record that is there already, else the new one; none where the world is full. */
+  async #insert(
+    transaction: Database['sql'],
+    resource: Resource,
+    key: WorldKey,
+    values: FieldValues,
+  ): Promise<{ row?: Row | undefined; isNew?: true }> {
+    const count = await this.#table.hold(transaction, key.consumerId);
+    const [row] = await this.#table.find([key], transaction);
+    if (row !== undefined || count >= mostRecords) return { row };
+    const written = toWritten(resource, { ...values, id: key.externalId });
+    return { row: await this.#table.insert(transaction, key, written), isNew: true };
+  }
+
+  /** Made when it is asked for, so that the lists of a new world are empty. It is sample data: no event tells of it. */
+  #makeSample(resource: Resource, key: WorldKey, call: Call): Promise<Row | undefined> {
+    const values = newValues(sampleValues(resource), { ...call, actor: undefined });
+    const make = () =>
+      this.#table.transaction((transaction) => this.#insert(transaction, resource, key, values));
+    return orUnavailable(async () => (await this.#writing.run(key.consumerId, make)).row, kept);
+  }
+
+  async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
+    const record = await this.findWithDeleted(resource, externalId, call);
+    return record?.isDeleted ? undefined : record;
+  }
+
+  async findWithDeleted(
+    resource: Resource,
+    externalId: string,
+    call: Call,
+  ): Promise<StoredRecord | undefined> {
+    if (!isUuid(externalId)) return undefined;
+    const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
+    this.#noteUse(key.consumerId);
+    if (resource.name === member.name) return memberRecord(resource, key.externalId);
+    const isSample = key.externalId === sampleId;
+    const row =
+      (await orUnavailable(() => this.#find(key), kept)) ??
+      (isSample ? await this.#makeSample(resource, key, call) : undefined);
+    return row && toRecord(resource, row);
+  }
+
+  async list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage> {
+    const world = worldOf(call, resource);
+    this.#noteUse(world.consumerId);
+    if (resource.name === member.name) {
+      const found = pickMembers(resource, worldMembers, query);
+      return toPage(
+        found.map((values) => allFields(resource, values)),
+        query,
+      );
+    }
+    const wanted = { filters: filtersOf(query.filters), pattern: patternOf(query.search) };
+    const read = () => this.#table.list(world, query, wanted);
+    const rows = await orUnavailable(() => this.#reading.run(world.consumerId, read), kept);
+    return toPage(
+      rows.map((row) => toRecord(resource, row).values),
+      query,
+    );
+  }
+
+  update(
+    resource: Resource,
+    record: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+  ): Promise<void>;
+  update(
+    resource: Resource,
+    record: StoredRecord,
+    values: FieldValues,
+    call: Call,
+    options: ReadBack,
+  ): Promise<StoredRecord | undefined>;
+  async update(
+    resource: Resource,
+    ref: RecordRef | StoredRecord,
+    values: FieldValues,
+    call: Call,
+  ): Promise<StoredRecord | undefined | void> {
+    const world = worldOf(call, resource);
+    const externalId = 'values' in ref ? (ref.values['id'] ?? '') : '';
+    const fault = await this.#check({ ...world, externalId }, values);
+    return this.#write({ ...world, externalId, fault }, async (transaction) => {
+      const row = await this.#lock(transaction, world, ref);
+      const before = toRecord(resource, row);
+      const written = toWritten(resource, { ...before.values, ...values });
+      const after = toRecord(resource, await this.#table.update(transaction, row.id, written));
+      return { after, event: eventOfWrite(resource, world.consumerId, 'updated', { after, before }) };
+    });
+  }
+
+  async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
+    const world = worldOf(call, resource);
+    await this.#write(world, async (transaction) => {
+      // In the order of creations, which hold the world first.
+      await this.#table.hold(transaction, world.consumerId);
+      const row = await this.#lock(transaction, world, ref);
+      await this.#table.remove(transaction, row.id);
+      const after = toRecord(resource, row);
+      return { after, event: eventOfWrite(resource, world.consumerId, 'deleted', { after }) };
+    });
+  }
+
+  /** Throws `not_found` where the record is gone. */
+  async #lock(
+    transaction: Database['sql'],
+    world: Omit<WorldKey, 'externalId'>,
+    { nativeId }: RecordRef,
+  ): Promise<Row> {
+    const id = rowIdOf(nativeId);
+    const row = id === undefined ? undefined : await this.#table.lock(transaction, world, id);
+    if (row === undefined) throw new Problem('not_found', 'The record does not exist.');
+    return row;
+  }
+
+  /** What becomes of a write for this member. Throws what it meets, and `member_not_found`. */
+  async #check({ consumerId, externalId }: WorldKey, values: FieldValues): Promise<Fault> {
+    const memberId = values['member_id']?.toLowerCase();
+    if (memberId === undefined) return undefined;
+    if (worldMember(memberId) === undefined) throw memberNotFound();
+    return meetFault(memberId, () =>
+      orUnavailable(
+        () => this.#writing.run(consumerId, () => this.#table.metSince(consumerId, externalId)),
+        kept,
+      ),
+    );
+  }
+
+  /** One transaction, with the event at its end. */
+  async #write(
+    { consumerId, externalId = '', fault }: Write,
+    work: (transaction: Database['sql']) => Promise<Change>,
+  ): Promise<StoredRecord> {
+    const write = () =>
+      this.#table.transaction(async (transaction) => {
+        const { after, event } = await work(transaction);
+        if (fault === 'passed') await this.#table.forgetFault(transaction, consumerId, externalId);
+        if (event !== undefined) await addEvents(transaction, [event]);
+        return after;
+      });
+    const written = await this.#writing.run(consumerId, write).catch((error: unknown) => {
+      if (error instanceof Problem) throw error;
+      return orUnavailable(() => Promise.reject(error), { ...kept, outcomeUnknown: true });
+    });
+    if (fault === 'lost') throw lostAnswer(externalId);
+    return written;
+  }
+
+  /** Where the database fails, the next day will do. */
+  #noteUse(consumerId: string): void {
+    const day = Math.floor(Date.now() / dayMs);
+    if (this.#noted.day !== day) this.#noted = { day, consumers: new Set() };
+    if (this.#noted.consumers.has(consumerId)) return;
+    this.#noted.consumers.add(consumerId);
+    void this.#table.noteUse(consumerId).catch(() => {});
+  }
+}
+
+type Fault = Awaited<ReturnType<typeof meetFault>>;
+
+/** Whose world is written, which record, and what becomes of it. */
+interface Write {
+  consumerId: string;
+  externalId?: string;
+  fault?: Fault;
+}
+
+interface Change {
+  after: StoredRecord;
+  event?: NewEvent | undefined;
+}
+
+/** The world of the caller. Throws for a live one: none is left to find by mistake. */
+function worldOf({ consumerId }: Call, { name }: Resource): Omit<WorldKey, 'externalId'> {
+  if (consumerId === undefined || modeOf(consumerId) !== 'test')
+    throw new Error('only test consumers have a world');
+  return { consumerId, resource: name };
+}
+
+function memberRecord(resource: Resource, id: string): StoredRecord | undefined {
+  const values = worldMember(id);
+  return (
+    values && {
+      nativeId: `003${id.replaceAll('-', '').slice(0, 15)}`,
+      values: allFields(resource, values),
+    }
+  );
+}
+
+function worldFull(): Problem {
+  const message = `A test consumer has at most ${mostRecords} quotes and bookings. Delete some, or send POST /v1/test/reset.`;
+  return new Problem('crm_rejected', `The CRM refused the record: ${message}`, {
+    errors: [{ pointer: '', message }],
+  });
+}

@@ -1,0 +1,112 @@
+import { type Creator, creatorValues } from '../../records/created-by.ts';
+import type { FieldValues, ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import { searchText } from '../../records/search.ts';
+import type { Row, Written } from './worlds-table.ts';
+
+/** The form of the CRM's own identifiers. */
+const nativePattern = /^a0t(\d{15})$/;
+
+/** The number of the row that an identifier stands for; undefined where it is no identifier of a row. */
+export function rowIdOf(nativeId: string): string | undefined {
+  return nativePattern.exec(nativeId)?.[1];
+}
+
+/** What is stored of a record; the org may have nothing for some fields. */
+export function toWritten(resource: Resource, values: FieldValues): Written {
+  const { fields } = resource;
+  const content: Record<string, string | null> = {};
+  const filters: Record<string, string | null> = {};
+  for (const [name, value] of Object.entries(values)) {
+    const field = fields[name];
+    if (field === undefined || field.isAbsent || name === 'created_at' || name === 'updated_at') continue;
+    content[name] = field.kind === 'uuid' && value !== null ? value.toLowerCase() : value;
+    if (field.filter && value !== null) filters[name] = folded(value);
+  }
+  // No field has the name of a parameter of lists.
+  filters['q'] = folded(searchText(resource, values));
+  return { content: JSON.stringify(content), filters: JSON.stringify(filters) };
+}
+
+/** The values that a list is to be filtered by, as they are stored. */
+export function filtersOf(filters: FieldValues): string {
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, value && folded(value)])),
+  );
+}
+
+/** The pattern that the searched text of a record must be like, as it is stored; undefined where nothing is searched for. */
+export function patternOf(search: string | undefined): string | undefined {
+  return search === undefined ? undefined : `%${folded(search).replace(/[\\%_]/g, '\\$&')}%`;
+}
+
+/** Without case, as the CRM compares; the database takes no NUL and no half of a pair in such a text. */
+function folded(value: string): string {
+  return value.toLowerCase().replaceAll('\0', '').toWellFormed();
+}
+
+/** All fields of the resource, null where there is no value. */
+export function allFields({ fields }: Resource, values: FieldValues): FieldValues {
+  const all: Record<string, string | null> = {};
+  for (const name of Object.keys(fields)) all[name] = values[name] ?? null;
+  return all;
+}
+
+export function toRecord(resource: Resource, row: Row): StoredRecord {
+  const values = {
+    ...(JSON.parse(row.content) as FieldValues),
+    id: row.external_id,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  };
+  return {
+    nativeId: `a0t${row.id.padStart(15, '0')}`,
+    values: allFields(resource, values),
+    ...(row.is_deleted && { isDeleted: true }),
+  };
+}
+
+/** The values of a new record: what is said of it, who makes it, and what an org sets by itself. */
+export function newValues(values: FieldValues, call: Creator): FieldValues {
+  return { status: 'created', ...values, ...creatorValues(call) };
+}
+
+/** The page that these records make, of which there is one more than wanted where there are more. */
+export function toPage(
+  found: readonly FieldValues[],
+  { limit, maxBytes, represent, updatedSince }: ListQuery,
+): RecordPage {
+  const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
+  const records: RecordPage['records'] = [];
+  let bytes = 0;
+  for (const values of found) {
+    const json = Buffer.from(represent(values));
+    if (records.length === limit || (records.length > 0 && bytes + json.length > maxBytes))
+      return { records, hasMore: true };
+    bytes += json.length;
+    records.push({ id: values['id'] as string, at: values[orderedBy] as string, json });
+  }
+  return { records, hasMore: false };
+}
+
+/** Those of the members that a list has, in its order, with one more than wanted where there are more. */
+export function pickMembers(
+  resource: Resource,
+  members: readonly FieldValues[],
+  query: ListQuery,
+): FieldValues[] {
+  const { filters, search, updatedSince, after, limit } = query;
+  const wanted = Object.entries(filters);
+  const placeOf = ({ id, created_at, updated_at }: FieldValues) =>
+    `${updatedSince === undefined ? created_at : updated_at} ${id}`;
+  const place = after && `${after.at} ${after.id}`;
+  const isWanted = (values: FieldValues) =>
+    (search === undefined || folded(searchText(resource, values)).includes(folded(search))) &&
+    wanted.every(([name, value]) => value !== null && folded(values[name] ?? '') === folded(value)) &&
+    (updatedSince === undefined || (values['updated_at'] ?? '') >= updatedSince);
+  const isBehind = (values: FieldValues) =>
+    place === undefined || (updatedSince === undefined ? placeOf(values) < place : placeOf(values) > place);
+  // Newest first, as they are; by their changes the other way round.
+  const ordered = updatedSince === undefined ? members : members.toReversed();
+  return ordered.filter((values) => isWanted(values) && isBehind(values)).slice(0, limit + 1);
+}

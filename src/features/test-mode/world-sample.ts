@@ -1,0 +1,20 @@
+import { quote } from '../../records/quotes-and-bookings.ts';
+import type { FieldValues } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+
+/** The id of the quote and of the booking that the documentation's examples name. */
+export const sampleId = exampleOf(quote.fields.id) as string;
+
+/** What is in such a record: the examples of its fields. */
+export function sampleValues({ fields }: Resource): FieldValues {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => {
+      const example = exampleOf(field) ?? null;
+      return [name, field.kind === 'json' ? JSON.stringify(example) : (example as string | null)];
+    }),
+  );
+}
+
+function exampleOf({ schema }: Resource['fields'][string]): unknown {
+  return (schema as { examples?: unknown[] }).examples?.[0];
+}

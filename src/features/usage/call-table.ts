@@ -1,0 +1,95 @@
+import { sql } from 'kysely';
+import type { Database } from '../../platform/store/database.ts';
+
+/** By what usage is added up. */
+export const usageColumns = { consumer: 'consumer_id', operation: 'operation', day: 'day' } as const;
+
+/** What one process has counted in an hour, so far. */
+export interface CountedCalls {
+  /** Hours since 1970. */
+  hour: number;
+  consumer_id: string;
+  operation: string;
+  /** In parts where requests of several consumers share a call. */
+  calls: number;
+  /** Requests that these calls carried; one that needs two calls counts in both. */
+  requests: number;
+}
+
+/** A row of the report: of `consumer_id`, `operation` and `day` (YYYY-MM-DD) the one that it is grouped by. */
+export interface UsageRow {
+  name: string;
+  calls: number;
+  requests: number;
+}
+
+export interface UsageQuery {
+  by: keyof typeof usageColumns;
+  /** Hours since 1970: from this one on, and before that one. */
+  from: number;
+  to: number;
+  /** The calls of this one alone. */
+  consumer?: string;
+}
+
+const keptDays = 90;
+/** Rows of a report at most. */
+export const mostRows = 1000;
+const hour = sql.raw('to_timestamp(hour * 3600::double precision)');
+
+/** The ledger of metered calls in the database. Methods throw what that does. */
+export class CallTable {
+  readonly #database: Database;
+  readonly #process: string;
+
+  constructor(database: Database, process: string) {
+    this.#database = database;
+    this.#process = process;
+  }
+
+  /** Stores what this process has counted. Counts only grow: to store them again, or an earlier count later, does no harm. */
+  async store(counted: readonly CountedCalls[]): Promise<void> {
+    await sql`
+      insert into crm_usage as known (hour, consumer_id, operation, process, calls, requests)
+      select ${hour}, consumer_id, operation, ${this.#process}, calls, requests
+      from json_to_recordset(${JSON.stringify(counted)}::json) as counted (
+        hour bigint, consumer_id text, operation text, calls double precision, requests bigint)
+      on conflict (hour, consumer_id, operation, process) do update
+        set calls = greatest(known.calls, excluded.calls), requests = greatest(known.requests, excluded.requests)
+    `.execute(this.#database.sql);
+  }
+
+  /** The sums of all processes, the largest first, days in order; and all calls, also those of rows beyond the limit. */
+  async read({ by, from, to, consumer }: UsageQuery): Promise<{ rows: UsageRow[]; total: number }> {
+    const column = sql.raw(
+      by === 'day' ? `to_char(hour at time zone 'UTC', 'YYYY-MM-DD')` : usageColumns[by],
+    );
+    const seconds = (hours: number) => sql`to_timestamp(${hours * 3600}::double precision)`;
+    const { rows } = await sql<UsageRow & { total: number }>`
+      select ${column} as name, sum(calls) as calls, sum(requests)::double precision as requests,
+        sum(sum(calls)) over () as total
+      from crm_usage where hour >= ${seconds(from)} and hour < ${seconds(to)}
+        ${consumer === undefined ? sql`` : sql`and consumer_id = ${consumer}`}
+      group by 1 order by ${sql.raw(by === 'day' ? '1' : '2 desc, 1')} limit ${mostRows}
+    `.execute(this.#database.sql);
+    return {
+      rows: rows.map(({ name, calls, requests }) => ({ name, calls, requests })),
+      total: rows[0]?.total ?? 0,
+    };
+  }
+
+  /** Adds up the rows of processes for hours to which none adds any more, and deletes those that are too old. */
+  async compact(): Promise<void> {
+    await sql`
+      with old as (
+        delete from crm_usage where process <> '' and hour < now() - interval '1 day' returning *)
+      insert into crm_usage as known (hour, consumer_id, operation, process, calls, requests)
+      select hour, consumer_id, operation, '', sum(calls), sum(requests) from old group by 1, 2, 3
+      on conflict (hour, consumer_id, operation, process) do update
+        set calls = known.calls + excluded.calls, requests = known.requests + excluded.requests
+    `.execute(this.#database.bulk);
+    await sql`delete from crm_usage where hour < now() - make_interval(days => ${keptDays}::int)`.execute(
+      this.#database.bulk,
+    );
+  }
+}

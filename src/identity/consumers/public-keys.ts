@@ -1,0 +1,121 @@
+import { createHash, createPublicKey, type JsonWebKey } from 'node:crypto';
+import { Type } from 'typebox';
+import { Problem } from '../../platform/base/problem.ts';
+
+/** Public keys of a consumer at most. */
+export const maxPublicKeys = 5;
+
+/** A public key (RFC 7517), as it is stored: without what a JWK may have beside these. */
+export interface PublicKey {
+  kty: string;
+  crv?: string;
+  x?: string;
+  y?: string;
+  n?: string;
+  e?: string;
+  kid?: string;
+  alg?: string;
+  use?: string;
+}
+
+/** Loose, since a newer version may know more kinds of keys: those that this one cannot use are passed over. */
+const text = Type.Optional(Type.String());
+export const storedPublicKeySchema = Type.Object({
+  kty: Type.String(),
+  ...{ crv: text, x: text, y: text, n: text, e: text, kid: text, alg: text, use: text },
+});
+
+interface Kind {
+  crv?: string;
+  /** What identifies the key, in the order of RFC 7638. */
+  fields: readonly (keyof PublicKey)[];
+  algorithms: readonly string[];
+}
+
+/** The kinds of keys that sign assertions. */
+const kinds: Readonly<Record<string, Kind>> = {
+  RSA: { fields: ['e', 'kty', 'n'], algorithms: ['RS256', 'PS256'] },
+  EC: { crv: 'P-256', fields: ['crv', 'kty', 'x', 'y'], algorithms: ['ES256'] },
+  // Two names of one algorithm (RFC 9864).
+  OKP: { crv: 'Ed25519', fields: ['crv', 'kty', 'x'], algorithms: ['EdDSA', 'Ed25519'] },
+};
+export const publicKeyTypes = Object.keys(kinds);
+export const assertionAlgorithms = Object.values(kinds).flatMap(({ algorithms }) => algorithms);
+
+const kept = ['kty', 'crv', 'x', 'y', 'n', 'e', 'kid', 'alg', 'use'] as const;
+const rsaBits = { least: 2048, most: 8192 };
+/** Greater exponents only make each check slow. */
+const maxExponent = 2n ** 32n;
+
+/** The algorithms with which the key may sign; none for a key of another kind. */
+export function algorithmsOf({ kty, crv, alg }: PublicKey): readonly string[] {
+  const kind = kinds[kty];
+  if (kind === undefined || kind.crv !== crv) return [];
+  return kty === 'RSA' && alg !== undefined ? kind.algorithms.filter((one) => one === alg) : kind.algorithms;
+}
+
+/** SHA-256 of the key (RFC 7638), in base64url. */
+export function thumbprintOf(key: PublicKey): string {
+  const fields = kinds[key.kty]?.fields ?? kept;
+  const canonical = JSON.stringify(Object.fromEntries(fields.map((field) => [field, key[field]])));
+  return createHash('sha256').update(canonical).digest('base64url');
+}
+
+/** The name under which a public key of a consumer is looked up; no API key looks so. */
+export function publicKeyName(consumerId: string, key: PublicKey): string {
+  return `${consumerId}/${thumbprintOf(key)}`;
+}
+
+/** The keys as they are stored, each once. Throws `Problem` invalid_request, which holds no key. */
+export function checkPublicKeys(keys: readonly PublicKey[]): PublicKey[] {
+  const errors = keys.flatMap((key, i) => {
+    const message = rules.find(([, isMet]) => !isMet(key))?.[0];
+    return message === undefined ? [] : [{ pointer: `#/publicKeys/${i}`, message }];
+  });
+  if (keys.length > maxPublicKeys)
+    errors.push({ pointer: '#/publicKeys', message: `must have at most ${maxPublicKeys} keys` });
+  const [first] = errors;
+  if (first !== undefined)
+    throw new Problem('invalid_request', `The consumer is not valid: publicKeys ${first.message}.`, {
+      errors,
+    });
+  const distinct = new Map(keys.map((key) => [thumbprintOf(key), key]));
+  return [...distinct.values()].map(
+    (key) =>
+      Object.fromEntries(
+        kept.flatMap((name) => (key[name] === undefined ? [] : [[name, key[name]]])),
+      ) as never,
+  );
+}
+
+const maxRsaText = `of RSA with ${rsaBits.least} to ${rsaBits.most} bits`;
+
+/** What is wrong with a key, in words; the first that does not hold is said. */
+const rules: readonly [message: string, isMet: (key: PublicKey) => boolean][] = [
+  [
+    'must be a public key, and this one is private: make a new one, and keep it',
+    (key) => !('d' in key || 'k' in key),
+  ],
+  [
+    'must be an RSA key, an EC key on P-256 or an OKP key on Ed25519',
+    ({ kty, crv }) => kinds[kty] !== undefined && kinds[kty].crv === crv,
+  ],
+  [
+    `must have as alg one of its kind: ${assertionAlgorithms.join(', ')}`,
+    ({ kty, alg }) => alg === undefined || kinds[kty]?.algorithms.includes(alg) === true,
+  ],
+  ['must be for signatures: leave use out, or say sig', ({ use = 'sig' }) => use === 'sig'],
+  [`must be a whole key; ${maxRsaText}`, canBeUsed],
+];
+
+function canBeUsed(key: PublicKey): boolean {
+  try {
+    const { asymmetricKeyDetails } = createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
+    const { modulusLength: bits = rsaBits.least, publicExponent = 3n } = asymmetricKeyDetails ?? {};
+    return (
+      bits >= rsaBits.least && bits <= rsaBits.most && publicExponent >= 3n && publicExponent <= maxExponent
+    );
+  } catch {
+    return false;
+  }
+}

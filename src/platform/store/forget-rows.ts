@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type RawBuilder, sql } from 'kysely';
+import { now } from '../base/clock.ts';
+import type { Database } from './database.ts';
+import { changeInChunks } from './statements.ts';
+
+/** So long somebody's work is waited for at most: who takes longer is dead or hung. */
+const longestMs = 5000;
+const pauseMs = 25;
+const deletedAtOnce = 500;
+
+interface RowsToForget {
+  /** `table`, as it is named in the condition too: `handoffs h`. */
+  from: RawBuilder<unknown>;
+  /** Its key. */
+  key: string;
+  /** Which rows. */
+  where: RawBuilder<unknown>;
+  /** Nobody works on the row. */
+  isIdle: RawBuilder<unknown>;
+}
+
+/**
+ * Deletes rows for which work is done in leases. What somebody works on is waited for, so that nothing comes of a row once it is
+ * deleted. Throws what the database does.
+ */
+export async function forgetRows(
+  queries: Database['bulk'],
+  { from, key, where, isIdle }: RowsToForget,
+): Promise<void> {
+  const id = sql.ref(key);
+  const remove = (which: RawBuilder<unknown>) =>
+    changeInChunks(
+      queries,
+      deletedAtOnce,
+      (limit) => sql`
+        delete from ${from} where ${id} in (select ${id} from ${from} where ${where} and ${which} limit ${limit})`,
+    );
+  const isAnyLeft = async () =>
+    (await sql`select from ${from} where ${where} limit 1`.execute(queries)).rows.length > 0;
+  for (const start = now(); now() - start < longestMs; await delay(pauseMs)) {
+    await remove(isIdle);
+    if (!(await isAnyLeft())) return;
+  }
+  await remove(sql`true`);
+}

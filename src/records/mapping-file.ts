@@ -1,0 +1,289 @@
+import type { TSchema } from 'typebox';
+import { Settings } from 'typebox/system';
+import { Value } from 'typebox/value';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  LineCounter,
+  parseDocument,
+  visit,
+  type YAMLMap,
+} from 'yaml';
+import { type Mapping, mappingSchema, type ResourceMapping, resourcesOf } from './mapping.ts';
+import { type Field, lookupColumns, type Resource } from './resource.ts';
+
+/** Bytes of a mapping file at most. */
+export const maxMappingBytes = 256 * 1024;
+/** How often a file may refer to anchors, all that stands in each counted. */
+const mostAliases = 100;
+const mostFaults = 50;
+
+/** Something that is wrong in the file. */
+export interface MappingFault {
+  line: number;
+  column: number;
+  message: string;
+}
+
+/** The mapping, or all that is wrong with the file, in the order of its lines. */
+export type ParsedMapping = { mapping: Mapping } | { faults: MappingFault[] };
+
+type Path = readonly (string | number)[];
+type Found = { path: Path; message: string };
+
+/** Reads and checks a mapping file: YAML 1.2, the schema, names, and that no two things are in one field of the CRM. */
+export function parseMapping(text: string): ParsedMapping {
+  if (text.length > maxMappingBytes)
+    return { faults: [{ line: 1, column: 1, message: `the file has more than ${maxMappingBytes} bytes` }] };
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    ...{ version: '1.2', lineCounter: lines, prettyErrors: false },
+    // Sets and ordered maps would become objects without properties.
+    resolveKnownTags: false,
+  });
+  const at = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  const syntax = [
+    ...document.errors.map(({ pos, message }) => ({ offset: pos[0], message })),
+    ...brokenAliases(document),
+  ];
+  if (syntax.length > 0)
+    return { faults: syntax.slice(0, mostFaults).map(({ offset, message }) => ({ ...at(offset), message })) };
+  let content: unknown;
+  try {
+    content = document.toJS({ maxAliasCount: mostAliases });
+  } catch (error) {
+    return { faults: [{ line: 1, column: 1, message: (error as Error).message }] };
+  }
+  const found = faultsOf(content);
+  if (found.length === 0) return { mapping: content as Mapping };
+  const faults = found.map(({ path, message }) => ({
+    ...at(offsetOf(document, path)),
+    message: `${path.length === 0 ? 'the file' : path.join('.')} ${message}`,
+  }));
+  return { faults: faults.sort((a, b) => a.line - b.line || a.column - b.column).slice(0, mostFaults) };
+}
+
+/** The parser finds them only when they are used, without their place, and searches the whole file for each. */
+function brokenAliases(document: Document): { offset: number; message: string }[] {
+  const found: { offset: number; message: string }[] = [];
+  if (document.errors.length > 0) return found;
+  const anchors = new Set<string>();
+  let aliases = 0;
+  visit(document, {
+    Node(_key, node) {
+      if (!isAlias(node)) {
+        if ('anchor' in node && node.anchor !== undefined) anchors.add(node.anchor);
+        return undefined;
+      }
+      const offset = node.range?.[0] ?? 0;
+      aliases += 1;
+      if (!anchors.has(node.source))
+        found.push({ offset, message: `there is no anchor &${node.source} before this` });
+      if (aliases <= mostAliases) return undefined;
+      found.push({ offset, message: `is one of more than ${mostAliases} references to anchors` });
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+/** Where the deepest part of the path that is there begins: its name in the file, or the item of a list. */
+function offsetOf(document: Document, path: Path): number {
+  for (let length = path.length; length > 0; length--) {
+    const parent = document.getIn(path.slice(0, length - 1), true);
+    const node = isMap(parent)
+      ? keyOf(parent, path[length - 1])
+      : document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return node.range[0];
+  }
+  return document.contents?.range?.[0] ?? 0;
+}
+
+function keyOf({ items }: YAMLMap, name: string | number | undefined): unknown {
+  return items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(name))?.key;
+}
+
+function faultsOf(content: unknown): Found[] {
+  const ofSchema = schemaFaults(content);
+  const isWrong = (path: Path) => ofSchema.some((one) => isWithin(path, one.path));
+  // Names are checked in what has the right shape.
+  return [...ofSchema, ...nameFaults(content).filter(({ path }) => !isWrong(path))];
+}
+
+function isWithin(path: Path, outer: Path): boolean {
+  return outer.every((part, index) => String(path[index]) === String(part));
+}
+
+function schemaFaults(content: unknown): Found[] {
+  const found = new Map<string, Found>();
+  for (const error of allErrors(content)) {
+    const { keyword, instancePath, schemaPath, params } = error;
+    if (keyword === 'additionalProperties') continue;
+    const path = partsOf(instancePath);
+    if (keyword === 'required') {
+      for (const name of params.requiredProperties) add({ path: [...path, name], message: 'is missing' });
+    } else if (keyword === 'boolean') add({ path, message: unknownName(path) });
+    else add({ path, message: `must be ${expectedAt(schemaPath, path)}` });
+  }
+  // Of a value that may be several things, each part of one of them is told as the value's own fault.
+  const all = [...found.values()];
+  return all.filter(
+    ({ path }) => !all.some((one) => one.path.length < path.length && isWithin(path, one.path)),
+  );
+
+  function add(fault: Found): void {
+    const key = JSON.stringify(fault.path);
+    if (!found.has(key)) found.set(key, fault);
+  }
+}
+
+/** The library ends its list at eight. */
+function allErrors(content: unknown) {
+  const { maxErrors } = Settings.Get();
+  Settings.Set({ maxErrors: 10 * mostFaults });
+  try {
+    return [...Value.Errors(mappingSchema, content)];
+  } finally {
+    Settings.Set({ maxErrors });
+  }
+}
+
+function partsOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** The description of the schema that was not met, or of the one around it. */
+function expectedAt(schemaPath: string, path: Path): string {
+  let schema = mappingSchema as unknown as Record<string, unknown> | undefined;
+  let expected = 'of another form';
+  for (const part of partsOf(schemaPath.replace(/^#/, ''))) {
+    schema = schema?.[part] as Record<string, unknown> | undefined;
+    const { description } = (schema ?? {}) as TSchema & { description?: string };
+    if (description !== undefined) expected = description;
+    if (part === 'anyOf') break;
+  }
+  return path.length === 0 ? 'a mapping: {version: 1, resources}' : expected;
+}
+
+function unknownName(path: Path): string {
+  const section = path.at(-2);
+  if (section === 'add') return 'must be a name in snake_case of at most 40 characters';
+  if (section === 'set') return 'must be the API name of a field, such as Channel__c';
+  if (section === 'fields') return 'is not a field that can be mapped';
+  return 'is not known';
+}
+
+/** Names that lists have for themselves. */
+const listParameters = ['limit', 'cursor', 'updated_since', 'q'];
+/** What a hand-off's body has. */
+const handoffParts = ['type', 'trip_id', 'member_id', 'result'];
+/** What of it is an object, which no field holds. */
+const handoffObjects = ['/result', '/result/details'];
+
+function nameFaults(content: unknown): Found[] {
+  const { resources = {} } = (isObject(content) ? content : {}) as { resources?: unknown };
+  if (!isObject(resources)) return [];
+  const defaults = resourcesOf();
+  const found: Found[] = [];
+  const objects = new Map<string, string>();
+  for (const name of ['member', 'quote', 'booking'] as const) {
+    const given = isObject(resources[name]) ? (resources[name] as ResourceMapping) : {};
+    const path = ['resources', name];
+    const crmObject = typeof given.object === 'string' ? given.object : defaults[name].crmObject;
+    const other = objects.get(crmObject.toLowerCase());
+    objects.set(crmObject.toLowerCase(), name);
+    if (other !== undefined)
+      found.push({ path: [...path, 'object'], message: `must be another object than that of ${other}` });
+    found.push(...sharedColumns(path, given, defaults[name]), ...addFaults(path, given, defaults[name]));
+  }
+  return found;
+}
+
+/** Columns that the service names by itself, beside those of fields. */
+const ownColumns = ['Id', 'IsDeleted', 'SystemModstamp'];
+
+/** A column, and the place in the file that names it, or would. */
+interface UsedColumn {
+  at: Path;
+  column: string;
+}
+
+/** Two things in one field of the CRM; names count without their case, as they do there. */
+function sharedColumns(path: Path, given: ResourceMapping, resource: Resource): Found[] {
+  const { fields, set, add } = parts(given);
+  const used: UsedColumn[] = [
+    ...ownColumns.map((column) => ({ at: ['fields', column], column })),
+    ...Object.entries(resource.fields).flatMap(([name, field]) => columnsOf(name, field, fields)),
+    ...Object.keys(set).map((column) => ({ at: ['set', column], column })),
+    ...Object.entries(add).flatMap(([name, one]) =>
+      isObject(one) && typeof one['field'] === 'string'
+        ? [{ at: ['add', name, 'field'], column: one['field'] }]
+        : [],
+    ),
+  ];
+  // Those that the file does not name come first: the fault is shown where it can be corrected.
+  const isNamed = ({ at: [section, name] }: UsedColumn) => section !== 'fields' || String(name) in fields;
+  const first = new Map<string, Path>();
+  return [...used.filter((one) => !isNamed(one)), ...used.filter(isNamed)].flatMap(({ at, column }) => {
+    const earlier = first.get(column.toLowerCase());
+    first.set(column.toLowerCase(), earlier ?? at);
+    if (earlier === undefined) return [];
+    return [{ path: [...path, ...at], message: `is in the same field ${column} as ${earlier.join('.')}` }];
+  });
+}
+
+/** The columns of a field of the API, as the file names them, or by default. */
+function columnsOf(name: string, { crm }: Field, fields: Record<string, unknown>): UsedColumn[] {
+  const defaults = [crm.path.split('.')[0] ?? '', ...(crm.continuations ?? [])];
+  const own = name in fields ? fields[name] : defaults;
+  const isLookup = crm.lookupColumn !== undefined;
+  return [own].flat().flatMap((column, index) => {
+    if (typeof column !== 'string') return [];
+    const at = ['fields', name, ...(Array.isArray(own) && name in fields ? [index] : [])];
+    return [{ at, column: isLookup ? lookupColumns(column, '').lookupColumn : column }];
+  });
+}
+
+function addFaults(path: Path, given: ResourceMapping, resource: Resource): Found[] {
+  const groups = Object.values(resource.fields).flatMap(({ within }) => within?.name ?? []);
+  // Every object has one of this name: where the org hides the field, it would be taken for its value.
+  const taken = [...Object.keys(resource.fields), ...groups, ...listParameters, 'constructor'];
+  return Object.entries(parts(given).add).flatMap(([name, one]) => {
+    const at = [...path, 'add', name];
+    const found: Found[] = [];
+    if (taken.includes(name)) found.push({ path: at, message: 'is a name that the API has already' });
+    if (!isObject(one)) return found;
+    if (one['access'] === 'read' && one['required'] === true)
+      found.push({ path: [...at, 'required'], message: 'needs access: write' });
+    const { from } = one;
+    if (from === undefined) return found;
+    if (one['access'] === 'read') found.push({ path: [...at, 'from'], message: 'needs access: write' });
+    const fault = typeof from === 'string' ? pointerFault(from) : undefined;
+    if (fault !== undefined) found.push({ path: [...at, 'from'], message: fault });
+    return found;
+  });
+}
+
+function pointerFault(from: string): string | undefined {
+  if (!handoffParts.includes(from.split('/')[1] ?? ''))
+    return `must begin with one of /${handoffParts.join(', /')}`;
+  return handoffObjects.includes(from) ? 'leads to an object: name a value in it' : undefined;
+}
+
+function parts({ fields, set, add }: ResourceMapping) {
+  const sure = (part: unknown) => (isObject(part) ? part : {});
+  return { fields: sure(fields), set: sure(set), add: sure(add) };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,36 @@
+import { readFileSync, statSync } from 'node:fs';
+import { type Resources, resourcesOf } from './mapping.ts';
+import { maxMappingBytes, parseMapping } from './mapping-file.ts';
+
+/** All that is wrong with a mapping file, a line each. */
+export class MappingError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
+}
+
+/** What there is in the org, as the mapping file says; the declarations of the package where there is none. Throws `MappingError`. */
+export function readResources(file: string | undefined): Resources {
+  if (file === undefined) return resourcesOf();
+  const parsed = parseMapping(readMapping(file));
+  if ('mapping' in parsed) return resourcesOf(parsed.mapping);
+  throw new MappingError(
+    parsed.faults.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`),
+  );
+}
+
+function readMapping(file: string): string {
+  try {
+    // Not read before its size is known: it may be any file.
+    const { size } = statSync(file);
+    if (size <= maxMappingBytes) return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new MappingError([
+      `crm.mappingFile (CRM_MAPPING_FILE): cannot be read: ${(error as Error).message}`,
+    ]);
+  }
+  throw new MappingError([`crm.mappingFile (CRM_MAPPING_FILE): has more than ${maxMappingBytes} bytes`]);
+}

@@ -1,0 +1,25 @@
+import type { FieldValues } from './records.ts';
+import type { Resource } from './resource.ts';
+
+/** Between texts: a search finds nothing across it. */
+const separator = '\u001f';
+
+/** The texts in which a search looks; each of the values of one field, or of several with a space between. */
+export function searchedTexts({ search = [], fields }: Resource): readonly (readonly string[])[] {
+  return search
+    .map((names) => names.filter((name) => fields[name] !== undefined && !fields[name].isAbsent))
+    .filter((names) => names.length > 0);
+}
+
+/** The names of all fields in which a search looks. */
+export function searchedFields(resource: Resource): string[] {
+  return searchedTexts(resource).flat();
+}
+
+/** All that a search looks in, of one record. */
+export function searchText(resource: Resource, values: FieldValues): string {
+  return searchedTexts(resource)
+    .map((names) => names.flatMap((name) => values[name] ?? []).join(' '))
+    .filter((text) => text !== '')
+    .join(separator);
+}

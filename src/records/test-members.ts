@@ -1,0 +1,31 @@
+import { modeOf } from '../platform/base/mode.ts';
+import type { Creator } from './created-by.ts';
+
+/** What a member whose id ends so brings about when a test consumer writes a record for it; the same each time. */
+export const testFaults = {
+  /** There is no such member. */
+  '000000000404': 'missing',
+  /** The CRM refuses the record. */
+  '000000000422': 'refused',
+  /** The CRM is not available for this record, until some seconds later. */
+  '000000000503': 'unavailable',
+  /** The record is made, and the answer is lost. */
+  '000000000504': 'lost',
+  /** The quota is used up for this record, until some seconds later. */
+  '000000000429': 'quota',
+  /** A hand-off is accepted, and delivered some seconds later; nothing elsewhere. */
+  '000000000202': 'accepted',
+} as const;
+export type TestFault = (typeof testFaults)[keyof typeof testFaults];
+
+/** The fault that a member's id stands for, if any. */
+export function testFaultOf(memberId: string): TestFault | undefined {
+  const end = memberId.slice(memberId.lastIndexOf('-') + 1);
+  return (testFaults as Record<string, TestFault>)[end];
+}
+
+/** In seconds: how long a hand-off for this member waits although nobody asked for it; undefined for all others. */
+export function delayOfTest(memberId: string, { consumerId }: Creator): number | undefined {
+  const isDelayed = modeOf(consumerId) === 'test' && testFaultOf(memberId) === 'accepted';
+  return isDelayed ? 5 : undefined;
+}

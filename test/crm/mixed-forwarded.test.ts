@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { limitsOf } from '../../src/crm/budget/bucket.ts';
+import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
+import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
+import { startCall } from '../../src/platform/base/call.ts';
+import { createRedisCache } from '../../src/platform/cache/redis.ts';
+import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
+import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import type { Resource } from '../../src/records/resource.ts';
+import { recordLog } from '../support/log.ts';
+import { startRedis } from '../support/redis.ts';
+import { aCall, type CrmHarness, hasCode, quoteFor, type Replica, startCrmHarness } from './crm-harness.ts';
+
+/*
+ * Two replicas that share a call for requests of several kinds: what the one forwards goes into the other's.
+ */
+
+/** A call a second, once the burst is used up. */
+const dailyCallBudget = 86_400;
+const maxWaitMs = 10_000;
+const redis = await startRedis();
+after(() => redis?.stop());
+
+describe('a call for requests of several kinds, of two replicas', {
+  skip: !redis && 'no redis-server',
+}, () => {
+  let caches: SharedCache[];
+  let harness: CrmHarness;
+  let replicas: Replica[];
+  /** Consumers of the requests in each metered call. */
+  let charged: (readonly (string | undefined)[])[];
+
+  before(async () => {
+    caches = Array.from({ length: 2 }, () =>
+      createRedisCache({ url: redis?.url ?? '', log: recordLog().log }),
+    );
+    for (const cache of caches) while (await cache.checkHealth().catch(() => true)) await delay(5);
+    harness = await startCrmHarness({ cache: caches[0] as SharedCache });
+    // The simulated org takes its time for the first query.
+    await harness.crm.records.find(quote, randomUUID(), aCall());
+    await useUpCalls();
+    replicas = caches.map((cache) => harness.addReplica({ cache, dailyCallBudget, maxWaitMs }));
+    // Twice, so that the first one learns of the second.
+    for (const { crm } of [...replicas, ...replicas]) await crm.start();
+    for (const { crm } of replicas) {
+      await crm.tokens.getToken(aCall());
+      crm.metered.add(async (_, sharers) => void charged.push(sharers));
+    }
+  });
+  beforeEach(useUpCalls);
+  afterEach(() => harness.org.heal());
+  after(async () => {
+    await harness.stop();
+    for (const cache of caches) await cache.close();
+  });
+
+  /** All calls that the budget has by now: those that come back make a request go out by itself. */
+  async function useUpCalls(): Promise<void> {
+    const bucket = new SharedBucket(
+      createCacheBudgetStore(caches[0] as SharedCache, 'crm_budget:dev'),
+      limitsOf(dailyCallBudget, maxWaitMs),
+    );
+    const sync = (unleased: number) =>
+      bucket.sync({
+        ...{ replica: 'test', returned: 0, unleased, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
+        writeWaitedMs: undefined,
+      });
+    await sync(0);
+    await sync(Math.floor(bucket.available));
+  }
+
+  const recordsOf = (replica: number) => (replicas[replica] ?? assert.fail()).crm.records;
+  const callOf = (replica: number) => startCall('test', `consumer ${replica}`);
+  const create = (replica: number, resource: Resource, name: string) => {
+    const values = quoteFor(harness.memberId, { name });
+    return recordsOf(replica).create(resource, randomUUID(), values, callOf(replica), { readBack: true });
+  };
+  const mixture = (replica: number, name: string) => [
+    create(replica, quote, name),
+    create(replica, booking, name),
+    recordsOf(replica).find(quote, randomUUID(), callOf(replica)),
+  ];
+  const namesOf = async (object: string) =>
+    (await harness.org.records(object)).map(({ Name__c: name }) => name as string);
+
+  for (const kind of ['none', 'loseAnswer'] as const) {
+    it(`gives each request its own answer, and does no write twice, with this fault: ${kind}`, async () => {
+      charged = [];
+      if (kind !== 'none') await harness.org.fault({ kind }, { operation: 'composite' }, 1);
+      const names = [`${kind} 0`, `${kind} 1`];
+      const found = await Promise.all(names.flatMap((name, replica) => mixture(replica, name)));
+      assert.deepEqual(
+        found.map((record) => record?.values['name']),
+        names.flatMap((name) => [name, name, undefined]),
+      );
+      for (const object of ['Quote__c', 'Booking__c'])
+        assert.deepEqual((await namesOf(object)).filter((name) => name.startsWith(kind)).sort(), names);
+      // Both are charged for the call that they shared.
+      assert.ok(charged.some((consumers) => new Set(consumers).size === 2));
+    });
+  }
+
+  it('refuses a record of the other replica alone', async () => {
+    const when = { field: 'Name__c', equals: 'bad' };
+    const trigger = { name: 'T', object: 'Quote__c', on: ['beforeInsert'], when, action: { kind: 'throw' } };
+    await harness.org.automate({ triggers: [trigger] });
+    const bad = [0, 1].map((replica) =>
+      assert.rejects(create(replica, quote, 'bad'), hasCode('crm_rejected')),
+    );
+    const good = await Promise.all([0, 1].flatMap((replica) => mixture(replica, 'good')));
+    assert.deepEqual(
+      good.map((record) => record?.values['name']),
+      ['good', 'good', undefined, 'good', 'good', undefined],
+    );
+    await Promise.all(bad);
+    assert.equal((await namesOf('Quote__c')).filter((name) => name === 'good').length, 2);
+  });
+});

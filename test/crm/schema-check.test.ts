@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Described, describeObjects } from '../../src/crm/describe.ts';
+import { createColumns } from '../../src/crm/optional-columns.ts';
+import { createOrgSchema } from '../../src/crm/org-schema.ts';
+import { startCall } from '../../src/platform/base/call.ts';
+import { listOf, type Mapping, resourcesOf } from '../../src/records/mapping.ts';
+import { type Changes, describedFor } from '../support/described.ts';
+import { recordLog } from '../support/log.ts';
+
+const added = {
+  text: { type: 'string', length: 20 },
+  note: { type: 'textarea', length: 4000, filterable: false },
+  money: { type: 'currency', precision: 12, scale: 2 },
+  count: { type: 'int', digits: 8 },
+  flag: { type: 'boolean', nillable: false, defaultedOnCreate: true },
+  day: { type: 'date' },
+  moment: { type: 'datetime' },
+  one: { type: 'picklist', restrictedPicklist: true, picklistValues: picks('a', 'b') },
+  free: { type: 'picklist', length: 40, picklistValues: picks('a') },
+  many: { type: 'multipicklist', restrictedPicklist: true, picklistValues: picks('a', 'b') },
+  place: { type: 'location' },
+};
+
+function picks(...values: string[]) {
+  return [...values.map((value) => ({ value, active: true })), { value: 'old', active: false }];
+}
+
+const addedColumns: Changes = Object.fromEntries(
+  Object.entries(added).map(([name, field]) => [`${name}__c`, field]),
+);
+
+/** A mapping with a field of every type, and what is known of it once the org was described with these changes. */
+async function look(
+  changes: Changes = {},
+  { recordTypes = [], quote: more = {} }: { recordTypes?: object[]; quote?: object } = {},
+) {
+  const add = Object.fromEntries(
+    Object.keys(added).map((name) => [
+      name,
+      { field: `${name}__c`, access: 'write' as const, filter: name !== 'note' },
+    ]),
+  );
+  const mapping = { version: 1, resources: { quote: { add, ...more } } } as Mapping;
+  const resources = resourcesOf(mapping);
+  const bodies = listOf(resources).map((resource) =>
+    resource.name === 'quote'
+      ? { ...describedFor(resource, { ...addedColumns, ...changes }), recordTypeInfos: recordTypes }
+      : describedFor(resource),
+  );
+  const { log, lines } = recordLog();
+  const client = {
+    dataPath: '/services/data/v68.0',
+    send: async () => ({
+      ...{ status: 200, headers: {} },
+      body: { compositeResponse: bodies.map((body) => ({ httpStatusCode: 200, body })) },
+    }),
+  };
+  const schema = createOrgSchema({ resources, client, columnsOf: createColumns(), log });
+  schema.apply(await schema.describe(startCall('test')));
+  const faults = schema.faults.map(({ object, field, problem }) => `${object}.${field} ${problem}`);
+  return { resources, schema, lines, faults: faults.filter((fault) => !fault.includes('place__c')) };
+}
+
+describe('the description of an object', () => {
+  it('gives the types of the fields that a mapping adds', async () => {
+    const { resources, schema, faults } = await look();
+    assert.deepEqual(faults, []);
+    const types = Object.fromEntries(
+      Object.entries(resources.quote.fields).flatMap(([name, { added: own }]) =>
+        own ? [[name, own.type]] : [],
+      ),
+    );
+    assert.deepEqual(types, {
+      text: { kind: 'text', maxLength: 20 },
+      note: { kind: 'text', maxLength: 4000 },
+      money: { kind: 'number', whole: 10, decimals: 2 },
+      count: { kind: 'number', whole: 8, decimals: 0 },
+      flag: { kind: 'boolean' },
+      day: { kind: 'date' },
+      moment: { kind: 'timestamp' },
+      one: { kind: 'choice', values: ['a', 'b'] },
+      free: { kind: 'text', maxLength: 40 },
+      many: { kind: 'choices', values: ['a', 'b'] },
+      place: undefined,
+    });
+    assert.deepEqual([...schema.numberColumns].sort(), ['count__c', 'money__c']);
+    assert.deepEqual(schema.faults, [
+      {
+        ...{ object: 'Quote__c', field: 'place__c' },
+        problem: 'has the type location, which the API does not have',
+      },
+    ]);
+    assert.deepEqual([...resources.quote.fit.hidden], ['place']);
+  });
+
+  for (const [what, changes, fault, needs] of [
+    [
+      'a field that is not there',
+      { Name__c: null },
+      'Name__c is not there, or the user may not see it',
+      ['read', 'write'],
+    ],
+    [
+      'one that may not be written',
+      { Name__c: { updateable: false } },
+      'Name__c may not be written by the user',
+      ['write'],
+    ],
+    [
+      'a name in another case, which rows of the CRM do not have',
+      { Name__c: { name: 'NAME__c' } },
+      'Name__c is called NAME__c in the CRM: write it so in the mapping',
+      ['read', 'write'],
+    ],
+    [
+      'a relationship in another case',
+      { Member__c: { relationshipName: 'member__r' } },
+      'Member__c is called member__r in the CRM: write it so in the mapping',
+      ['read'],
+    ],
+    [
+      'a further column of details in another case',
+      { Details_3__c: { name: 'details_3__c' } },
+      'Details_3__c is called details_3__c in the CRM: write it so in the mapping',
+      [],
+    ],
+    [
+      'a number for a text',
+      { Source__c: { type: 'double' } },
+      'Source__c has the type double, and string or textarea is needed',
+      ['read'],
+    ],
+    [
+      'a key that is not unique',
+      { External_Id__c: { unique: false } },
+      'External_Id__c is not unique',
+      ['read'],
+    ],
+    [
+      'a key that is no external ID',
+      { External_Id__c: { externalId: false } },
+      'External_Id__c is not an external ID',
+      ['read'],
+    ],
+    [
+      'a key that is too short',
+      { External_Id__c: { length: 18 } },
+      'External_Id__c holds 18 characters, and 36 are needed',
+      ['write'],
+    ],
+    [
+      'an id of the CRM, which no answer may show',
+      { Source__c: { type: 'reference' } },
+      'Source__c has the type reference, and string or textarea is needed',
+      ['read'],
+    ],
+    [
+      'a lookup to another object',
+      { Member__c: { referenceTo: ['Account'] } },
+      'Member__c leads to Account, and not to Contact',
+      ['read'],
+    ],
+    [
+      'a lookup by another name',
+      { Member__c: { relationshipName: 'Guest__r' } },
+      'Member__c has the relationship Guest__r, and not Member__r',
+      ['read'],
+    ],
+    [
+      'a status without our value',
+      { Status__c: { ...added.one } },
+      'Status__c does not take the value created, which new records get',
+      ['write'],
+    ],
+    [
+      'a filter that is none',
+      { text__c: { filterable: false } },
+      'text__c can not be filtered by',
+      ['filter'],
+    ],
+    [
+      'a required field that nothing sets',
+      { Must__c: { nillable: false } },
+      'Must__c is required in new records, and nothing in the mapping sets it',
+      ['create'],
+    ],
+    [
+      'an optional column that is not there',
+      { Actor__c: null },
+      'Actor__c is not there, or the user may not see it',
+      [],
+    ],
+    [
+      'a further column of details',
+      { Details_3__c: null },
+      'Details_3__c is not there, or the user may not see it',
+      [],
+    ],
+  ] as [string, Changes, string, string[]][]) {
+    it(`tells of ${what}`, async () => {
+      const { faults, resources, lines } = await look(changes);
+      assert.deepEqual(faults, [`Quote__c.${fault}`]);
+      const { fit, fields } = resources.quote;
+      const column = fault.split(' ')[0] ?? '';
+      const name = Object.keys(fields).find((one) => {
+        const { path, lookupColumn, continuations = [] } = fields[one]?.crm ?? { path: '' };
+        return [path, lookupColumn, ...continuations].includes(column);
+      });
+      for (const need of ['read', 'write', 'filter'] as const) {
+        const isNeeded = name !== undefined && fit.why(need, name) !== undefined;
+        if (needs.includes(need)) assert.ok(isNeeded, need);
+        if (needs.length === 0) assert.ok(!isNeeded);
+      }
+      assert.equal(fit.whyNotCreated([column]) !== undefined, needs.includes('create'));
+      assert.ok(lines.some((line) => line.facts['field'] === column));
+    });
+  }
+
+  it('takes a member that is set for good when a record is made', async () => {
+    assert.deepEqual((await look({ Member__c: { updateable: false } })).faults, []);
+  });
+
+  it('needs no mapping for what the org fills in by itself', async () => {
+    const { faults } = await look({
+      Stamp__c: { nillable: false, createable: false },
+      Auto__c: { nillable: false, defaultedOnCreate: true },
+      Yes__c: { type: 'boolean', nillable: false },
+    });
+    assert.deepEqual(faults, []);
+  });
+
+  it('says which constants the org takes', async () => {
+    const set = {
+      Channel__c: 'Web',
+      Region__c: 'North',
+      flag__c: true,
+      RecordTypeId: { recordType: 'Travel' },
+    };
+    const columns = {
+      ...{ Channel__c: { ...added.one }, Region__c: { length: 3 }, flag__c: { type: 'boolean' } },
+      RecordTypeId: { type: 'reference' },
+    };
+    const types = [
+      { developerName: 'Travel', recordTypeId: '012000000000001AAA', available: true, active: true },
+      { developerName: 'Old', recordTypeId: '012000000000002AAA', available: false, active: true },
+    ];
+    const { faults, resources } = await look(columns, { recordTypes: types, quote: { set } });
+    assert.deepEqual(faults, [
+      'Quote__c.Channel__c does not take the constant Web',
+      'Quote__c.Region__c does not take the constant North',
+    ]);
+    assert.deepEqual([...resources.quote.fit.recordTypeIds], [['travel', '012000000000001AAA']]);
+    const recordType = (name: string) => ({
+      quote: { set: { RecordTypeId: { recordType: name } } },
+      recordTypes: types,
+    });
+    assert.deepEqual((await look(columns, recordType('Old'))).faults, [
+      'Quote__c.RecordTypeId has the record type Old, which the user may not use',
+    ]);
+    assert.deepEqual((await look(columns, recordType('New'))).faults, [
+      'Quote__c.RecordTypeId has no record type New',
+    ]);
+  });
+
+  it('bounds details by the columns that the mapping names', async () => {
+    const { resources } = await look(
+      { P__c: { type: 'textarea', length: 32_768 }, Q__c: { type: 'textarea', length: 20_000 } },
+      { quote: { fields: { details: ['P__c', 'Q__c'] } } },
+    );
+    assert.deepEqual(resources.quote.fields['details']?.columns, { size: 20_000, count: 2 });
+  });
+
+  it('of another form than the documented one is refused', async () => {
+    const answer = (parts: unknown[]) => ({
+      dataPath: '/x',
+      send: async () => ({ status: 200, headers: {}, body: { compositeResponse: parts } }),
+    });
+    const ask = (...parts: unknown[]): Promise<Described> =>
+      describeObjects(answer(parts), ['Quote__c'], startCall('test'));
+    await assert.rejects(ask(), /expected shape/);
+    await assert.rejects(ask({ httpStatusCode: 200, body: 'x' }), /expected shape/);
+    await assert.rejects(ask({ httpStatusCode: 500, body: [] }), /status 500/);
+    assert.deepEqual([...(await ask({ httpStatusCode: 404, body: [] }))], [['quote__c', null]]);
+  });
+});
