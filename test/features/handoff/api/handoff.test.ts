@@ -196,10 +196,11 @@ describe('POST /api/v1/handoff', () => {
 
     test('credentials that are missing or wrong get one answer for every reason', async () => {
       const { apiKey, apiSecret } = gateway.console;
+      const otherEnd = (text: string) => `${text.slice(0, -1)}${text.endsWith('x') ? 'y' : 'x'}`;
       const wrong = [
         null,
-        { apiKey, apiSecret: `${apiSecret.slice(0, -1)}x` },
-        { apiKey: `${apiKey.slice(0, -1)}x`, apiSecret },
+        { apiKey, apiSecret: otherEnd(apiSecret) },
+        { apiKey: otherEnd(apiKey), apiSecret },
         { apiKey, apiSecret: gateway.admin.apiSecret },
         { apiKey: '', apiSecret: '' },
         { apiKey: 'x'.repeat(5000), apiSecret: 'y'.repeat(5000) },
