@@ -18,6 +18,7 @@ export class UnnotedWrites {
   /** When the last one was reported, by `performance.now()`. */
   #reportedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
+  #wasSubscribed = false;
 
   constructor(cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>, environment: string) {
     this.#cache = cache;
@@ -25,7 +26,7 @@ export class UnnotedWrites {
     this.#unsubscribe = cache.subscribe(
       this.#key,
       () => this.#note(),
-      () => this.#note(),
+      () => this.#noteSubscription(),
     );
     this.#announce = coalesce(async () => {
       const done = [cache.set(this.#key, 'yes', keptMs), cache.publish(this.#key, 'yes')];
@@ -35,7 +36,7 @@ export class UnnotedWrites {
     });
   }
 
-  /** Learns of those that were reported before this process began; where the cache is unavailable, there may be some. */
+  /** Learns of those that were reported before; where the cache is unavailable, there may be some. */
   async start(): Promise<void> {
     const reported = await this.#cache.get(this.#key).catch(() => 'unknown');
     if (reported !== undefined) this.#note();
@@ -64,6 +65,13 @@ export class UnnotedWrites {
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => void this.#tryToAnnounce(), retryMs).unref();
     });
+  }
+
+  /** The cache has the reports from before the first subscription. While a connection was lost, one may have failed to get there. */
+  #noteSubscription(): void {
+    if (this.#wasSubscribed) this.#note();
+    else void this.start();
+    this.#wasSubscribed = true;
   }
 
   #note(): void {

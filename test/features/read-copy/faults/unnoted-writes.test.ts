@@ -43,6 +43,8 @@ test('a write that one replica could not store in the copy is in the answers of 
   const tripId = randomUUID();
   const list = `/v1/quotes?trip_id=${tripId}`;
   await untilCopied(requestTo(0), list, ({ age }) => age !== null);
+  // No write is missing in the copy yet, so a replica that has just started answers from it.
+  assert.notEqual((await read(requestTo(1), list, 'max-age=3600')).age, null);
   const [{ External_Id__c: memberId } = {}] = await own.org.records('Contact');
   await database.cut();
   const written = await requestTo(1)('/api/v1/handoff', {
