@@ -27,7 +27,7 @@ export interface LoadResult {
 }
 
 /** How long the last answers may take after the last request. */
-const patienceMs = 40_000;
+const answerWaitMs = 40_000;
 
 /**
  * Sends requests from so many clients at once, each on a connection of its own and as soon as its last request is
@@ -69,7 +69,7 @@ export async function load({ urls, clients, seconds, next }: Load): Promise<Load
       send();
     });
   try {
-    await withPatience(Promise.all(sockets.map(client)), seconds);
+    await withTimeLimit(Promise.all(sockets.map(client)), seconds);
   } finally {
     for (const socket of sockets) socket.destroy();
   }
@@ -78,16 +78,16 @@ export async function load({ urls, clients, seconds, next }: Load): Promise<Load
 }
 
 /** Throws where the work is not done so long after the `seconds` of the load. */
-export async function withPatience(work: Promise<unknown>, seconds = 0): Promise<void> {
-  const patience = new AbortController();
-  const late = delay(seconds * 1000 + patienceMs, undefined, { signal: patience.signal }).then(() => {
-    throw new Error(`not all requests were answered ${patienceMs / 1000} s after the last of them`);
+export async function withTimeLimit(work: Promise<unknown>, seconds = 0): Promise<void> {
+  const ended = new AbortController();
+  const late = delay(seconds * 1000 + answerWaitMs, undefined, { signal: ended.signal }).then(() => {
+    throw new Error(`not all requests were answered ${answerWaitMs / 1000} s after the last of them`);
   });
   try {
     await Promise.race([work, late]);
   } finally {
     late.catch(() => {});
-    patience.abort();
+    ended.abort();
   }
 }
 

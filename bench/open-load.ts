@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AnswerReader } from './answer-reader.ts';
-import { type LoadResult, open, percentiles, withPatience } from './load.ts';
+import { type LoadResult, open, percentiles, withTimeLimit } from './load.ts';
 
 export interface OpenLoad {
   /** One, or several that get the connections in turn. */
@@ -85,7 +85,7 @@ export async function openLoad({ url, perSecond, seconds, next }: OpenLoad): Pro
   allSent = true;
   if (waiting === 0) done.resolve();
   try {
-    await withPatience(done.promise);
+    await withTimeLimit(done.promise);
   } finally {
     for (const { socket } of all) socket.destroy();
   }

@@ -59,7 +59,8 @@ function sendProblem(
   { log, tokens }: ErrorTools,
 ): void {
   // What the service's own budget refuses has not failed; its request line says 503, and a metric counts it.
-  if (problem.status >= 500 && problem.facts.isPaced !== true) logFailure(problem, request, reply, log);
+  if (problem.status >= 500 && problem.facts.isBudgetExhausted !== true)
+    logFailure(problem, request, reply, log);
   setCommonHeaders(request, reply);
   markTest(request, reply);
   const own = request.routeOptions?.config?.answerProblem?.(problem, request.headers);

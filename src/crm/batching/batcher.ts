@@ -10,7 +10,7 @@ import { pauseBeforeRepeat } from '../rest/retry.ts';
 import { type BatchOptions, executeAfterLoss, executeBatch } from './execute.ts';
 import type { ForwardedBatches } from './forwarded-batches.ts';
 import { Forwarding } from './forwarding.ts';
-import type { DrawnBatch, MixedKind, Mixing, MixingBatcher, Room } from './mixing.ts';
+import type { Capacity, DrawnBatch, MixedKind, Mixing, MixingBatcher } from './mixing.ts';
 import { largestBatch, type ObjectSize } from './object-size.ts';
 import type { ItemOutcome, Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
@@ -227,8 +227,10 @@ export class Batcher<Item, Result> implements MixingBatcher {
     return this.#forwarding.invite(this.#perCall - this.#queue.requests);
   }
 
-  draw(room: Room): DrawnBatch | undefined {
-    const batch = this.#isDrawing ? [] : this.#queue.take(Math.min(this.#perCall, room.records), { room });
+  draw(capacity: Capacity): DrawnBatch | undefined {
+    const batch = this.#isDrawing
+      ? []
+      : this.#queue.take(Math.min(this.#perCall, capacity.records), { capacity });
     if (batch.length === 0) return undefined;
     const { operation } = this.#options;
     return {

@@ -17,7 +17,7 @@ export interface MixedKind {
 }
 
 /** What may still be put into a call. */
-export interface Room {
+export interface Capacity {
   records: number;
   bytes: number;
   division: CallDivision;
@@ -38,7 +38,7 @@ export interface MixingBatcher {
   /** Lets other replicas add requests. Never throws. */
   invite(): Promise<void>;
   /** Removes what fits from its queue; undefined where nothing does. */
-  draw(room: Room): DrawnBatch | undefined;
+  draw(capacity: Capacity): DrawnBatch | undefined;
 }
 
 /** Places of a call with batches of these kinds that queries and Collections calls take. */

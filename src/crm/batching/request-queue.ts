@@ -6,7 +6,7 @@ import type { CallKind } from '../budget/waiters.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { returnMs } from './forwarded-batches.ts';
-import { type MixedKind, placesOf, type Room } from './mixing.ts';
+import { type Capacity, type MixedKind, placesOf } from './mixing.ts';
 import { mostBytes } from './object-size.ts';
 import type { Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
@@ -31,7 +31,7 @@ interface Joining {
   /** A call of another replica; background work does not. */
   isForwarded?: boolean;
   /** A call of another batcher, which it must not shorten. */
-  room?: Room;
+  capacity?: Capacity;
 }
 
 /**
@@ -102,19 +102,19 @@ export class RequestQueue<Item, Result> {
 
   /** Removes a batch of at most `most` requests. */
   take(most: number, joining: Joining = {}): Pending<Item, Result>[] {
-    const { isForwarded = false, room } = joining;
+    const { isForwarded = false, capacity } = joining;
     const queues = [this.#urgent, this.#requests, ...(isForwarded ? [] : [this.#background])];
     const enoughMs = this.#enoughMs(joining);
     const batch: Pending<Item, Result>[] = [];
     const time = now();
     const fits = this.#fitting(batch, { ...joining, most, enoughMs, time });
     const left = this.#divide(most);
-    const mayHaveNext = (tenant: string) => room?.division.mayHaveNext(tenant) ?? true;
+    const mayHaveNext = (tenant: string) => capacity?.division.mayHaveNext(tenant) ?? true;
     const hasLeft = (tenant: string) => (left?.get(tenant) ?? 0) > 0 && mayHaveNext(tenant);
     const takeNext = () => (left && nextOf(queues, fits, hasLeft)) ?? nextOf(queues, fits, mayHaveNext);
     for (let next = takeNext(); next; next = takeNext()) {
       left?.set(next.tenant, (left.get(next.tenant) ?? 0) - 1);
-      room?.division.note(next.tenant);
+      capacity?.division.note(next.tenant);
       clearTimeout(next.expiry);
       next.leaveQueue();
       if (remainingMs(next.call, time) >= enoughMs) batch.push(next);
@@ -129,15 +129,15 @@ export class RequestQueue<Item, Result> {
     batch: readonly Pending<Item, Result>[],
     {
       isForwarded = false,
-      room,
+      capacity,
       most,
       enoughMs,
       time,
     }: Joining & Record<'most' | 'enoughMs' | 'time', number>,
   ): (pending: Pending<Item, Result>) => boolean {
     const { timeoutMs } = this.#options;
-    const joins = isForwarded || room !== undefined;
-    const bytesAtMost = room?.bytes ?? (isForwarded ? mostForwardedBytes : mostBytes);
+    const joins = isForwarded || capacity !== undefined;
+    const bytesAtMost = capacity?.bytes ?? (isForwarded ? mostForwardedBytes : mostBytes);
     let bytes = 0;
     return ({ item, call }) => {
       const leftMs = remainingMs(call, time);
@@ -156,9 +156,9 @@ export class RequestQueue<Item, Result> {
   }
 
   /** Milliseconds that a request must have left. */
-  #enoughMs({ isForwarded, room }: Joining): number {
+  #enoughMs({ isForwarded, capacity }: Joining): number {
     const { client, timeoutMs } = this.#options;
-    if (room !== undefined) return timeoutMs;
+    if (capacity !== undefined) return timeoutMs;
     // The other replica needs the time for a call after it has received them and before it answers.
     return client.shortestCallMs + (isForwarded ? 2 * returnMs : 0);
   }

@@ -70,7 +70,7 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
   };
   if (kind === 'rejected' || kind === 'duplicate') return rejected(facts, request.resource, common);
   if (kind === 'reference') return unknownReference(facts, request.resource, common);
-  common.isPaced = kind === 'budget_exhausted';
+  common.isBudgetExhausted = kind === 'budget_exhausted';
   common.isOfRecord = kind === 'locked' || kind === 'lost';
   const { code, detail, retryAfter } = problems[kind];
   const known = facts.advice ?? faultOfOrg(failure, request.resource);

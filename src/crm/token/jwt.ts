@@ -87,7 +87,7 @@ class Signer implements AssertionSigner {
 
   async #loadKey(): Promise<KeyObject> {
     const secret = await this.#readSecret();
-    if (secret === 'unavailable') return this.#loaded?.key ?? this.#secretsAway();
+    if (secret === 'unavailable') return this.#loaded?.key ?? this.#secretsUnavailable();
     this.#keyVersion = secret?.version ?? null;
     if (secret === undefined) return this.#refuseKey('does not exist');
     if (this.#loaded?.version !== secret.version) {
@@ -125,7 +125,7 @@ class Signer implements AssertionSigner {
     throw new TokenFailure('private_key', advice, { permanent: true });
   }
 
-  #secretsAway(): never {
+  #secretsUnavailable(): never {
     throw new TokenFailure(
       'secrets_unavailable',
       'The secrets manager does not answer: see its own health.',

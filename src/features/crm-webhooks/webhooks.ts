@@ -20,7 +20,7 @@ export interface WebhooksOptions {
   refreshSeconds: number;
   retentionDays: number;
   apply: ProcessorOptions['apply'];
-  /** Told of each webhook, of whatever type: something has changed in the CRM. */
+  /** Called with each webhook, of whatever type: something has changed in the CRM. */
   onReceived: () => void;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;

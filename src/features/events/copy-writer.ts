@@ -20,8 +20,8 @@ export interface CopyLease {
 /** Writes all that the reader sees to a copy, in the transactions that store what comes of it. */
 export interface CopyWriter {
   readonly lease: CopyLease;
-  /** Before a poll reads anything; `isTorn`: changes were missed. Throws `Replaced`, and what the database does. */
-  begin(fence: string, isTorn: boolean, fenced: Fenced): Promise<void>;
+  /** Before a poll reads anything; `hasGap`: changes were missed. Throws `Replaced`, and what the database does. */
+  begin(fence: string, hasGap: boolean, fenced: Fenced): Promise<void>;
   /** Stores the records of a chunk. */
   keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void>;
   /** Reads what else it needs, for some seconds; whether there is more. Throws as `begin`. */

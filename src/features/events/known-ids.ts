@@ -59,7 +59,7 @@ export class KnownIds {
     return this.#records.get(keyOf(key));
   }
 
-  /** What the last event of an External ID told; undefined where it is deleted, or had no event. */
+  /** What the last event of an External ID said; undefined where it is deleted, or had no event. */
   announced(id: {
     resource: string;
     externalId: string;

@@ -59,7 +59,7 @@ export interface ReaderOptions {
   table: ReaderTable;
   source: ChangeSource;
   resources: readonly WatchedResource[];
-  /** Told of each member that has changed, before its event is stored. */
+  /** Called with each member that has changed, before its event is stored. */
   memberChanged: (externalId: string) => Promise<void>;
   pollSeconds: number;
   minimumSeconds: number;
@@ -107,7 +107,7 @@ export class ChangeReader {
     clearTimeout(this.#timer);
   }
 
-  /** Polls where it is this replica's turn. Throws what the database does. */
+  /** Polls where it is this replica's lease. Throws what the database does. */
   async check(stopping: AbortSignal): Promise<void> {
     const checkedAt = performance.now();
     const nudgedAt = this.#nudgedAt;
@@ -148,31 +148,36 @@ export class ChangeReader {
   }
 
   /** One poll, to its end or its failure, which is noted and not thrown. */
-  async #poll(turn: Lease, takenAt: number, stopping: AbortSignal): Promise<void> {
+  async #poll(lease: Lease, takenAt: number, stopping: AbortSignal): Promise<void> {
     const { table, log, metrics } = this.#options;
-    const isLong = this.#isNew || turn.polls >= pollsToLookFarBack - 1;
+    const isLong = this.#isNew || lease.polls >= pollsToLookFarBack - 1;
     try {
-      const isComplete = await this.#readAndKeep(turn, takenAt, isLong, stopping);
+      const isComplete = await this.#readAndKeep(lease, takenAt, isLong, stopping);
       metrics.changePolls.inc({ result: 'ok' });
       if (isComplete) this.#isNew = false;
     } catch (err) {
       if (err instanceof Replaced) return;
       metrics.changePolls.inc({ result: 'failed' });
-      log[turn.failures === 0 ? 'warn' : 'debug']({ err }, 'changes in the CRM could not be read');
-      await table.fail(turn.fence, pauseAfter(err, turn.failures, this.#options.pollSeconds));
+      log[lease.failures === 0 ? 'warn' : 'debug']({ err }, 'changes in the CRM could not be read');
+      await table.fail(lease.fence, pauseAfter(err, lease.failures, this.#options.pollSeconds));
     }
   }
 
   /** Whether all was read. Throws as `#readAll`. */
-  async #readAndKeep(turn: Lease, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+  async #readAndKeep(
+    lease: Lease,
+    takenAt: number,
+    isLong: boolean,
+    stopping: AbortSignal,
+  ): Promise<boolean> {
     const { table, copyWriter } = this.#options;
-    const { fence, completedAgo } = turn;
+    const { fence, completedAgo } = lease;
     const fenced: Fenced = (work) => table.fenced(fence, work);
-    const isTorn = completedAgo !== null && completedAgo > longestAbsence;
-    if (isTorn) await this.#noteAbsence(turn);
-    await copyWriter?.begin(fence, isTorn, fenced);
-    const isComplete = await this.#readAll(turn, takenAt, isLong, stopping);
-    const areMoreMissing = isComplete && (await this.#endReading(turn, fenced, stopping));
+    const hasGap = completedAgo !== null && completedAgo > longestAbsence;
+    if (hasGap) await this.#noteAbsence(lease);
+    await copyWriter?.begin(fence, hasGap, fenced);
+    const isComplete = await this.#readAll(lease, takenAt, isLong, stopping);
+    const areMoreMissing = isComplete && (await this.#endReading(lease, fenced, stopping));
     const isBusy = [await copyWriter?.work(fenced, stopping), areMoreMissing].includes(true);
     const further =
       isComplete && copyWriter ? (tx: Database['sql']) => copyWriter.complete(tx, fence) : undefined;
@@ -184,13 +189,13 @@ export class ChangeReader {
   }
 
   /** After all changes were read: finds and stores deletions. Whether there are more records to look up. */
-  async #endReading(turn: Lease, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+  async #endReading(lease: Lease, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
     const { missing } = this.#options;
     const store = async (records: readonly ChangedRecord[]) => {
-      if (records.length > 0) await this.#storePiece(turn, records);
+      if (records.length > 0) await this.#storeChunk(lease, records);
     };
     const areMoreMissing = (await missing?.work(fenced, store, stopping)) === true;
-    await this.#addDeletionEvents(turn);
+    await this.#addDeletionEvents(lease);
     return areMoreMissing;
   }
 
@@ -212,7 +217,7 @@ export class ChangeReader {
   }
 
   /** Reads and stores page after page; whether nothing is left. Throws what the CRM or the database does, `Replaced`. */
-  async #readAll(turn: Lease, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
+  async #readAll(lease: Lease, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
     const { table, source, resources } = this.#options;
     const plan = new ReadPlan({
       resources,
@@ -228,12 +233,12 @@ export class ChangeReader {
       const page = await source.readChanges(plan.places, call);
       if (pages === 0) {
         plan.begin(page.sentAt);
-        startedAt = Math.floor((page.sentAt - sentAfter - turn.startedAgo * 1000) / 1000) * 1000;
+        startedAt = Math.floor((page.sentAt - sentAfter - lease.startedAgo * 1000) / 1000) * 1000;
       }
-      for (const records of inPieces(page.records))
-        await this.#storePiece(turn, records, startedAt, plan.advance(records));
+      for (const records of inChunks(page.records))
+        await this.#storeChunk(lease, records, startedAt, plan.advance(records));
       const positions = plan.complete(page.complete);
-      if (positions.size > 0) await table.store(turn.fence, { events: [], positions });
+      if (positions.size > 0) await table.store(lease.fence, { events: [], positions });
       if (plan.places.size === 0) return true;
       if (page.records.length === 0)
         throw new Error('the CRM gave an empty page and says that there are more');
@@ -242,7 +247,7 @@ export class ChangeReader {
   }
 
   /** Stores the events of some records, what is known of them, and the positions after them. */
-  async #storePiece(
+  async #storeChunk(
     { fence, completedAgo }: Lease,
     records: readonly ChangedRecord[],
     startedAt = 0,
@@ -294,7 +299,7 @@ export function isRecentAbsence(absentAgo: number | null): boolean {
   return absentAgo !== null && absentAgo < 30 * 86_400;
 }
 
-function* inPieces(records: readonly ChangedRecord[]): Generator<ChangedRecord[]> {
+function* inChunks(records: readonly ChangedRecord[]): Generator<ChangedRecord[]> {
   let chunk: ChangedRecord[] = [];
   let characters = 0;
   for (const record of records) {

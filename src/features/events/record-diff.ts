@@ -43,7 +43,7 @@ export function createDiff(resource: WatchedResource): Diff {
       record,
       before === undefined ? neverSeen(now, announced !== undefined) : lostBy(before, now),
     );
-    if (isUntold(now, announced)) return undefined;
+    if (isUnreported(now, announced)) return undefined;
     const isNew = announced === undefined && (before !== undefined || isMadeSince(startedAt, record));
     const what = `${resource.name}.${isNew ? 'created' : 'updated'}` as EventType;
     return eventOf(resource, now, {
@@ -54,7 +54,7 @@ export function createDiff(resource: WatchedResource): Diff {
 }
 
 /** Whether there is nothing to tell: it is deleted, or as it was announced. */
-function isUntold({ isDeleted, content }: Known, announced: { content: string } | undefined): boolean {
+function isUnreported({ isDeleted, content }: Known, announced: { content: string } | undefined): boolean {
   return isDeleted || announced?.content === content;
 }
 

@@ -298,7 +298,9 @@ export class Delivery {
 
 /** The call budget has no call yet. */
 function isWaitingForBudget({ ended }: Ended): boolean {
-  return ended.status === 'open' && ended.error instanceof Problem && ended.error.facts.isPaced === true;
+  return (
+    ended.status === 'open' && ended.error instanceof Problem && ended.error.facts.isBudgetExhausted === true
+  );
 }
 
 /** Its offer has ended before anything was sent or looked for. */

@@ -6,7 +6,7 @@ import { ownerField } from '../../records/created-by.ts';
 import type { ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { filterColumns, readContent } from './copied-row.ts';
-import type { CopyList, CopyTable, Found, FoundRow, SoughtKey } from './copy-table.ts';
+import type { CopyList, CopyTable, Found, FoundRow, LookupKey } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
 /** Statements in flight at once, and records that one of them looks up. */
@@ -39,7 +39,7 @@ export interface CopiedReads {
 
 export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   const { table, defaultMaxAgeSeconds, areUnnotedSeenBy, metrics } = options;
-  const lookUp = createBatcher<SoughtKey, Found | undefined>({
+  const lookUp = createBatcher<LookupKey, Found | undefined>({
     execute: (keys) => lookUpAll(table, keys),
     inFlight: statementsAtOnce,
     batchSize: mostRecords,
@@ -118,7 +118,7 @@ function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log
   };
 }
 
-async function lookUpAll(table: CopyTable, keys: readonly SoughtKey[]): Promise<(Found | undefined)[]> {
+async function lookUpAll(table: CopyTable, keys: readonly LookupKey[]): Promise<(Found | undefined)[]> {
   const found = await table.find(keys);
   return keys.map((_, place) => found && { age: found.age, rows: found.rows[place] ?? [] });
 }

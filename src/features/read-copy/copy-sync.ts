@@ -17,13 +17,13 @@ import { copyLease } from './copy-lease.ts';
 import type { CopyTable, Places, StaleRecord } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
-/** For so long one turn of the reader asks for stale records, and then fills: events wait for the next turn. */
+/** For so long one poll of the reader asks for stale records, and then fills: events wait for the next poll. */
 const longestMs = 10_000;
-/** Pages that one turn reads for the fill at most. */
+/** Pages that one poll reads for the fill at most. */
 const mostPages = 10;
-/** Stale records that are asked for at once, and in one turn. */
+/** Stale records that are asked for at once, and in one poll. */
 const askedAtOnce = 100;
-const askedInTurn = 1000;
+const askedInPoll = 1000;
 const storedAtOnce = 500;
 const storedInTransaction = 2000;
 const callMs = 15_000;
@@ -41,7 +41,7 @@ export interface CopySyncOptions {
   metrics: Pick<ReadCopyMetrics, 'copyRecords' | 'copyAge'>;
 }
 
-/** Keeps the copy as part of the reader's turns, so that one replica does it, one step after the other. */
+/** Keeps the copy as part of the reader's polls, so that one replica does it, one step after the other. */
 export class CopySync implements CopyWriter {
   readonly lease = copyLease;
   readonly #options: CopySyncOptions;
@@ -52,11 +52,11 @@ export class CopySync implements CopyWriter {
     this.#options = options;
   }
 
-  async begin(fence: string, isTorn: boolean, fenced: Fenced): Promise<void> {
+  async begin(fence: string, hasGap: boolean, fenced: Fenced): Promise<void> {
     const { table, resources, log } = this.#options;
     const state = await table.state();
     const isKept = state?.fence === fence && state.fields === table.fields;
-    if (isKept && !isTorn) return;
+    if (isKept && !hasGap) return;
     if (state !== undefined)
       log.warn({}, 'the copy lacks changes, or is of another org or other fields: it is filled again');
     const places = Object.fromEntries(resources.map(({ name }) => [name, firstPlace]));
@@ -98,10 +98,10 @@ export class CopySync implements CopyWriter {
     return this.#options.table.complete(transaction, fence);
   }
 
-  /** Asks the CRM for the records that are stale; whether there may be more. Each step keeps the turn. */
+  /** Asks the CRM for the records that are stale; whether there may be more. Each step renews the lease. */
   async #refreshStale(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, records, resources } = this.#options;
-    const staleRecords = await table.staleRecords(askedInTurn);
+    const staleRecords = await table.staleRecords(askedInPoll);
     for (let start = 0; start < staleRecords.length; start += askedAtOnce) {
       if (isOver()) return true;
       const asked = staleRecords.slice(start, start + askedAtOnce).map(async (stale) => {
@@ -120,7 +120,7 @@ export class CopySync implements CopyWriter {
         );
       });
     }
-    return staleRecords.length === askedInTurn;
+    return staleRecords.length === askedInPoll;
   }
 
   /** Goes on with the fill; whether there is more of it. */
@@ -166,7 +166,7 @@ function isMember({ resource }: CopiedRow): boolean {
   return resource === member.name;
 }
 
-/** Tells when work has taken its time. */
+/** Whether work has taken longer than it may, or the service stops. */
 function watch(stopping: AbortSignal): () => boolean {
   const began = performance.now();
   return () => stopping.aborted || performance.now() - began > longestMs;

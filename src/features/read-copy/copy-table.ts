@@ -47,7 +47,7 @@ export interface CopyKey {
 }
 
 /** A record that is looked up. */
-export interface SoughtKey extends CopyKey {
+export interface LookupKey extends CopyKey {
   /** Only where this consumer made it: a foreign record costs no more time than none. */
   madeBy?: string | undefined;
 }
@@ -99,7 +99,7 @@ export class CopyTable {
   }
 
   /** Looks records up, in the order of the keys; undefined where the copy is not complete, or has other fields. */
-  async find(keys: readonly SoughtKey[]): Promise<{ age: number; rows: FoundRow[][] } | undefined> {
+  async find(keys: readonly LookupKey[]): Promise<{ age: number; rows: FoundRow[][] } | undefined> {
     const { rows } = await executePrepared(
       this.#database.sql,
       'copy-find',
@@ -214,7 +214,7 @@ export class CopyTable {
   }
 
   /**
-   * Stores what the reader has read since its turn began. Over what was noted since only where the CRM says that it was
+   * Stores what the reader has read since its poll began. Over what was noted since only where the CRM says that it was
    * changed later: a write that is answered late may be older than the page. Where that is not known, the row is stale.
    */
   async keep(transaction: Database['sql'], rows: readonly CopiedRow[]): Promise<void> {
@@ -325,7 +325,7 @@ export class CopyTable {
       where fence = ${fence}::bigint`.execute(transaction);
   }
 
-  /** Drops the copy; the reader's next turn begins to fill it again. */
+  /** Drops the copy; the reader's next poll begins to fill it again. */
   async drop(): Promise<void> {
     await this.#database.bulk.transaction().execute(async (transaction) => {
       // In the order of the fill, which may be storing a page.

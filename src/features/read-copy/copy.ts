@@ -25,7 +25,7 @@ import { withCopy } from './written-records.ts';
  *
  *   absent ──────── read by the fill, the reader, or written ────────> known ── seen deleted, or deleted ──> deleted
  *                                                                    │     ^
- *      outcome of a write unknown; two states that may be the newer ─┘     └─ read again, in the reader's turn
+ *      outcome of a write unknown; two states that may be the newer ─┘     └─ read again, in the reader's poll
  *                                                                   stale
  *
  *   known     what the CRM had when the last poll began, or later. Answers from it are as old as that poll.
@@ -33,12 +33,12 @@ import { withCopy } from './written-records.ts';
  *   deleted   kept for a day, so that no read from before brings the record back.
  *
  * No clock is compared with the CRM's. Each state is known to have been read between two moments of the database's clock,
- * and replaces another only where all of its time comes after. The reader's pages were read after its turn began: they
+ * and replaces another only where all of its time comes after. The reader's pages were read after its poll began: they
  * replace what was last written before that. What a write read back replaces what was stored before the write began.
  * Otherwise the state that the CRM changed later is the newer one; within one second of the CRM's, and where one of them is
  * a deletion, the row is stale.
  *
- * All replicas that read changes must keep the copy. A turn that did not keep it breaks the chain of fences, and the copy is
+ * All replicas that read changes must keep the copy. A poll that did not keep it breaks the chain of fences, and the copy is
  * filled again.
  */
 

@@ -17,7 +17,7 @@ export interface DirectoryOptions {
   keys: Keys;
   log: Log;
   metrics: Pick<Metrics, 'secretsLoadedAt' | 'consumerValidUntil'>;
-  /** Told of every record that is read or written here, with the changes that wait in it. */
+  /** Called with every record that is read or written here, with the changes that wait in it. */
   onRecord: (consumer: Consumer) => void;
   /** Seconds between two refreshes. */
   refreshSeconds: number;

@@ -28,8 +28,8 @@ export interface ProblemFacts {
   retryAfter?: number;
   /** A write was sent, and it is unknown whether it took effect. */
   outcomeUnknown?: boolean;
-  /** It is not the CRM that refuses: the service paces its own calls. */
-  isPaced?: boolean;
+  /** It is not the CRM that refuses: the service limits its own calls. */
+  isBudgetExhausted?: boolean;
   /** The CRM took the request and could not finish it now: a lock on the record, say, or a lost connection. */
   isOfRecord?: boolean;
   /** The External ID of the record that such a write would have made. */
