@@ -48,8 +48,11 @@ describe('a record that was deleted before its write was settled', {
     await ownOrg?.close();
   });
 
-  /** Kills the gateway when the CRM has done the write and before it has answered; starts another. */
-  const interrupt = async (send: () => Promise<unknown>): Promise<void> => {
+  /**
+   * Kills the gateway when the CRM has done the write and before it has answered; starts another. `isAnswered`: the caller
+   * has its answer by then.
+   */
+  const interrupt = async (send: () => Promise<unknown>, { isAnswered = false } = {}): Promise<void> => {
     const hold = await ownOrg.org.arm({
       match: { operation: 'create' },
       effect: { kind: 'hold', stage: 'after' },
@@ -57,6 +60,7 @@ describe('a record that was deleted before its write was settled', {
     });
     const sent = send().catch(() => undefined);
     await hold.hit();
+    if (isAnswered) await sent;
     gateway.signal('SIGKILL');
     await gateway.ended;
     await sent;
@@ -100,14 +104,15 @@ describe('a record that was deleted before its write was settled', {
 
   test('an accepted hand-off counts as created, and is not made again', async () => {
     let externalId = '';
-    await interrupt(async () => {
+    const handOff = async () => {
       const response = await fetch(`${gateway.url}/api/v1/handoff`, {
         method: 'POST',
         headers: { ...headers, prefer: 'respond-async' },
         body: JSON.stringify(offerFor(ownOrg.org.memberId)),
       });
       ({ external_id: externalId } = (await response.json()) as AcceptedHandoff);
-    });
+    };
+    await interrupt(handOff, { isAnswered: true });
     const [record] = await ownOrg.org.records('Quote__c', { External_Id__c: externalId });
     await deleteRecord(externalId);
     const rows = await rowsWritten();
