@@ -178,7 +178,9 @@ describe('writes with If-Match', () => {
   after(() => opened.stop());
 
   test('one of those that carry a tag succeeds, and it overwrites nothing else', async () => {
+    const end = performance.now() + 4000;
     const property = fc.asyncProperty(fc.infiniteStream(fc.nat(1000)), storm, async (choices, writes) => {
+      if (performance.now() > end) return;
       const turns = new Turns(choices);
       const pass = async (steps = 0) => {
         for (let step = 0; step <= steps; step++) await turns.next();
@@ -217,10 +219,6 @@ describe('writes with If-Match', () => {
       const isCertain = writes.every((write) => write.conditional && write.fate === 'ok');
       if (isCertain) assert.equal(succeeded, 1);
     });
-    await fc.assert(property, {
-      numRuns: 200,
-      interruptAfterTimeLimit: 4000,
-      markInterruptAsFailure: false,
-    });
+    await fc.assert(property, { numRuns: 200 });
   });
 });
