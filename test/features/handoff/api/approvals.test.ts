@@ -284,7 +284,7 @@ describe('hand-offs that need approval', () => {
   });
 
   test('end with their offer: a late answer is a conflict', async () => {
-    const valid_until = new Date(Date.now() + 4000).toISOString();
+    const valid_until = new Date(Date.now() + 10_000).toISOString();
     const id = await ask({ valid_until });
     assert.equal((await readHandoff(gateway, id)).valid_until, valid_until);
     const failed = await untilHandoff(gateway, id, ({ status }) => status === 'failed');
@@ -324,7 +324,7 @@ describe('hand-offs that need approval', () => {
     });
 
     test('keeps its answer under a key, also when it has ended since', async () => {
-      const body = offerFor(gateway.org.memberId, soon(4000));
+      const body = offerFor(gateway.org.memberId, soon(10_000));
       const send = (headers: Record<string, string>) =>
         gateway.request('/api/v1/handoff', { as: approver, body, headers });
       const headers = { 'idempotency-key': randomUUID() };
@@ -357,7 +357,7 @@ describe('hand-offs that need approval', () => {
 
     test('that waits for the CRM fails, without the CRM', async () => {
       const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
-      const id = await ask(soon(4000), respondAsync, approver);
+      const id = await ask(soon(10_000), respondAsync, approver);
       const other = await ask({}, respondAsync, approver);
       const failed = await untilHandoff(gateway, id, ({ status }) => status === 'failed');
       assert.equal(failed.problem?.code, 'offer_expired');
@@ -367,7 +367,7 @@ describe('hand-offs that need approval', () => {
     });
 
     test('that may have been made is looked for, and found', async () => {
-      const offer = soon(4000);
+      const offer = soon(10_000);
       const body = offerFor(gateway.org.memberId, offer);
       const headers = { 'idempotency-key': randomUUID() };
       const lost = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'loseAnswer' } });

@@ -18,7 +18,10 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
   let ownOrg: OwnOrg;
   let cluster: Cluster;
   let agent: Credentials;
+  let database: Client;
   before(async () => {
+    database = new Client({ connectionString: postgres?.url ?? '' });
+    await database.connect();
     ownOrg = await startOwnOrg();
     cluster = await startCluster(2, ownOrg, {
       DATABASE_URL: postgres?.url,
@@ -37,6 +40,7 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
   after(async () => {
     await cluster?.remove();
     await ownOrg?.close();
+    await database?.end();
   });
 
   interface Options {
@@ -69,6 +73,10 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
       await sleep(50);
     }
   };
+  const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
+  /** As time would. */
+  const endOffers = (...ids: string[]) =>
+    database.query('update handoffs set valid_until = now() where external_id = any($1::uuid[])', [ids]);
   const countOf = async (id: string) => (await ownOrg.org.records('Quote__c', { External_Id__c: id })).length;
   const auditOf = async (id: string) => {
     const path = `/v1/admin/audit-events?target_id=${id}`;
@@ -113,11 +121,12 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
 
   test('offers end while the CRM is down, approved or not; nothing is made when it is back', async () => {
     const down = await ownOrg.org.arm({ match: {}, effect: { kind: 'down' } });
-    const valid_until = new Date(Date.now() + 6000).toISOString();
+    const valid_until = inAnHour();
     const asked = await ask({ valid_until });
     const approved = await ask({ valid_until });
     const lasting = await ask({ trip_id: randomUUID() });
     for (const id of [approved, lasting]) assert.equal((await approve(1, id)).status, 202);
+    await endOffers(asked, approved);
     for (const [id, approval] of [
       [asked, 'expired'],
       [approved, 'approved'],
@@ -134,11 +143,14 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
   test('a write of unknown outcome is looked for after its offer has ended', async () => {
     // The answer is lost after the record was made, and so is every look at it.
     const lost = await ownOrg.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'loseAnswer' } });
-    const end = Date.now() + 6000;
-    const id = await ask({ valid_until: new Date(end).toISOString() });
+    const valid_until = inAnHour();
+    const id = await ask({ valid_until });
+    const other = await ask({ valid_until });
     await approve(0, id);
     while ((await countOf(id)) === 0) await sleep(50);
-    while (Date.now() < end + 1000) await sleep(50);
+    await endOffers(id, other);
+    // What has ended for certain is ended now.
+    await until(other, 'failed');
     assert.equal((await until(id, 'accepted', 'failed', 'created')).status, 'accepted');
     await lost.remove();
     await until(id, 'created');
@@ -147,15 +159,14 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
 
   test('nobody answers any more after seven days, whichever replica is asked', async () => {
     const [over, under] = [await ask(), await ask()];
-    const client = new Client({ connectionString: postgres?.url ?? '' });
-    await client.connect();
     const setBack = (id: string, interval: string) =>
-      client.query('update handoffs set accepted_at = accepted_at - $2::interval where external_id = $1', [
+      database.query('update handoffs set accepted_at = accepted_at - $2::interval where external_id = $1', [
         id,
         interval,
       ]);
-    await setBack(under, '6 days 23 hours');
-    await setBack(over, '7 days');
+    // In hours: a day may have another number of them.
+    await setBack(under, '167 hours');
+    await setBack(over, '168 hours');
     // Whether it was ended already or not.
     const early = [await approve(0, over), await reject(1, over)];
     const failed = await until(over, 'failed');
@@ -166,7 +177,6 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     );
     assert.deepEqual([failed.problem?.code, failed.approval?.status], ['approval_required', 'expired']);
     assert.deepEqual([failed.approval?.decided_by, failed.request], [null, null]);
-    await client.end();
     const { text } = await send(0, `/v1/events?resource_id=${over}`, { method: 'GET' });
     const { data } = JSON.parse(text) as { data: { type: string }[] };
     assert.deepEqual(
