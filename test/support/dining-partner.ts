@@ -1,5 +1,6 @@
 import { startDiningSimulator } from '../../simulators/dining/simulator.ts';
 import type { ArmedFault } from './org.ts';
+import { freePort } from './ports.ts';
 
 /** A booking in the partner's books. */
 export interface PartnerBooking {
@@ -86,7 +87,8 @@ export const partnerCredentials = { username: 'gateway', password: 'a password o
 
 /** A partner of the test's own: it outlives the gateways that use it. */
 export async function startOwnPartner(options: { port?: number; dataFile?: string } = {}) {
-  const simulator = await startDiningSimulator({ ...partnerCredentials, ...options });
+  // A port that nobody else has when it comes back.
+  const simulator = await startDiningSimulator({ port: await freePort(), ...partnerCredentials, ...options });
   return {
     partner: new DiningPartner(simulator.url),
     port: simulator.port,

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { freePort } from './ports.ts';
 
 /** A way between two programs that can be held at a wanted place, or cut. */
 export interface TcpProxy {
@@ -168,8 +169,9 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     for (const connection of connections) connection.destroy();
     await closed;
   };
-  await listen(0);
-  const { port } = server.address() as { port: number };
+  // Nobody else has it after a cut.
+  const port = await freePort();
+  await listen(port);
   url.host = `127.0.0.1:${port}`;
   return {
     url: url.href,

@@ -205,6 +205,8 @@ describe('the history of a quote', () => {
     const delivered = of(await untilHistory(path, (kinds) => kinds.includes('delivered')), 'delivered');
     assert.deepEqual([delivered?.endpoint, delivered?.by], [endpoint, null]);
     assert.deepEqual(kindsOf(await historyOf(path, other)), ['requested', 'created']);
+    // What comes later goes to nobody who has its port by then.
+    assert.equal((await send(`/v1/webhook-endpoints/${endpoint}`, { method: 'DELETE' })).status, 204);
     receiver.stop();
   });
 });
