@@ -8,8 +8,8 @@ import { Harness } from './harness.ts';
 
 const daysAgo = (days: number) =>
   new Date(Math.floor(Date.now() / 1000 - days * 86_400) * 1000).toISOString();
-/** What the world's orders hold of a person. */
-const personal = /Inés|Marín|ines@|12025550143|Casa Olivo|casa-olivo|1\.10/;
+/** What the world's orders hold of a person; the number by its name, since times have such digits too. */
+const personal = /Inés|Marín|ines@|12025550143|Casa Olivo|casa-olivo|n\\*": ?1\.10/;
 
 for (const name of Object.keys(databaseKinds)) {
   describe(`erasing reservations on ${name}`, () => {

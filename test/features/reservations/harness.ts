@@ -99,7 +99,7 @@ export class Harness {
           memberId: this.systems.memberId,
           merchantId: 'casa-olivo-7',
           serviceId: 'table',
-          startAt: '2026-12-04T19:00:00.000Z',
+          startAt: '2099-12-04T19:00:00.000Z',
           partySize: 4,
           durationMinutes: 90,
           guest,

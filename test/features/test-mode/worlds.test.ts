@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { slotInDays } from '../../support/dining-partner.ts';
 import { FeedReader } from '../../support/feed.ts';
 import {
   type Credentials,
@@ -70,7 +71,7 @@ describe('worlds of test consumers', () => {
 
     it('are refused where there is no such table', async () => {
       const { dining } = newReservation(memberId) as { dining: Record<string, unknown> };
-      for (const others of [{ merchant_id: 'another' }, { start_at: '2027-03-01T03:00:00Z' }]) {
+      for (const others of [{ merchant_id: 'another' }, { start_at: slotInDays(30).replace('T19', 'T03') }]) {
         const body = { ...newReservation(memberId), dining: { ...dining, ...others } };
         const answer = await send('/v1/reservations', { body, headers: withKey() });
         assert.equal(answer.body.code, 'partner_rejected');
