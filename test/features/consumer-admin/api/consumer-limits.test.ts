@@ -99,9 +99,12 @@ describe('what a key may do, on two replicas', () => {
   });
 
   test('refuses a consumer from validUntil on, without a change at that moment', async () => {
-    const shop = await create({ validUntil: new Date(Date.now() + 5000).toISOString() });
+    const shop = await create();
     await becomes(shop, 200);
+    const end = Date.now() + 3000;
+    await change(shop, { validUntil: new Date(end).toISOString() });
     while ((await statusAt(here, shop)) !== 401) await sleep(50);
+    assert.ok(Date.now() >= end);
     await becomes(shop, 401);
     await isRecorded(shop, 'expired');
     await change(shop, { validUntil: null });

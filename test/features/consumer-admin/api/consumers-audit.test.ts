@@ -127,15 +127,21 @@ describe('GET /v1/admin/auth-attempts', () => {
         await gateway.request(`/v1/admin/consumers/${other.id}`, { as: gateway.admin })
       ).json()) as never;
     const other = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
-    const untilUsed = async () => {
-      while ((await show()).lastUsedAt === null) await sleep(10);
+    const untilUsed = async (since: string) => {
+      // It was used to learn that the gateway knows it, perhaps in the minute before.
+      while (((await show()).lastUsedAt ?? '') < since) await sleep(10);
       return show();
     };
     await gateway.request('/v1/quotes', { as: { ...other, apiSecret: 'wrong' } });
-    const began = `${new Date().toISOString().slice(0, 16)}:00.000Z`;
-    await gateway.request('/v1/quotes?limit=1', { as: other });
-    const { lastUsedAt, credentials } = await untilUsed();
-    assert.ok(lastUsedAt !== null && lastUsedAt >= began && lastUsedAt.endsWith(':00.000Z'));
+    const minuteNow = () => `${new Date().toISOString().slice(0, 16)}:00.000Z`;
+    let minute: string;
+    // Within one minute: what is told is the last one.
+    do {
+      minute = minuteNow();
+      await gateway.request('/v1/quotes?limit=1', { as: other });
+    } while (minuteNow() !== minute);
+    const { lastUsedAt, credentials } = await untilUsed(minute);
+    assert.equal(lastUsedAt, minute);
     assert.equal(credentials[0]?.lastUsedAt, lastUsedAt);
     await gateway.request(`/v1/admin/consumers/${other.id}/rotate`, { as: gateway.admin, method: 'POST' });
     const rotated = await show();
@@ -201,7 +207,6 @@ for (const [limit, setting] of [
     try {
       const send = async (path: string, address: string, as: { apiKey: string; apiSecret: string } | null) =>
         (await gateway.request(path, { as, headers: { 'x-forwarded-for': address } })).status;
-      // In one minute and one window of the limit: each address's windows begin at a second of its own.
       const statuses = new Map<number, number>();
       for (let i = 0; i < 40; i++) {
         // Another address of the same network each time.
@@ -222,11 +227,12 @@ for (const [limit, setting] of [
       do missing = await pageOf('missing');
       while (sum(missing) < 41);
       assert.equal(sum(missing), 41);
-      assert.equal(missing.filter(({ count }) => count === 1).length, 41 - refused);
-      // Two only where a minute has ended meanwhile.
-      const sums = missing.filter(({ count }) => count > 1);
-      assert.ok(sums.length === 1 || sums.length === 2, String(sums.length));
-      assert.equal(sums[0]?.endpoint, 'GET /v1/quotes');
+      // Two only where a minute has ended meanwhile, and then one of them may be of one attempt.
+      const sums = missing.length - (41 - refused);
+      assert.ok(sums === 1 || sums === 2, String(sums));
+      const counted = missing.filter(({ count }) => count > 1);
+      assert.ok(counted.length > 0 && counted.length <= sums, String(counted.length));
+      assert.equal(counted[0]?.endpoint, 'GET /v1/quotes');
       let wrong: Entry[];
       do wrong = await pageOf('wrong_secret');
       while (wrong.length === 0);
