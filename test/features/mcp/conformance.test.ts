@@ -65,7 +65,8 @@ describe('the official conformance suite', () => {
     await using opened = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'handoff-conformance-'));
     opened.defer(() => rm(folder, { recursive: true }));
-    const isFetched = await runSuite(folder, ['--version']);
+    // Where nobody answers, npm itself would go on for longer than the test may take.
+    const isFetched = await runSuite(folder, ['--version'], 120_000);
     if (!isFetched) return context.skip(`${suite} could not be fetched: nothing of it was run`);
     const proxy = await startProxy();
     opened.defer(() => proxy.close());
@@ -96,11 +97,11 @@ function isListed(list: readonly [string, RegExp][], name: string): boolean {
 }
 
 /** Whether it ended well; it does not where a scenario fails. */
-function runSuite(cwd: string, options: readonly string[]): Promise<boolean> {
+function runSuite(cwd: string, options: readonly string[], timeout = 0): Promise<boolean> {
   const fetching = ['exec', '--yes', '--ignore-scripts', `--package=${suite}`, '--', 'conformance'];
   const PATH = [dirname(process.execPath), process.env['PATH']].join(delimiter);
   return new Promise((resolve) => {
-    execFile('npm', [...fetching, ...options], { cwd, env: { ...process.env, PATH } }, (error) => {
+    execFile('npm', [...fetching, ...options], { cwd, env: { ...process.env, PATH }, timeout }, (error) => {
       resolve(error === null);
     });
   });

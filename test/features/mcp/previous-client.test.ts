@@ -75,7 +75,9 @@ describe('the official client of the previous generation', () => {
 async function fetchSdk(folder: string): Promise<Sdk | undefined> {
   const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--prefix', folder];
   try {
-    await promisify(execFile)('npm', ['install', ...options, `${sdk}@${version}`], { cwd: folder });
+    // Where nobody answers, npm itself would go on for longer than the test may take.
+    const limits = { cwd: folder, timeout: 120_000 };
+    await promisify(execFile)('npm', ['install', ...options, `${sdk}@${version}`], limits);
   } catch {
     return undefined;
   }
