@@ -28,7 +28,10 @@ test('handoff delivery lists deliveries and sends one again, beside a running se
   const { id } = (await created.json()) as { id: string };
   await gateway.request(`/v1/webhook-endpoints/${id}/test`, { method: 'POST' });
   await receiver.until(1);
-  const list = JSON.parse((await handoff('list', '--endpoint', id, '--json')).stdout) as { id: string }[];
+  let list: { id: string; status: string }[];
+  // Its result is stored a moment after the receiver has answered.
+  do list = JSON.parse((await handoff('list', '--endpoint', id, '--json')).stdout);
+  while (list[0]?.status === 'pending');
   assert.equal(list.length, 1);
   const shown = await handoff('list');
   assert.match(shown.stdout, new RegExp(`ping +evt_\\w+ .* ${id}  ${list[0]?.id}$`, 'm'));

@@ -7,8 +7,9 @@ import { consumerOf, type Harness, reader, startHarness } from './harness.ts';
 for (const kind of Object.keys(databaseKinds)) {
   describe(`deliveries on ${kind}`, () => {
     let harness: Harness | undefined;
+    const replicas = kind === 'PGlite' ? 1 : 2;
     before(async () => {
-      harness = await startHarness(kind, { replicas: kind === 'PGlite' ? 1 : 2, timeoutMs: 1500 });
+      harness = await startHarness(kind, { replicas });
     });
     after(() => harness?.stop());
     afterEach(async () => {
@@ -202,10 +203,14 @@ for (const kind of Object.keys(databaseKinds)) {
       );
     });
 
-    on('to an endpoint that hangs hold up no other, and are ten at most', async (harness) => {
+    void test('to an endpoint that hangs hold up no other, and are ten at most', async (t) => {
+      // The others go on where the machine stands still for longer than this.
+      const own = await startHarness(kind, { replicas, timeoutMs: 1500 });
+      if (!own) return t.skip('there is no PostgreSQL');
+      t.after(() => own.stop());
       let hanging = 0;
       let most = 0;
-      harness.receiver.answer = (response, { path }) => {
+      own.receiver.answer = (response, { path }) => {
         if (path !== '/hangs') {
           response.writeHead(204).end();
           return;
@@ -213,19 +218,19 @@ for (const kind of Object.keys(databaseKinds)) {
         most = Math.max(most, ++hanging);
         response.on('close', () => hanging--);
       };
-      await harness.newEndpoint('/hangs');
-      await harness.newEndpoint('/fast');
-      await harness.addEvents(...Array.from({ length: 60 }, () => ({})));
-      await harness.until(
+      await own.newEndpoint('/hangs');
+      await own.newEndpoint('/fast');
+      await own.addEvents(...Array.from({ length: 60 }, () => ({})));
+      await own.until(
         `select 1 where 60 = (select count(*) from deliveries d join webhook_endpoints w on w.id = endpoint_id
           where url like '%/fast' and status = 'delivered')`,
       );
-      const waiting = await harness.execute(
+      const waiting = await own.execute(
         `select 1 from deliveries d join webhook_endpoints w on w.id = endpoint_id
           where url like '%/hangs' and status = 'pending'`,
       );
       assert.equal(waiting.length, 60);
-      await harness.until(`select 1 from deliveries where attempts -> 0 ->> 'error' = 'timeout'`);
+      await own.until(`select 1 from deliveries where attempts -> 0 ->> 'error' = 'timeout'`);
       assert.ok(most > 2 && most <= 10, `${most} at once`);
     });
 
