@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Cluster, startCluster } from '../../../support/cluster.ts';
 import type { Credentials } from '../../../support/gateway.ts';
@@ -73,7 +74,9 @@ describe('worlds on two replicas', { skip }, () => {
     }));
     const body = { name: 'Partner', mode: 'test', permissions };
     const made = await send(0, cluster.credentials.admin, '/v1/admin/consumers', { body });
-    return made?.body as unknown as Credentials;
+    const as = made?.body as unknown as Credentials;
+    while ((await send(1, as, '/v1/consumer'))?.status !== 200) await sleep(20);
+    return as;
   }
 
   const countOf = async (as: Credentials) => {
