@@ -8,9 +8,9 @@ import { consumerOf, type Harness, startHarness } from './harness.ts';
 /** Deliveries to one consumer at once: twenty endpoints, ten each. */
 const mostOfConsumer = 200;
 /** Slow endpoints answer after so long. */
-const slowMs = 40_000;
+const slowMs = 20_000;
 /** Promised are 2 s; a machine that runs other tests too is slower. Who waits for slow endpoints takes longer than this. */
-const longestMs = 30_000;
+const longestMs = 15_000;
 
 for (const kind of Object.keys(databaseKinds)) {
   describe(`the shares of consumers on ${kind}`, () => {

@@ -19,7 +19,7 @@ const operations = {
 let harness: CrmHarness;
 let connector: CrmConnector;
 before(async () => {
-  harness = await startCrmHarness({ timeoutMs: 1000 });
+  harness = await startCrmHarness();
   const { crm } = harness;
   connector = createCrmConnector({
     records: crm.records,
