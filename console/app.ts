@@ -61,13 +61,15 @@ export function App(): VNode {
     secret=${shown} showSecret=${showSecret} />`;
 }
 
+/** Nobody waits longer for them to sign in. */
+const factsTimeoutMs = 5000;
+
 /** The console works without them; only the links to records do not. */
 async function readFacts(): Promise<Facts> {
   const unknown: Facts = { environment: '', version: '', record_url: null };
-  return fetch('/console/settings').then(
-    (response) => (response.ok ? (response.json() as Promise<Facts>) : unknown),
-    () => unknown,
-  );
+  return fetch('/console/settings', { signal: AbortSignal.timeout(factsTimeoutMs) })
+    .then((response) => (response.ok ? (response.json() as Promise<Facts>) : unknown))
+    .catch(() => unknown);
 }
 
 interface ShellProps {

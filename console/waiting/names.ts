@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { read, type Session, useSession } from '../shared/session.ts';
 
 /** Names that this tab has read, by path, for each consumer: gone when it signs out. */
@@ -6,6 +6,8 @@ const known = new WeakMap<Session['consumer'], Map<string, string>>();
 
 /** Read at once, so that a long list costs few requests. */
 const mostReads = 20;
+/** A name that could not be read is tried again after so long. */
+const retryMs = 60_000;
 
 interface Named {
   name?: string | null;
@@ -19,13 +21,18 @@ export function useNames(paths: readonly string[]): (path: string) => string | u
   const names = known.get(session.consumer) ?? new Map<string, string>();
   known.set(session.consumer, names);
   const [, setReads] = useState(0);
-  const missing = [...new Set(paths)].filter((path) => !names.has(path)).slice(0, mostReads);
+  /** When a name could not be read, by `performance.now()`. */
+  const { current: failed } = useRef(new Map<string, number>());
+  const isMissing = (path: string) =>
+    !names.has(path) && performance.now() >= (failed.get(path) ?? Number.NEGATIVE_INFINITY) + retryMs;
+  const missing = [...new Set(paths)].filter(isMissing).slice(0, mostReads);
   useEffect(() => {
     let isGone = false;
     const readName = async (path: string) => {
       const found = await read<Named>(session, path).catch(() => undefined);
       const name = found && nameOf(found);
       if (name) names.set(path, name);
+      else failed.set(path, performance.now());
     };
     const readAll = async () => {
       await Promise.all(missing.map(readName));

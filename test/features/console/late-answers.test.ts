@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Page, Route } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { goTo, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
@@ -189,6 +190,43 @@ describe('answers that come late, or not at all', {
     await goTo(page, 'Waiting');
     await textOf(page.getByRole('alert'), /Service Unavailable/);
     // Closing fails where an error of the page was caught by nobody.
+    await close();
+  });
+
+  test('of the settings keep nobody out', async () => {
+    const { page, close } = await browser.open(`${gateway.url}/console/`);
+    await page.route('**/console/settings', () => undefined);
+    await page.reload();
+    await signIn(page, gateway.console);
+    await page.getByRole('heading', { level: 1, name: 'Hand-off' }).waitFor();
+    await close();
+  });
+
+  test('of some names keep no others from being shown, and are asked for again', async () => {
+    await untilHandoff(gateway, await accept(gateway));
+    const ids: string[] = Array.from({ length: 25 }, () => randomUUID());
+    const { page, close } = await open(gateway.console);
+    await page.clock.install();
+    await page.route('**/v1/handoffs?limit=100', async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { data: object[] };
+      const data = ids.map((external_id) => ({ ...list.data[0], external_id }));
+      await route.fulfill({ response, json: { ...list, data } });
+    });
+    let readable = ids.slice(20);
+    await page.route('**/v1/quotes/*', (route) => {
+      const id = new URL(route.request().url()).pathname.slice('/v1/quotes/'.length);
+      const isReadable = readable.includes(id);
+      return route.fulfill(
+        isReadable ? { json: { name: `Quote ${ids.indexOf(id)}` } } : { status: 503, body: '' },
+      );
+    });
+    await goTo(page, 'Waiting');
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByRole('row').filter({ hasText: 'Quote 24' }).waitFor();
+    readable = ids;
+    await page.clock.runFor(70_000);
+    await page.getByRole('row').filter({ hasText: 'Quote 19' }).waitFor();
     await close();
   });
 });
