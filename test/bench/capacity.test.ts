@@ -44,7 +44,7 @@ function simulate(reads: number, writes: number, dailyCalls: number, seconds: nu
     }
     const request = {
       ...{ replica: `${Math.floor(random() * 4)}`, returned: 0, unleased: 0, ahead: 0, most: largestLease },
-      ...{ reads: Math.sign(waiting.reads.length), writes: Math.sign(waiting.writes.length) },
+      ...{ reads: Math.sign(waiting.reads.length), writes: Math.sign(waiting.writes.length), polls: 0 },
       writeWaitedMs: waiting.writes[0] === undefined ? undefined : now - waiting.writes[0],
     };
     const { bucket: after, grant } = sync(bucket, request, now, limits);

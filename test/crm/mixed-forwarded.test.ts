@@ -65,7 +65,8 @@ describe('a call for requests of several kinds, of two replicas', {
     );
     const sync = (unleased: number) =>
       bucket.sync({
-        ...{ replica: 'test', returned: 0, unleased, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
+        ...{ replica: 'test', returned: 0, unleased, leaves: true },
+        ...{ writes: 0, reads: 0, polls: 0, ahead: 0, most: 0 },
         writeWaitedMs: undefined,
       });
     await sync(0);

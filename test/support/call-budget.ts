@@ -10,7 +10,8 @@ export async function openBudget(redisUrl: string, secretsDir: string, dailyCall
   const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
   const sync = (changes: Partial<SyncRequest>) =>
     bucket.sync({
-      ...{ replica: 'test', returned: 0, unleased: 0, writes: 0, reads: 0, ahead: 0, most: 0, leaves: true },
+      ...{ replica: 'test', returned: 0, unleased: 0, leaves: true },
+      ...{ writes: 0, reads: 0, polls: 0, ahead: 0, most: 0 },
       ...changes,
     });
   return {

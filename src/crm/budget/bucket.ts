@@ -63,9 +63,10 @@ export interface SyncRequest {
   returned: number;
   /** Calls that it has made without taking them. */
   unleased: number;
-  /** Calls that wait for writes, and for others. */
+  /** Requests that wait for a call: writes, reads, and polls within their share. */
   writes: number;
   reads: number;
+  polls: number;
   /** Calls that it will need soon; granted only while there are plenty. */
   ahead: number;
   /** Calls that it takes at most. */
@@ -76,7 +77,7 @@ export interface SyncRequest {
   leaves?: boolean;
 }
 
-/** Calls that it gets. */
+/** Calls that it gets; one for a poll counts among those for reads. */
 export interface Grant {
   writes: number;
   reads: number;
@@ -129,21 +130,23 @@ export function sync(before: Bucket, request: SyncRequest, now: number, limits: 
 }
 
 /**
- * Over all replicas the oldest write comes first, then other writes, then reads. But after each write one read is served,
- * unless a write would have to be refused for that.
+ * Over all replicas the oldest write comes first, then other writes, then reads and polls. But after each write one of these
+ * is served, unless a write would have to be refused for that. A poll is served even then where calls are so far apart that
+ * each write would be refused for it: polls must not stop.
  */
 function grantTo(bucket: Bucket, request: SyncRequest, now: number, available: number, limits: BudgetLimits) {
   const others = writesOfOthers(bucket, request.replica, now);
   const own = request.writeWaitedMs === undefined ? [] : [now - request.writeWaitedMs];
   // It would reach its maximum wait before the call after this one.
   const isUrgent = [...others, ...own].some((since) => now - since + 1 / limits.rate >= limits.maxWaitMs);
+  const isPollFirst = request.polls > 0 && 1 / limits.rate >= limits.maxWaitMs;
   const isOldest = !others.some((since) => own.some((ownSince) => isOtherWrite(since, ownSince)));
   const grant: Grant = { writes: 0, reads: 0, ahead: 0 };
   let { last } = bucket;
   let left = available + tolerance;
   for (let taken = 0; taken < request.most && left >= 1; taken++, left--) {
     const next = nextOf(request, grant, {
-      isReadFirst: last === 'write' && !isUrgent,
+      isReadFirst: last === 'write' && (!isUrgent || isPollFirst),
       mayWrite: isOldest || left >= 1 + unclaimedMs * limits.rate,
       // One call is left for the oldest write of each other replica.
       mayRead: left >= others.length + 1,
@@ -162,7 +165,7 @@ function nextOf(
   grant: Grant,
   { isReadFirst, mayWrite, mayRead }: { isReadFirst: boolean; mayWrite: boolean; mayRead: boolean },
 ): Bucket['last'] | undefined {
-  const hasRead = grant.reads < request.reads;
+  const hasRead = grant.reads < request.reads + request.polls;
   if (hasRead && isReadFirst) return 'read';
   if (mayWrite && grant.writes < request.writes) return 'write';
   return hasRead && mayRead ? 'read' : undefined;

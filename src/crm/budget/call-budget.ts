@@ -299,10 +299,10 @@ export class CallBudget {
     this.#changeLease(-returned);
     this.#unleased = 0;
     this.#syncedAt = performance.now();
-    const { writes, reads, writeSince } = this.#waiters.wanted(this.#isPlenty);
+    const { writes, reads, polls, writeSince } = this.#waiters.wanted(this.#isPlenty);
     try {
       const grant = await this.#bucket.sync({
-        ...{ replica: this.#id, returned, unleased, writes, reads, leaves },
+        ...{ replica: this.#id, returned, unleased, writes, reads, polls, leaves },
         ahead: returned > 0 ? 0 : Math.ceil(this.#ahead),
         most: largestLease - this.#lease,
         writeWaitedMs: writeSince === undefined ? undefined : performance.now() - writeSince,

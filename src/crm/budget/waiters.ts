@@ -123,13 +123,16 @@ export class Waiters {
   }
 
   /** The calls to take from the bucket. Polls beyond their share are reads, and only while there are plenty of calls. */
-  wanted(isPlenty: boolean): { writes: number; reads: number; writeSince: number | undefined } {
+  wanted(
+    isPlenty: boolean,
+  ): Record<'writes' | 'reads' | 'polls', number> & { writeSince: number | undefined } {
     const { write, read, poll } = this.#queues;
-    const due = Math.min(poll.size, Math.floor(this.#polls.available));
-    const since = [...write, ...(due > 0 ? poll : [])].map((entry) => entry.since);
+    const polls = Math.min(poll.size, Math.floor(this.#polls.available));
+    const since = [...write].map((entry) => entry.since);
     return {
-      writes: write.size + due,
-      reads: read.size + (isPlenty ? poll.size - due : 0),
+      polls,
+      writes: write.size,
+      reads: read.size + (isPlenty ? poll.size - polls : 0),
       writeSince: since.length === 0 ? undefined : Math.min(...since),
     };
   }

@@ -25,6 +25,7 @@ function aRequest(changes: Partial<SyncRequest> = {}): SyncRequest {
     unleased: 0,
     writes: 0,
     reads: 0,
+    polls: 0,
     ahead: 0,
     most: largestLease,
     ...changes,
@@ -55,6 +56,7 @@ describe('the bucket of calls', () => {
       replica: fc.constantFrom('a', 'b', 'c'),
       writes: fc.nat(25),
       reads: fc.nat(25),
+      polls: fc.nat(5),
       ahead: fc.nat(25),
       returns: fc.boolean(),
     });
@@ -62,14 +64,14 @@ describe('the bucket of calls', () => {
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
         const held = new Map<string, number>();
         let [bucket, now, taken] = [newBucket('x', start), start, 0];
-        for (const { pauseMs, replica, writes, reads, ahead, returns } of steps) {
+        for (const { pauseMs, replica, writes, reads, polls, ahead, returns } of steps) {
           now += pauseMs;
           const returned = returns ? (held.get(replica) ?? 0) : 0;
           const writeWaitedMs = writes > 0 ? 10 : undefined;
-          const request = aRequest({ replica, returned, writes, reads, ahead, writeWaitedMs });
+          const request = aRequest({ replica, returned, writes, reads, polls, ahead, writeWaitedMs });
           const { bucket: next, grant } = sync(bucket, request, now, limits);
           const granted = grant.writes + grant.reads + grant.ahead;
-          assert.ok(grant.writes <= writes && grant.reads <= reads && granted <= largestLease);
+          assert.ok(grant.writes <= writes && grant.reads <= reads + polls && granted <= largestLease);
           held.set(replica, granted);
           taken += granted - returned;
           bucket = parseBucket(JSON.stringify(next)) as Bucket;
@@ -117,6 +119,23 @@ describe('the bucket of calls', () => {
     assert.equal(sync(older, aWrite('a', 100), start + 1000, limits).grant.writes, 0);
     assert.equal(sync(older, aWrite('b', 1000), start + 1000, limits).grant.writes, 1);
     assert.equal(sync(older, aWrite('a', 200), start + 1100, limits).grant.writes, 1);
+  });
+
+  it('gives polls a call after a write, unless a write of any replica would be refused for that', () => {
+    const empty = takeAll(newBucket('x', start), aRequest({ reads: 50 }), start).bucket;
+    const aWrite = (replica: string, writeWaitedMs: number) =>
+      aRequest({ replica, writes: 1, writeWaitedMs });
+    const written = sync(empty, aWrite('b', 1000), start + 1000, limits).bucket;
+    const pollAfter = (writeWaitedMs: number, maxWaitMs = limits.maxWaitMs) => {
+      const waiting = sync(written, aWrite('b', writeWaitedMs - 100), start + 1900, limits).bucket;
+      return sync(waiting, aRequest({ polls: 1 }), start + 2000, { ...limits, maxWaitMs }).grant.reads;
+    };
+    assert.equal(pollAfter(500), 1);
+    assert.equal(pollAfter(1500), 0);
+    // Calls are further apart than a write may wait: each would be refused.
+    assert.equal(pollAfter(500, 900), 1);
+    assert.equal(sync(written, aRequest({ polls: 1 }), start + 2000, limits).grant.reads, 1);
+    assert.equal(sync(empty, aRequest({ polls: 1 }), start + 1000, limits).grant.reads, 1);
   });
 
   it('keeps since when a write waits where it is another one than before', () => {
