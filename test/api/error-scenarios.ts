@@ -22,7 +22,7 @@ export interface Harness {
 /** How many requests a minute the gateway of the harness takes from a consumer. */
 export const requestsPerMinute = 200;
 /** How long it waits for the CRM. */
-export const crmTimeoutMs = 1000;
+export const crmTimeoutMs = 3000;
 
 /** Leads to an answer with that code. */
 type Scenario = (harness: Harness) => Promise<Response>;

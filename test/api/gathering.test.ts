@@ -29,7 +29,8 @@ const body = (name: string) => ({
 const post = (name: string, key: string = randomUUID()) =>
   gateway.request('/v1/quotes', { body: body(name), headers: { 'idempotency-key': key } });
 const metered = async () => (await gateway.org.counters())['metered'] as number;
-const latency = { match: { path: '/services/data/' }, effect: { kind: 'latency', ms: 100 } };
+/** So long that all requests have come before the second call, on a slow machine too. */
+const latency = { match: { path: '/services/data/' }, effect: { kind: 'latency', ms: 1000 } };
 
 test('parallel reads share calls to the CRM, and each gets its own record or 404', async () => {
   const known = newIds(60);
