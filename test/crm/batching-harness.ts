@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, beforeEach } from 'node:test';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
-import { aCall, type Replica, startCrmHarness } from './crm-harness.ts';
+import { aCall, type Replica, type ReplicaChanges, startCrmHarness } from './crm-harness.ts';
 
 /** A harness for the tests of one file. Its `crm` and `metrics` are of a replica that is new for each, with its token. */
 export async function startBatchingHarness() {
-  const harness = await startCrmHarness({ timeoutMs: 700 });
+  const harness = await startCrmHarness();
   // The simulated org takes its time for the first query.
-  await harness.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
+  await harness.crm.records.find(quote, randomUUID(), aCall());
   let replica: Replica = harness;
-  beforeEach(async () => {
-    replica = harness.addReplica();
+  const replace = async (changes?: ReplicaChanges) => {
+    replica = harness.addReplica(changes);
     await replica.crm.tokens.getToken(aCall());
-  });
+  };
+  beforeEach(() => replace());
   afterEach(async () => {
     await harness.org.heal();
     await harness.org.configure({ latencyMs: 0, maxPageSize: 2000 });
@@ -26,6 +27,8 @@ export async function startBatchingHarness() {
     get metrics() {
       return replica.metrics;
     },
+    /** For a test whose calls hang: from here on the replica waits for none as long as for others. */
+    hurry: () => replace({ timeoutMs: 700 }),
     find: (id: string) => replica.crm.records.find(quote, id, aCall()),
     /** Calls that count against the quota while the work is done. */
     callsDuring: async (work: () => Promise<unknown>): Promise<number> => {

@@ -19,9 +19,9 @@ import {
 let harness: CrmHarness;
 let replica: Replica;
 before(async () => {
-  harness = await startCrmHarness({ timeoutMs: 700 });
+  harness = await startCrmHarness();
   // The simulated org takes its time for the first query.
-  await harness.addReplica({ timeoutMs: 10_000 }).crm.records.find(quote, randomUUID(), aCall());
+  await harness.crm.records.find(quote, randomUUID(), aCall());
 });
 beforeEach(() => {
   replica = harness.addReplica();
@@ -149,7 +149,7 @@ describe('a daily quota that is used up', () => {
 
 describe('a queue', () => {
   beforeEach(async () => {
-    replica = harness.addReplica({ maxConcurrency: 1, timeoutMs: 10_000 });
+    replica = harness.addReplica({ maxConcurrency: 1 });
     await replica.crm.tokens.getToken(aCall());
   });
   /** Keeps the only slot busy until it is released. */
@@ -194,7 +194,7 @@ describe('a queue', () => {
   });
 
   it('takes the requests of a batch from all consumers alternately', async () => {
-    replica = harness.addReplica({ maxConcurrency: 3, timeoutMs: 10_000 });
+    replica = harness.addReplica({ maxConcurrency: 3 });
     await replica.crm.tokens.getToken(aCall());
     const holds = await harness.org.fault({ kind: 'hold' }, { object: 'Booking__c' }, 3);
     const lists = [1, 2, 3].map(() => replica.crm.records.list(booking, aList({ limit: 1 }), aCall()));
