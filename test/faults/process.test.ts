@@ -91,7 +91,7 @@ describe('a gateway as a process', () => {
   });
 
   test('drains: still answers for drainSeconds, and asks clients to go', async () => {
-    const gateway = await installation.start({ DRAIN_SECONDS: '1' });
+    const gateway = await installation.start({ DRAIN_SECONDS: '3' });
     const agent = new Agent({ keepAlive: true });
     const probe = async () => {
       const sent = request(`${gateway.url}/v1/healthz`, { agent }).end();

@@ -118,7 +118,7 @@ describe('a gateway of several worker processes', { skip }, () => {
   });
 
   test('answers what is in flight before it stops, also when all are signalled', async () => {
-    const gateway = await installation.start({ DRAIN_SECONDS: '1' });
+    const gateway = await installation.start({ DRAIN_SECONDS: '3' });
     const workers = workersOf(gateway);
     const writes = await writesOf();
     const all = Array.from({ length: 6 }, () => writes.handOff());

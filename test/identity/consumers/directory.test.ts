@@ -15,7 +15,7 @@ type Fixture = ReturnType<typeof createTestConsumers>;
 /** Resolves when the pair is answered like that; the change of a file is announced by the system, not by us. */
 async function until(consumers: Consumers, pair: CreatedConsumer, result: string): Promise<void> {
   for (let i = 0; (await consumers.authenticate(pair)).result !== result; i++) {
-    assert.ok(i < 500, `never ${result}`);
+    assert.ok(i < 6000, `never ${result}`);
     await delay(10);
   }
 }

@@ -172,7 +172,7 @@ describe('AWS Secrets Manager in trouble', () => {
   };
   for (const [fault, reason] of Object.entries(faults)) {
     it(`says so: ${fault}`, async () => {
-      const manager = connect({ timeoutMs: fault === 'hang' ? 300 : 10_000 });
+      const manager = connect({ timeoutMs: fault === 'hang' ? 2000 : 10_000 });
       await manager.read('warm');
       server.fault = () => fault as AwsFault;
       const works = [

@@ -54,13 +54,13 @@ function countOf(path: string): number {
 
 /** While the test waits for a timer of the session, which keeps no process alive, this does. */
 async function awake<T>(work: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => undefined, 10_000);
+  const timer = setTimeout(() => undefined, 60_000);
   return work.finally(() => clearTimeout(timer));
 }
 
 describe('a Vault token from the settings', () => {
   it('is renewed before it runs out', async () => {
-    const token = server.makeToken(1);
+    const token = server.makeToken(4);
     await connect({ method: 'token', token }).read('a');
     for (let i = 0; i < 3; i++) assert.equal((await awake(server.next(renewal))).status, 200);
     assert.deepEqual(new Set(server.calls.map((call) => call.token)), new Set([token]));
@@ -87,7 +87,7 @@ describe('a Vault token from the settings', () => {
   });
 
   it('survives a Vault that is away when it is due', async () => {
-    const manager = connect({ method: 'token', token: server.makeToken(3) });
+    const manager = connect({ method: 'token', token: server.makeToken(6) });
     await manager.read('a');
     server.fault = ({ path }) => (path === renewal ? 'sealed' : undefined);
     assert.equal((await awake(server.next(renewal))).status, 503);
@@ -105,7 +105,7 @@ describe('a Kubernetes service account', () => {
   });
 
   it('renews its token, and signs in again near the longest life of one', async () => {
-    const manager = connectPod({ ttl: 2, maxTtl: 3 });
+    const manager = connectPod({ ttl: 4, maxTtl: 6 });
     await manager.read('a');
     const again = server.next(logIn);
     const first = await awake(server.next(renewal));

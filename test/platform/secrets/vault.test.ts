@@ -180,7 +180,7 @@ describe('Vault in trouble', () => {
   for (const [fault, reason] of Object.entries(faults)) {
     it(`says so: ${fault}`, async () => {
       // Only one that hangs is to take as long as that.
-      const manager = connect({ timeoutMs: fault === 'hang' ? 250 : 10_000 });
+      const manager = connect({ timeoutMs: fault === 'hang' ? 2000 : 10_000 });
       await manager.read('warm');
       server.fault = ({ path }) => (path.includes('/gateway/') ? (fault as VaultFault) : undefined);
       for (const work of [
