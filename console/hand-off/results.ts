@@ -110,7 +110,7 @@ function endOf(value: Record<string, unknown>, digits: unknown, position: number
   const { valid_until: given, details } = value;
   if (given === undefined) return offerEnd(isObject(details) ? details : digits);
   if (isMoment(given)) return given;
-  throw new Error(`Result ${position + 1}: "valid_until" is not a time such as 2027-03-02T18:00:00Z.`);
+  throw new Error(`Result ${position + 1}: "valid_until" is not a time such as 2030-03-02T18:00:00Z.`);
 }
 
 /**

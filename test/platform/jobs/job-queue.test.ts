@@ -44,7 +44,8 @@ for (const [name, open] of Object.entries(databaseKinds)) {
           jobs: [job],
         });
       });
-      await Promise.all(queues.map((queue) => queue.start()));
+      // Of two that make their schema at the same moment one may fail; the service starts it again.
+      await Promise.all(queues.map((queue) => queue.start().catch(() => queue.start())));
       await queues[0]?.runSoon('count');
       await succeeded.promise;
       await Promise.all(queues.map((queue) => queue.stop()));

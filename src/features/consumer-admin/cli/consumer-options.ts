@@ -64,7 +64,7 @@ quotes:read[name,status] or quotes:read,write+approval; repeat it for several; $
     .option('--enable', 'accept its credentials again')
     .option(
       '--valid-until <moment>',
-      'refuse its credentials from this time on, e.g. 2027-12-31T23:59:59Z, or none',
+      'refuse its credentials from this time on, e.g. 2030-12-31T23:59:59Z, or none',
     )
     .option('--rate-limit <requests>', 'most requests in 60 seconds, or none for the limit in the settings')
     .option(
@@ -193,7 +193,7 @@ function readValidUntil(text: string): string | null {
   if (text === none) return null;
   if (readMoment(text) !== undefined) return text;
   throw badInput(
-    `--valid-until ${JSON.stringify(text)} is not a time such as 2027-12-31T23:59:59Z, and not none.`,
+    `--valid-until ${JSON.stringify(text)} is not a time such as 2030-12-31T23:59:59Z, and not none.`,
   );
 }
 

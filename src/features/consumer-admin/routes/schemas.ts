@@ -126,7 +126,7 @@ export const requested = {
     examples: [[exampleFingerprint]],
   }),
   enabled: Type.Boolean({ description: enabledText, examples: [true] }),
-  validUntil: orNull(moment('2027-12-31T23:59:59.000Z'), validUntilText),
+  validUntil: orNull(moment('2030-12-31T23:59:59.000Z'), validUntilText),
   rateLimitPerMinute: orNull(
     Type.Integer({ minimum: 1, maximum: maxRateLimitPerMinute, examples: [600] }),
     rateLimitText,

@@ -32,7 +32,7 @@ const requestBody = Type.Object(
         format: 'date-time',
         maxLength: 40,
         description: 'When the offer ends: from then on nothing is made.',
-        examples: ['2027-03-02T18:00:00.000Z'],
+        examples: ['2030-03-02T18:00:00.000Z'],
       }),
     ),
   },

@@ -98,7 +98,7 @@ export const handoffSchema = Type.Object(
     valid_until: orNull(
       timestamp('When the offer ends.'),
       'When the offer ends, as the hand-off said.',
-      '2027-03-02T18:00:00.000Z',
+      '2030-03-02T18:00:00.000Z',
     ),
     approval: orNull(approval, 'Whether another consumer has approved it; null where none has to.', null),
     request: orNull(
