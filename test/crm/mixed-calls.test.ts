@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { limitsOf } from '../../src/crm/budget/bucket.ts';
-import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
-import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
 import { startCall } from '../../src/platform/base/call.ts';
 import { member } from '../../src/records/members.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
 import type { StoredRecord } from '../../src/records/records.ts';
 import type { Resource } from '../../src/records/resource.ts';
+import { joinBudget } from '../support/call-budget.ts';
 import {
   aCall,
   type CrmHarness,
@@ -54,16 +53,7 @@ after(() => harness.stop());
 
 /** All calls that the budget has by now: those that come back make a read go out by itself. */
 async function useUpCalls(): Promise<void> {
-  const store = createCacheBudgetStore(harness.cache, 'crm_budget:dev');
-  const bucket = new SharedBucket(store, limitsOf(dailyCallBudget, maxWaitMs));
-  const sync = (unleased: number) =>
-    bucket.sync({
-      ...{ replica: 'test', returned: 0, unleased, leaves: true },
-      ...{ writes: 0, reads: 0, polls: 0, ahead: 0, most: 0 },
-      writeWaitedMs: undefined,
-    });
-  await sync(0);
-  await sync(Math.floor(bucket.available));
+  await joinBudget(harness.cache, limitsOf(dailyCallBudget, maxWaitMs)).drain();
 }
 
 /** Two records, made without a budget. */

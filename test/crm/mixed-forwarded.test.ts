@@ -3,13 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { limitsOf } from '../../src/crm/budget/bucket.ts';
-import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
-import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
 import { startCall } from '../../src/platform/base/call.ts';
 import { createRedisCache } from '../../src/platform/cache/redis.ts';
 import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
 import type { Resource } from '../../src/records/resource.ts';
+import { joinBudget } from '../support/call-budget.ts';
 import { recordLog } from '../support/log.ts';
 import { startRedis } from '../support/redis.ts';
 import { aCall, type CrmHarness, hasCode, quoteFor, type Replica, startCrmHarness } from './crm-harness.ts';
@@ -59,18 +58,7 @@ describe('a call for requests of several kinds, of two replicas', {
 
   /** All calls that the budget has by now: those that come back make a request go out by itself. */
   async function useUpCalls(): Promise<void> {
-    const bucket = new SharedBucket(
-      createCacheBudgetStore(caches[0] as SharedCache, 'crm_budget:dev'),
-      limitsOf(dailyCallBudget, maxWaitMs),
-    );
-    const sync = (unleased: number) =>
-      bucket.sync({
-        ...{ replica: 'test', returned: 0, unleased, leaves: true },
-        ...{ writes: 0, reads: 0, polls: 0, ahead: 0, most: 0 },
-        writeWaitedMs: undefined,
-      });
-    await sync(0);
-    await sync(Math.floor(bucket.available));
+    await joinBudget(caches[0] as SharedCache, limitsOf(dailyCallBudget, maxWaitMs)).drain();
   }
 
   const recordsOf = (replica: number) => (replicas[replica] ?? assert.fail()).crm.records;

@@ -1,12 +1,11 @@
-import { limitsOf, type SyncRequest } from '../../src/crm/budget/bucket.ts';
+import { type BudgetLimits, limitsOf, type SyncRequest } from '../../src/crm/budget/bucket.ts';
 import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
 import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
+import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { openSharedCache } from './shared-cache.ts';
 
-/** The budget of the environment `dev` in a Redis, as if this were one more replica. */
-export async function openBudget(redisUrl: string, secretsDir: string, dailyCalls: number) {
-  const cache = await openSharedCache(redisUrl, secretsDir);
-  const limits = limitsOf(dailyCalls, 2000);
+/** The budget of the environment `dev` in a cache, as if this were one more replica. */
+export function joinBudget(cache: SharedCache, limits: BudgetLimits) {
   const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
   const sync = (changes: Partial<SyncRequest>) =>
     bucket.sync({
@@ -26,6 +25,11 @@ export async function openBudget(redisUrl: string, secretsDir: string, dailyCall
       await sync({});
       return bucket.used;
     },
-    close: () => cache.close(),
   };
+}
+
+/** The same, in a Redis. */
+export async function openBudget(redisUrl: string, secretsDir: string, dailyCalls: number) {
+  const cache = await openSharedCache(redisUrl, secretsDir);
+  return { ...joinBudget(cache, limitsOf(dailyCalls, 2000)), close: () => cache.close() };
 }
