@@ -20,7 +20,7 @@ const isQuick = process.argv.includes('--quick');
 const checks = isQuick ? ['check:unit-tests', 'check:lint', 'check:types'] : allChecks;
 const tests = 'check:tests';
 
-/** Far above what the tests take; a run that hangs is to end with a message rather than with the machine's patience. */
+/** Far above what the tests take; a run that hangs ends with a message. */
 const testTimeoutMs = 60 * 60_000;
 
 let isInterrupted = false;

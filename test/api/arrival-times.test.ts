@@ -29,19 +29,19 @@ const echo = defineRoute({
 for (const isSecure of [false, true]) {
   describe(`a request that does not arrive, ${isSecure ? 'over TLS' : 'without TLS'}`, () => {
     let server: MadeUpServer;
-    /** For heads that never arrive: one that does may be late there on a machine that stalls. */
-    let hasty: MadeUpServer;
+    /** With short time limits, for heads that never arrive: others may be late on a machine that stalls. */
+    let shortLimits: MadeUpServer;
     let certificates: Certificates;
 
     before(async () => {
       certificates = await createCertificates();
       // The body's own time is over long before that of the request.
       server = await start({ headMs: 5000, bodyMs: 300, requestMs: 5000, checkMs: 20 });
-      hasty = await start({ headMs: 300, bodyMs: 300, requestMs: 3000, checkMs: 20 });
+      shortLimits = await start({ headMs: 300, bodyMs: 300, requestMs: 3000, checkMs: 20 });
     });
     after(async () => {
       await server.stop();
-      await hasty.stop();
+      await shortLimits.stop();
       await certificates.remove();
     });
 
@@ -70,7 +70,7 @@ for (const isSecure of [false, true]) {
       ['body in chunks', `${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`],
     ] as const) {
       test(`is answered with 408 and cut off: the ${what}`, async () => {
-        const client = await connectRaw((bytes === head ? hasty : server).url);
+        const client = await connectRaw((bytes === head ? shortLimits : server).url);
         client.write(bytes);
         const answer = await client.answer();
         assert.equal(answer?.status, 408);
@@ -82,7 +82,7 @@ for (const isSecure of [false, true]) {
     }
 
     test('is cut off however slowly its head comes, and without an answer where nothing comes', async () => {
-      const [trickling, silent] = [await connectRaw(hasty.url), await connectRaw(hasty.url)];
+      const [trickling, silent] = [await connectRaw(shortLimits.url), await connectRaw(shortLimits.url)];
       trickling.write(head);
       const writing = setInterval(() => trickling.write('a: b\r\n'), 20);
       assert.equal((await trickling.answer())?.status, 408);
@@ -103,10 +103,10 @@ for (const isSecure of [false, true]) {
       const statuses = server.logLines.map(({ facts }) => facts['status']).filter(Boolean);
       assert.deepEqual(statuses, [408, 408, 404]);
       assert.deepEqual(
-        hasty.logLines.filter(({ facts }) => facts['status']),
+        shortLimits.logLines.filter(({ facts }) => facts['status']),
         [],
       );
-      assert.ok(![...server.logLines, ...hasty.logLines].some(({ level }) => level === 'error'));
+      assert.ok(![...server.logLines, ...shortLimits.logLines].some(({ level }) => level === 'error'));
     });
   });
 }

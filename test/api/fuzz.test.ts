@@ -17,7 +17,7 @@ const warmUp = 5000;
 const atOnce = 8;
 const memoryBound = 40 * 1_048_576;
 /** Longer than anything should take; what waits for it has been lost. */
-const patienceMs = 45_000;
+const answerWaitMs = 45_000;
 
 describe('no input makes an error of the service, or is left without an answer', () => {
   let installation: Installation;
@@ -52,7 +52,7 @@ describe('no input makes an error of the service, or is left without an answer',
 
   async function inTime<T>(promise: Promise<T>): Promise<T> {
     const timer = new AbortController();
-    const late = sleep(patienceMs, undefined, { signal: timer.signal }).then(() =>
+    const late = sleep(answerWaitMs, undefined, { signal: timer.signal }).then(() =>
       assert.fail('nothing came'),
     );
     try {

@@ -27,8 +27,8 @@ export async function startBatchingHarness() {
     get metrics() {
       return replica.metrics;
     },
-    /** For a test whose calls hang: from here on the replica waits for none as long as for others. */
-    hurry: () => replace({ timeoutMs: 700 }),
+    /** For a test whose calls hang: a new replica that waits for them only briefly. */
+    useShortTimeout: () => replace({ timeoutMs: 700 }),
     find: (id: string) => replica.crm.records.find(quote, id, aCall()),
     /** Calls that count against the quota while the work is done. */
     callsDuring: async (work: () => Promise<unknown>): Promise<number> => {

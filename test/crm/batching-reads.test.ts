@@ -77,7 +77,7 @@ it('a read that begins after a change was answered sees it, though an earlier re
 });
 
 it('a batch that takes too long is halved until only the read that takes too long is left', async () => {
-  await harness.hurry();
+  await harness.useShortTimeout();
   const ids = newIds(8);
   await insert(ids);
   const [slow = '', ...others] = ids;

@@ -111,7 +111,7 @@ describe('creations', () => {
 
   for (const kind of ['loseAnswer', 'reset', 'hang', 'lateAnswer']) {
     it(`after ${kind} each record is there once, and its caller has it`, async () => {
-      if (kind === 'hang' || kind === 'lateAnswer') await harness.hurry();
+      if (kind === 'hang' || kind === 'lateAnswer') await harness.useShortTimeout();
       const ids = newIds(9);
       const effect = kind === 'lateAnswer' ? { kind, ms: 5000 } : { kind };
       await batched(
@@ -251,7 +251,7 @@ describe('changes', () => {
 
   for (const kind of ['loseAnswer', 'reset', 'hang']) {
     it(`after ${kind} each is done, since the CRM is looked at`, async () => {
-      if (kind === 'hang') await harness.hurry();
+      if (kind === 'hang') await harness.useShortTimeout();
       const records = await existing(9);
       const [other] = (await existing(1)) as [StoredRecord];
       await batched(
@@ -272,7 +272,7 @@ describe('changes', () => {
   }
 
   it('one that somebody else overtook after a lost call keeps its outcome unknown; the others are done', async () => {
-    await harness.hurry();
+    await harness.useShortTimeout();
     const records = await existing(9);
     const [overtaken, ...others] = records as [StoredRecord, ...StoredRecord[]];
     const [other] = (await existing(1)) as [StoredRecord];
@@ -320,7 +320,7 @@ describe('deletions', () => {
 
   for (const kind of ['loseAnswer', 'reset', 'hang']) {
     it(`after ${kind} each is done`, async () => {
-      if (kind === 'hang') await harness.hurry();
+      if (kind === 'hang') await harness.useShortTimeout();
       const records = await existing(9);
       const [other] = (await existing(1)) as [StoredRecord];
       await batched(

@@ -28,8 +28,8 @@ beforeEach(() => {
 afterEach(() => harness.org.heal());
 after(() => harness.stop());
 
-/** For a test whose calls hang, or are late: from here on the replica waits for none as long as for others. */
-const hurry = () => {
+/** For a test whose calls hang or are late: a new replica that waits for them only briefly. */
+const useShortTimeout = () => {
   replica = harness.addReplica({ timeoutMs: 700 });
 };
 
@@ -250,7 +250,7 @@ describe('repeats', () => {
 
   for (const kind of ['loseAnswer', 'reset', 'hang']) {
     it(`one record after ${kind}, and the caller sees nothing`, async () => {
-      if (kind === 'hang') hurry();
+      if (kind === 'hang') useShortTimeout();
       const id = randomUUID();
       await harness.org.fault({ kind }, { operation: 'create' }, 1);
       const { nativeId } = await create(id);
@@ -262,7 +262,7 @@ describe('repeats', () => {
     });
 
     it(`a change after ${kind} ends as it was asked for, since the CRM is looked at`, async () => {
-      if (kind === 'hang') hurry();
+      if (kind === 'hang') useShortTimeout();
       const id = randomUUID();
       await create(id);
       const record = (await find(id)) as StoredRecord;
@@ -272,7 +272,7 @@ describe('repeats', () => {
     });
 
     it(`a deletion after ${kind} is done, once`, async () => {
-      if (kind === 'hang') hurry();
+      if (kind === 'hang') useShortTimeout();
       const ref = await create();
       await harness.org.fault({ kind }, { operation: 'delete' }, 1);
       await replica.crm.records.remove(quote, ref, aCall());
@@ -288,7 +288,7 @@ describe('repeats', () => {
   });
 
   it('a change is not repeated over what somebody else has written meanwhile', async () => {
-    hurry();
+    useShortTimeout();
     const id = randomUUID();
     const ref = await create(id);
     const record = (await find(id)) as StoredRecord;
@@ -329,7 +329,7 @@ describe('repeats', () => {
   });
 
   it('a lost answer with a token that was revoked meanwhile makes one record', async () => {
-    hurry();
+    useShortTimeout();
     const id = randomUUID();
     const fault = await harness.org.fault({ kind: 'lateAnswer', ms: 1500 }, { operation: 'create' }, 1);
     const creation = create(id);
@@ -345,7 +345,7 @@ describe('repeats', () => {
 
 describe('time', () => {
   it('a CRM that hangs is crm_timeout before the deadline', async () => {
-    hurry();
+    useShortTimeout();
     await harness.org.fault({ kind: 'hang' }, onData);
     const call = aCall(1500);
     await assert.rejects(replica.crm.records.find(quote, randomUUID(), call), hasCode('crm_timeout'));

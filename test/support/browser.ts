@@ -8,7 +8,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 const pictures = join(import.meta.dirname, '../../test-output/console');
 
 /** The machine may be busy: nothing here is about how fast it is. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 const usualPlaces = [
   '/usr/bin/chromium',
@@ -60,7 +60,7 @@ export async function startBrowser(program: string): Promise<TestBrowser> {
       '--disable-component-update',
       '--no-first-run',
     ],
-    timeout: patienceMs,
+    timeout: timeoutMs,
   });
   return { open: (url) => openPage(browser, url), close: () => browser.close() };
 }
@@ -78,7 +78,7 @@ const looks = [
 
 async function openPage(browser: Browser, url: string): Promise<TestPage> {
   const context = await browser.newContext({ colorScheme: 'light', viewport: { width: 1440, height } });
-  context.setDefaultTimeout(patienceMs);
+  context.setDefaultTimeout(timeoutMs);
   const page = await context.newPage();
   const faults = await watchFaults(page, new URL(url).origin);
   await page.goto(url);
