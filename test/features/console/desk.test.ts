@@ -5,7 +5,7 @@ import { findChromium, startBrowser, type TestBrowser } from '../../support/brow
 import { FeedReader } from '../../support/feed.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
-import { goTo, signIn, textOf } from './pages.ts';
+import { goTo, openSignedIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -22,11 +22,7 @@ describe('what people look after in the console', {
     await browser.close();
     await gateway.stop();
   });
-  const open = async (as: Credentials, hash = '') => {
-    const opened = await browser.open(`${gateway.url}/console/${hash}`);
-    await signIn(opened.page, as);
-    return opened;
-  };
+  const open = (as: Credentials, hash = '') => openSignedIn(browser, gateway, as, hash);
 
   test('shows events from the newest on, by name, and older ones on request', async () => {
     const people = Array.from({ length: 60 }, (_, n) => ({

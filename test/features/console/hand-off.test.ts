@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page, Request } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser, type TestPage } from '../../support/browser.ts';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { assertKeepsNoCredentials, goTo, signIn, textOf } from './pages.ts';
+import { assertKeepsNoCredentials, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -21,11 +21,7 @@ describe('the hand-off in a browser', {
     await gateway.stop();
   });
 
-  const open = async (as = gateway.console): Promise<TestPage> => {
-    const opened = await browser.open(`${gateway.url}/console/`);
-    await signIn(opened.page, as);
-    return opened;
-  };
+  const open = (as = gateway.console) => openSignedIn(browser, gateway, as);
   /** The requests that hand something off, as they leave the page. */
   const watch = (page: Page): Request[] => {
     const sent: Request[] = [];

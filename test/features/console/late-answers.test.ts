@@ -5,7 +5,7 @@ import type { Page, Route } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
-import { goTo, signIn, textOf } from './pages.ts';
+import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -22,11 +22,7 @@ describe('answers that come late, or not at all', {
     await browser.close();
     await gateway.stop();
   });
-  const open = async (as: Credentials) => {
-    const opened = await browser.open(`${gateway.url}/console/`);
-    await signIn(opened.page, as);
-    return opened;
-  };
+  const open = (as: Credentials) => openSignedIn(browser, gateway, as);
 
   /** Holds the requests to these addresses, or the first of them: what comes back waits for the next one. */
   const hold = async (page: Page, pattern: string, times?: number) => {

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { signIn, textOf } from './pages.ts';
+import { openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -35,8 +35,7 @@ describe('finding a member for a hand-off', {
   });
 
   const open = async () => {
-    const opened = await browser.open(`${gateway.url}/console/`);
-    await signIn(opened.page, gateway.console);
+    const opened = await openSignedIn(browser, gateway, gateway.console);
     const { page } = opened;
     await page.getByRole('article').first().waitFor();
     return {

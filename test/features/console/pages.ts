@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Locator, Page } from 'playwright-core';
-import type { Credentials } from '../../support/gateway.ts';
+import type { TestBrowser, TestPage } from '../../support/browser.ts';
+import type { Credentials, TestGateway } from '../../support/gateway.ts';
 
 type Pair = Pick<Credentials, 'apiKey' | 'apiSecret'>;
 
@@ -8,6 +9,18 @@ export async function signIn(page: Page, { apiKey, apiSecret }: Pair): Promise<v
   await page.getByLabel('API key').fill(apiKey);
   await page.getByLabel('API secret').fill(apiSecret);
   await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+/** The console of a gateway in a window of its own, with somebody signed in; `hash` as in its address. */
+export async function openSignedIn(
+  browser: TestBrowser,
+  gateway: Pick<TestGateway, 'url'>,
+  as: Pair,
+  hash = '',
+): Promise<TestPage> {
+  const opened = await browser.open(`${gateway.url}/console/${hash}`);
+  await signIn(opened.page, as);
+  return opened;
 }
 
 /** Leads to a page by its link. */

@@ -6,7 +6,7 @@ import { findChromium, startBrowser, type TestBrowser } from '../../support/brow
 import { FeedReader } from '../../support/feed.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { newReservation } from '../../support/reservations.ts';
-import { goTo, signIn, textOf } from './pages.ts';
+import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 const actor = { 'x-actor': 'ana@example.com' };
@@ -32,11 +32,8 @@ describe('records in a browser', {
     await gateway.stop();
   });
 
-  const open = async (as: Parameters<typeof signIn>[1] = gateway.console, hash = '') => {
-    const opened = await browser.open(`${gateway.url}/console/${hash}`);
-    await signIn(opened.page, as);
-    return opened;
-  };
+  const open = (as: Parameters<typeof signIn>[1] = gateway.console, hash = '') =>
+    openSignedIn(browser, gateway, as, hash);
   const send = async (path: string, options: RequestOptions) => {
     const headers = { 'idempotency-key': randomUUID(), ...actor };
     const response = await gateway.request(path, { headers, ...options });

@@ -5,7 +5,7 @@ import { findChromium, startBrowser, type TestBrowser } from '../../support/brow
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
-import { goTo, signIn, textOf } from './pages.ts';
+import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -22,11 +22,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await browser.close();
     await gateway.stop();
   });
-  const open = async (as: Credentials) => {
-    const opened = await browser.open(`${gateway.url}/console/`);
-    await signIn(opened.page, as);
-    return opened;
-  };
+  const open = (as: Credentials) => openSignedIn(browser, gateway, as);
   const consumer = async (id: string) =>
     (await (await gateway.request(`/v1/admin/consumers/${id}`, { as: gateway.admin })).json()) as Record<
       string,
