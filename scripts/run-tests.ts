@@ -13,7 +13,16 @@ import { findTests, findUnitTests } from './unit-tests.ts';
  */
 
 /** Of the files that take longest, which begin first. */
-const long = [/unit-tests/, /architecture/, /faults/, /console/, /gates/, /docs/];
+const long = [
+  /unit-tests/,
+  /architecture/,
+  /console/,
+  /test-groups/,
+  /odd-parameters/,
+  /faults/,
+  /gates/,
+  /docs/,
+];
 
 const root = join(import.meta.dirname, '..');
 const unit = new Set(findUnitTests());
@@ -33,7 +42,7 @@ await globalSetup();
 const results = run({
   cwd: root,
   files: files.map((file) => join(root, file)),
-  concurrency: availableParallelism() + 1,
+  concurrency: availableParallelism() + 2,
   // Several times what any file takes alone: only one that hangs is to be ended.
   timeout: 600_000,
   // A test that timed out may go on for ever: without it, its file would hold up the whole run.
