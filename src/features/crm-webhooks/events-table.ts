@@ -17,7 +17,7 @@ const deletedAtOnce = 5000;
 
 const lease = leasesOf({
   ...{ table: 'webhook_events', row: 'e', key: ['webhook_id'] },
-  // One that has no owner may not be due either before this time.
+  // Also the time before which an event without an owner is not due.
   leasedUntil: 'due_at',
   fence: 'attempts',
 });

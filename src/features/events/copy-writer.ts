@@ -11,7 +11,10 @@ export type Fenced = (work: (transaction: Database['sql']) => Promise<void>) => 
 
 /** What the statement that takes the reader's lease says of the copy. */
 export interface CopyLease {
-  /** Behind `taken (fence)` in its `with`: where the copy was written under the lease before, it is under this one. */
+  /**
+   * Appended to the `with` that defines `taken (fence)`: carries the copy to the new fence if it was written under the
+   * previous one.
+   */
   follow: RawBuilder<unknown>;
   /** Seconds since the poll began that the copy is from; null where there is no complete one. */
   age: RawBuilder<number | null>;

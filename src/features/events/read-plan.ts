@@ -23,7 +23,7 @@ export interface ReadPlanOptions {
 export class ReadPlan {
   readonly #isLong: boolean;
   readonly #places: Map<Resource, ChangePlace>;
-  /** Where each resource is far enough for the next poll to begin behind the place where this one did. */
+  /** The stamp from which on the next poll starts after this poll's start, by resource. */
   readonly #ahead: ReadonlyMap<Resource, string>;
   /** When the poll began, by the CRM's clock. */
   #beganAt = 0;

@@ -53,7 +53,7 @@ export function createDiff(resource: WatchedResource): Diff {
   };
 }
 
-/** Whether there is nothing to tell: it is deleted, or as it was announced. */
+/** Whether there is nothing to report: it is deleted, or as it was announced. */
 function isUnreported({ isDeleted, content }: Known, announced: { content: string } | undefined): boolean {
   return isDeleted || announced?.content === content;
 }
@@ -122,7 +122,7 @@ function knownOf(
   return { externalId, consumerId, ...hashesOf(values), isDeleted };
 }
 
-/** A change of the time of the last change alone is none. */
+/** Hashes without `updated_at`: a new time alone is no change. */
 function createHashes({ fields }: Resource): (values: FieldValues) => { content: string; parts: string } {
   const { updated_at: _time, ...content } = fields;
   const representFor = createRepresentations({ fields: content });

@@ -14,7 +14,7 @@ import type { Records } from '../../records/records.ts';
 export type History = (subject: HistorySubject, reader: HistoryReader) => Promise<HistoryEntry[] | undefined>;
 
 export interface HistoryOptions {
-  /** What the first ones say counts, where several tell of the same. */
+  /** Where several know of the same entry, that of the first one counts. */
   sources: readonly HistorySource[];
   records: Pick<Records, 'find'>;
   resources: Pick<Resources, 'quote' | 'booking'>;
@@ -24,7 +24,7 @@ export function createHistory({ sources, records, resources }: HistoryOptions): 
   return async (subject, reader) => {
     const found = (await Promise.all(sources.map((source) => source(subject, reader)))).flat();
     if (found.some(({ isUnproven }) => !isUnproven)) return inOrder(withoutRepeats(found));
-    // Nothing tells whose it is: the CRM does.
+    // Nothing here says whose it is; the CRM does.
     const { type } = subject;
     if (type !== 'quote' && type !== 'booking') return undefined;
     const record = await records.find(resources[type], subject.id, reader.call);
@@ -32,7 +32,7 @@ export function createHistory({ sources, records, resources }: HistoryOptions): 
   };
 }
 
-/** The creation as the record tells it, where that is not hidden. */
+/** The creation as the record has it, where that is not hidden. */
 function creationOf(
   values: Readonly<Record<string, string | null | undefined>>,
   type: 'quote' | 'booking',
@@ -56,10 +56,7 @@ function withoutRepeats(entries: readonly FoundEntry[]): FoundEntry[] {
   });
 }
 
-/**
- * Of a whole second its end: what was asked for within it comes before. In the same way a request comes before all else of
- * its millisecond.
- */
+/** A time in whole seconds sorts at the end of its second; at the same millisecond requests come first. */
 function orderOf({ at, kind, isWholeSecond }: FoundEntry): number {
   return Date.parse(at) + (isWholeSecond ? 999 : 0) + (kind === 'requested' ? 0 : 0.5);
 }

@@ -129,7 +129,7 @@ class RunningDeliverer {
     clearTimeout(timer);
   }
 
-  /** Repeats after a few seconds are to be in time. */
+  /** Wakes before the next poll if a delivery is due before it. */
   #wakeIn(seconds: number | null): void {
     clearTimeout(this.#timer);
     if (seconds === null || seconds * 1000 > pollMs) return;
@@ -152,7 +152,7 @@ class RunningDeliverer {
     const work = this.#deliver(messageOf(leased)).finally(() => {
       this.#underWay.delete(work);
       this.#count(owner, -1);
-      // Those that end together free their slots together.
+      // Wakes once for deliveries that end at about the same time.
       this.#ended ??= setTimeout(() => {
         this.#ended = undefined;
         this.#wake();
@@ -183,7 +183,7 @@ class RunningDeliverer {
     const started = Date.now();
     try {
       const signing = await secrets.of(endpoint_id, secret_version);
-      // Its owner has never got one, and rotates.
+      // The consumer was never shown a secret and has to rotate it.
       if (signing.length === 0) return doneBy(delivery, started, { status: null, error: 'no_secret' });
       const headers = {
         ...signatureHeaders(event_id, body, signing, Date.now()),

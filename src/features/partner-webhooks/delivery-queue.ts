@@ -42,7 +42,7 @@ const deliveries = {
   fence: 'claim',
 };
 const lease = leasesOf(deliveries);
-/** In a statement on leased deliveries: it was asked for again (resend, recover) after its lease began. */
+/** Condition: a resend or recovery was requested after the lease began. */
 const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
 /** Deliveries to one endpoint at once. */
 const endpointCapacity = 10;
@@ -269,7 +269,7 @@ function isDue(name: string): RawBuilder<unknown> {
     and (${d}.claimed_until is null or ${d}.claimed_until <= now()))`;
 }
 
-/** What comes before every endpoint was made is skipped. */
+/** Makes the deliveries of new events. Events older than every endpoint are skipped. */
 function fanOut(visibility: readonly EventVisibility[]): RawBuilder<{ hasMore: boolean }> {
   return sql`
     with ${visibilityRows(visibility)}, start as (

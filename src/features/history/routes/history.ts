@@ -42,7 +42,7 @@ const historyEntry = Type.Object(
     at: Type.String({
       format: 'date-time',
       maxLength: 24,
-      description: 'When. What the CRM tells has the time of the CRM, which is a whole second.',
+      description: 'When. What the CRM reports has the time of the CRM, which is a whole second.',
       examples: ['2027-03-02T16:05:12.000Z'],
     }),
     kind: Type.Enum(historyKinds, {
