@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { ClaimsTable } from '../../src/api/idempotency/claims-table.ts';
-import { EventsTable } from '../../src/features/crm-webhooks/events-table.ts';
+import { WebhooksTable } from '../../src/features/crm-webhooks/webhooks-table.ts';
 import { PlansTable } from '../../src/features/reservations/plans-table.ts';
 import { databaseKinds, openTestPglite, type TestDatabase } from '../support/databases.ts';
 
@@ -41,7 +41,7 @@ describe('erasing in many rows', () => {
       select 'msg_' || n, 'member.updated', now(), case when n % 100 = 0 then '${memberId}' else gen_random_uuid() end,
         '{}', 'processed', now(), now()
       from generate_series(1, 2500) as n`);
-    const events = new EventsTable(opened.replicas[0]);
+    const events = new WebhooksTable(opened.replicas[0]);
     assert.equal(await events.eraseMember(memberId), 25);
     assert.equal(await events.eraseMember(memberId), 0);
   });
@@ -74,7 +74,7 @@ test('erasing waits longer than a request may', async (t) => {
       const memberId = randomUUID();
       const work = Promise.allSettled([
         new ClaimsTable(database, 24).eraseMember(memberId),
-        new EventsTable(database).eraseMember(memberId),
+        new WebhooksTable(database).eraseMember(memberId),
       ]);
       await sleep(2500);
       return { erasing: work };

@@ -1,18 +1,17 @@
 import type { Command } from 'commander';
 import {
+  addIdCommand,
   addList,
   CommandFailed,
   checkChoice,
   exitNotFound,
   type LoadSettings,
   listedAtOnce,
-  print,
-  runCommand,
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
-import { type EventState, eventStates, isMemberEvent } from './event.ts';
-import { EventsTable, type ListedEvent } from './events-table.ts';
+import { isMemberEvent, type WebhookState, webhookStates } from './webhook.ts';
+import { type ListedWebhook, WebhooksTable } from './webhooks-table.ts';
 
 /**
  * Adds `webhook list` and `webhook replay ID`, which work on the database beside a running service; the embedded
@@ -21,29 +20,28 @@ import { EventsTable, type ListedEvent } from './events-table.ts';
 export function registerWebhookCommands(program: Command, load: LoadSettings): void {
   const group = program.command('webhook').description('webhooks that were received from the CRM');
   const find = async (options: { state?: string }) => {
-    const state = checkChoice('--state', eventStates, options.state);
-    return withEvents(load, (events) => events.list(state, listedAtOnce));
+    const state = checkChoice('--state', webhookStates, options.state);
+    return withWebhooks(load, (webhooks) => webhooks.list(state, listedAtOnce));
   };
-  addList(group, 'received webhooks', find, showEvents).option(
+  addList(group, 'received webhooks', find, showWebhooks).option(
     '--state <state>',
-    `only those in this state: ${eventStates.join(', ')}`,
+    `only those in this state: ${webhookStates.join(', ')}`,
   );
-  group
-    .command('replay')
-    .description('process a webhook again that was given up (dead) or already processed')
-    .argument('<id>', 'webhook-id of the webhook')
-    .option('--json', 'print JSON')
-    .action((id: string, options: { json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const state = await withEvents(load, (events) => replay(events, id));
-        print(options.json, { webhook_id: id, state }, showReplay);
-      }),
-    );
+  addIdCommand(group, {
+    name: 'replay',
+    description: 'process a webhook again that was given up (dead) or already processed',
+    id: ['<id>', 'webhook-id of the webhook'],
+    run: async (id) => ({
+      webhook_id: id,
+      state: await withWebhooks(load, (webhooks) => replay(webhooks, id)),
+    }),
+    show: showReplay,
+  });
 }
 
 /** The state that it has now. Throws `CommandFailed` where there is nothing to replay. */
-async function replay(events: EventsTable, id: string): Promise<EventState> {
-  const found = await events.replay(id);
+async function replay(webhooks: WebhooksTable, id: string): Promise<WebhookState> {
+  const found = await webhooks.replay(id);
   if (found === undefined) throw new CommandFailed(`There is no webhook ${id}.`, exitNotFound);
   if (isMemberEvent(found.type)) return 'received';
   throw new CommandFailed(
@@ -52,8 +50,8 @@ async function replay(events: EventsTable, id: string): Promise<EventState> {
   );
 }
 
-function withEvents<T>(load: LoadSettings, work: (events: EventsTable) => Promise<T>): Promise<T> {
-  return withDatabase(load, 'handoff webhook', (database) => work(new EventsTable(database)));
+function withWebhooks<T>(load: LoadSettings, work: (webhooks: WebhooksTable) => Promise<T>): Promise<T> {
+  return withDatabase(load, 'handoff webhook', (database) => work(new WebhooksTable(database)));
 }
 
 function showReplay({ webhook_id }: { webhook_id: string }): string {
@@ -61,17 +59,17 @@ function showReplay({ webhook_id }: { webhook_id: string }): string {
 }
 
 /** Without the payload, which may hold personal data. */
-function showEvents(events: ListedEvent[]): string {
-  if (events.length === 0) return 'No webhooks found.';
+function showWebhooks(webhooks: ListedWebhook[]): string {
+  if (webhooks.length === 0) return 'No webhooks found.';
   const header = ['state', 'received', 'type', 'member', 'attempts', 'last error', 'webhook-id'];
-  const rows = events.map((event) => [
-    event.came_late ? `${event.state}, late` : event.state,
-    event.received_at.toISOString(),
-    event.type,
-    event.member_id ?? '-',
-    String(event.attempts),
-    event.last_error ?? '-',
-    event.webhook_id,
+  const rows = webhooks.map((webhook) => [
+    webhook.came_late ? `${webhook.state}, late` : webhook.state,
+    webhook.received_at.toISOString(),
+    webhook.type,
+    webhook.member_id ?? '-',
+    String(webhook.attempts),
+    webhook.last_error ?? '-',
+    webhook.webhook_id,
   ]);
   return table([header, ...rows]);
 }

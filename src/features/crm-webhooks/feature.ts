@@ -2,12 +2,12 @@ import { type Core, defineFeature, type Erasure, type ErasureStores, type Starte
 import { memberCache } from '../../records/offers.ts';
 import { registerWebhookCommands } from './cli.ts';
 import { secretsCheck } from './doctor.ts';
-import { EventsTable } from './events-table.ts';
 import { type CrmWebhookMetrics, crmWebhookMetrics } from './metrics.ts';
 import { memberWebhookRoute } from './routes/member-webhook.ts';
 import { makeFirstWebhookSecret } from './secrets.ts';
 import { type CrmWebhooksSettings, crmWebhooksPart } from './settings.ts';
 import { createWebhooks, type Webhooks } from './webhooks.ts';
+import { WebhooksTable } from './webhooks-table.ts';
 
 /** Webhooks in which the CRM reports that something has changed. */
 export const crmWebhooks = defineFeature({
@@ -41,6 +41,6 @@ async function start(core: Core<CrmWebhooksSettings, CrmWebhookMetrics>): Promis
 }
 
 async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
-  const count = await new EventsTable(database).eraseMember(memberId);
+  const count = await new WebhooksTable(database).eraseMember(memberId);
   return { label: 'webhooks', count, fields: { webhooks: count } };
 }

@@ -1,6 +1,6 @@
 import type { Log } from '../../platform/observability/log.ts';
-import type { EventsTable, LeasedEvent } from './events-table.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
+import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';
 
 /*
  * What becomes of a webhook whose signature is right and whose id is new:
@@ -17,12 +17,12 @@ import type { CrmWebhookMetrics } from './metrics.ts';
  *   ignored    kept, without an effect. A final state.
  *   dead       given up; an operator checks it.
  *
- * Order: of one member, only the earliest event that is received can be taken, by the time at which it happened. One that
+ * Order: of one member, only the earliest webhook that is received can be taken, by the time at which it happened. One that
  * arrives after a later one was applied is applied all the same, and marked as late: its effect, to drop what is cached,
- * undoes nothing, and leaving it out could leave something old. The time of the last applied event of a member is that
+ * undoes nothing, and leaving it out could leave something old. The time of the last applied webhook of a member is that
  * of its latest processed one.
  *
- * Once: an event is leased for an attempt; the number of the attempt is the fence.
+ * Once: a webhook is leased for an attempt; the number of the attempt is the fence.
  */
 
 /** Together with the waits between them they take six minutes: longer than anything that was cached before can live. */
@@ -30,14 +30,14 @@ const maxAttempts = 12;
 const longestWaitSeconds = 60;
 
 export interface ProcessorOptions {
-  table: Pick<EventsTable, 'take' | 'finish' | 'fail'>;
+  table: Pick<WebhooksTable, 'take' | 'finish' | 'fail'>;
   /** Has an effect on all replicas; may throw, and is then repeated. `receivedAt` in milliseconds since 1970. */
-  apply(event: { memberId: string; receivedAt: number }): Promise<void>;
+  apply(webhook: { memberId: string; receivedAt: number }): Promise<void>;
   log: Log;
   metrics: Pick<CrmWebhookMetrics, 'webhooks'>;
 }
 
-export class EventProcessor {
+export class WebhookProcessor {
   readonly #options: ProcessorOptions;
 
   constructor(options: ProcessorOptions) {
@@ -50,35 +50,35 @@ export class EventProcessor {
       const leased = await this.#options.table.take();
       if (leased.length === 0) return;
       // Each is of another member. One that fails does not hold up the others.
-      const results = await Promise.allSettled(leased.map((event) => this.#process(event)));
+      const results = await Promise.allSettled(leased.map((webhook) => this.#process(webhook)));
       const failed = results.find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason as Error;
     }
   }
 
-  async #process(event: LeasedEvent): Promise<void> {
+  async #process(webhook: LeasedWebhook): Promise<void> {
     const { table, apply, metrics } = this.#options;
     try {
-      await apply({ memberId: event.member_id, receivedAt: event.received_at.getTime() });
+      await apply({ memberId: webhook.member_id, receivedAt: webhook.received_at.getTime() });
     } catch (error) {
-      return this.#fail(event, error);
+      return this.#fail(webhook, error);
     }
-    if (await table.finish(event)) metrics.webhooks.inc({ result: 'processed' });
+    if (await table.finish(webhook)) metrics.webhooks.inc({ result: 'processed' });
   }
 
-  async #fail(event: LeasedEvent, err: unknown): Promise<void> {
+  async #fail(webhook: LeasedWebhook, err: unknown): Promise<void> {
     const { table, log, metrics } = this.#options;
-    const { webhook_id, attempts } = event;
+    const { webhook_id, attempts } = webhook;
     const facts = { err, webhook_id, attempts };
     const name = err instanceof Error ? err.name : 'unknown';
     if (attempts >= maxAttempts) {
-      await table.fail(event, name, undefined);
+      await table.fail(webhook, name, undefined);
       metrics.webhooks.inc({ result: 'dead' });
       log.error(facts, 'a webhook could not be processed and is given up; see handoff webhook list');
       return;
     }
     const seconds = Math.min(2 ** (attempts - 1), longestWaitSeconds);
-    await table.fail(event, name, seconds);
+    await table.fail(webhook, name, seconds);
     metrics.webhooks.inc({ result: 'failed' });
     log.warn({ ...facts, seconds }, 'a webhook could not be processed and is tried again');
   }

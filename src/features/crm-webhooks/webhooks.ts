@@ -5,12 +5,12 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
-import { isMemberEvent, type WebhookEvent } from './event.ts';
-import { EventsTable } from './events-table.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
-import { EventProcessor, type ProcessorOptions } from './processor.ts';
+import { type ProcessorOptions, WebhookProcessor } from './processor.ts';
 import { WebhookSecrets } from './secrets.ts';
 import { checkSignature, type SignatureFault } from './signature.ts';
+import { isMemberEvent, type ReceivedWebhook } from './webhook.ts';
+import { WebhooksTable } from './webhooks-table.ts';
 
 export interface WebhooksOptions {
   database: Database;
@@ -31,7 +31,7 @@ export interface Webhooks {
   /** Why a request with these headers and this body is refused; undefined where it is not. Throws `secrets_unavailable`. */
   checkSignature(headers: IncomingHttpHeaders, body: Buffer): SignatureFault | undefined;
   /** Stores a webhook, and has it processed soon if its id is new. Throws `store_unavailable`. */
-  receive(event: WebhookEvent): Promise<'accepted' | 'duplicate'>;
+  receive(webhook: ReceivedWebhook): Promise<'accepted' | 'duplicate'>;
   /** Deletes what is older than its retention. Throws what the database does. */
   deleteOld(signal?: AbortSignal): Promise<void>;
   /** Loads the secrets, and begins to process, also what other processes have left. */
@@ -41,9 +41,9 @@ export interface Webhooks {
 
 export function createWebhooks(options: WebhooksOptions): Webhooks {
   const { database, log, metrics, apply, retentionDays, clock = Date.now } = options;
-  const table = new EventsTable(database);
+  const table = new WebhooksTable(database);
   const secrets = new WebhookSecrets(options);
-  const processor = new EventProcessor({ table, apply, log, metrics });
+  const processor = new WebhookProcessor({ table, apply, log, metrics });
   let processing: Polling | undefined;
   const count = (result: string) => metrics.webhooks.inc({ result });
   return {
@@ -57,13 +57,13 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       if (fault !== undefined) count('refused');
       return fault;
     },
-    async receive(event) {
-      const isNew = await orUnavailable(() => table.add(event), { keeps: 'keeps webhooks', retryAfter: 5 });
+    async receive(webhook) {
+      const isNew = await orUnavailable(() => table.add(webhook), { keeps: 'keeps webhooks', retryAfter: 5 });
       count(isNew ? 'accepted' : 'duplicate');
       options.onReceived();
       // Later, so that the sender is answered first. A repeat wakes it too: the answer to the first one may have been lost,
       // and with it the wake-up.
-      if (isMemberEvent(event.type)) setImmediate(() => processing?.wake());
+      if (isMemberEvent(webhook.type)) setImmediate(() => processing?.wake());
       else if (isNew) count('ignored');
       return isNew ? 'accepted' : 'duplicate';
     },

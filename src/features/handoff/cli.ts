@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { isUuid } from '../../platform/base/uuid.ts';
 import {
+  addIdCommand,
   addList,
   CommandFailed,
   checkChoice,
@@ -8,8 +9,6 @@ import {
   exitNotFound,
   type LoadSettings,
   listedAtOnce,
-  print,
-  runCommand,
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
@@ -55,26 +54,25 @@ interface Change {
 }
 
 function registerChange(group: Command, load: LoadSettings, { name, description, done, change }: Change) {
-  group
-    .command(name)
-    .description(description)
-    .argument('<external-id>', 'External ID of the hand-off, a UUID')
-    .option('--json', 'print JSON')
-    .action((externalId: string, options: { json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        if (!isUuid(externalId))
-          throw new CommandFailed(
-            `${JSON.stringify(externalId)} is not an External ID: those are UUIDs.`,
-            exitBadInput,
-          );
-        const id = externalId.toLowerCase();
-        const status = await withHandoffs(load, async (handoffs) => {
-          if (await change(handoffs, id)) return (await handoffs.find(id))?.status;
-          throw await whyNot(handoffs, id);
-        });
-        print(options.json, { external_id: id, status }, () => `The hand-off ${id} ${done}.`);
-      }),
-    );
+  addIdCommand(group, {
+    name,
+    description,
+    id: ['<external-id>', 'External ID of the hand-off, a UUID'],
+    async run(externalId) {
+      if (!isUuid(externalId))
+        throw new CommandFailed(
+          `${JSON.stringify(externalId)} is not an External ID: those are UUIDs.`,
+          exitBadInput,
+        );
+      const id = externalId.toLowerCase();
+      const status = await withHandoffs(load, async (handoffs) => {
+        if (await change(handoffs, id)) return (await handoffs.find(id))?.status;
+        throw await whyNot(handoffs, id);
+      });
+      return { external_id: id, status };
+    },
+    show: ({ external_id }) => `The hand-off ${external_id} ${done}.`,
+  });
 }
 
 async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFailed> {

@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 import {
+  addIdCommand,
   addList,
   CommandFailed,
   checkChoice,
   exitNotFound,
   type LoadSettings,
   listedAtOnce,
-  print,
-  runCommand,
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
@@ -29,18 +28,17 @@ export function registerDeliveryCommands(program: Command, load: LoadSettings): 
   addList(group, 'deliveries', find, showDeliveries)
     .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
     .option('--endpoint <id>', 'only deliveries to this webhook endpoint');
-  group
-    .command('resend')
-    .description('send a delivery again, whatever its status')
-    .argument('<id>', 'id of the delivery, dlv_...')
-    .option('--json', 'print JSON')
-    .action((id: string, options: { json?: true }, command: Command) =>
-      runCommand(command, async () => {
-        const delivery = await withDeliveries(load, (deliveries) => deliveries.resend(id));
-        if (delivery) return print(options.json, delivery, showResent);
-        throw new CommandFailed(`There is no delivery ${id} to an enabled endpoint.`, exitNotFound);
-      }),
-    );
+  addIdCommand(group, {
+    name: 'resend',
+    description: 'send a delivery again, whatever its status',
+    id: ['<id>', 'id of the delivery, dlv_...'],
+    async run(id) {
+      const delivery = await withDeliveries(load, (deliveries) => deliveries.resend(id));
+      if (delivery) return delivery;
+      throw new CommandFailed(`There is no delivery ${id} to an enabled endpoint.`, exitNotFound);
+    },
+    show: showResent,
+  });
 }
 
 function withDeliveries<T>(

@@ -74,6 +74,31 @@ export function addList<Row>(
     );
 }
 
+export interface IdCommand<Result> {
+  name: string;
+  description: string;
+  /** The argument as the help shows it, such as `<id>`, and what it is. */
+  id: readonly [argument: string, description: string];
+  /** Throws `CommandFailed`. */
+  run(id: string): Promise<Result>;
+  show(result: Result): string;
+}
+
+/** Adds a command that does something with the one thing that its argument names. */
+export function addIdCommand<Result>(
+  group: Command,
+  { name, description, id: [argument, meaning], run, show }: IdCommand<Result>,
+): void {
+  group
+    .command(name)
+    .description(description)
+    .argument(argument, meaning)
+    .option('--json', 'print JSON')
+    .action((id: string, { json }: { json?: true }, command: Command) =>
+      runCommand(command, async () => print(json, await run(id), show)),
+    );
+}
+
 /** Prints a result for machines or for people. */
 export function print<T>(asJson: true | undefined, value: T, show: (value: T) => string): void {
   process.stdout.write(`${escapeLines(asJson ? JSON.stringify(value) : show(value))}\n`);

@@ -5,9 +5,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { EventsTable } from '../../../src/features/crm-webhooks/events-table.ts';
 import { crmWebhookMetrics } from '../../../src/features/crm-webhooks/metrics.ts';
-import { EventProcessor, type ProcessorOptions } from '../../../src/features/crm-webhooks/processor.ts';
+import { type ProcessorOptions, WebhookProcessor } from '../../../src/features/crm-webhooks/processor.ts';
+import { WebhooksTable } from '../../../src/features/crm-webhooks/webhooks-table.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { migrate } from '../../../src/platform/store/migrate.ts';
@@ -24,13 +24,13 @@ for (const [name, open] of Object.entries(databaseKinds)) {
   describe(`received webhooks on ${name}`, () => {
     let opened: TestDatabase | undefined;
     let database: Database;
-    let table: EventsTable;
+    let table: WebhooksTable;
 
     before(async () => {
       opened = await open(3);
       if (!opened) return;
       [database] = opened.replicas;
-      table = new EventsTable(database);
+      table = new WebhooksTable(database);
     });
     beforeEach(async () => void (opened && (await database.execute('delete from webhook_events'))));
     after(() => opened?.stop());
@@ -47,13 +47,13 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       recorded = recordLog(),
       finished: string[] = [],
     ) => {
-      const table = new EventsTable(on);
-      return new EventProcessor({
+      const table = new WebhooksTable(on);
+      return new WebhookProcessor({
         table: {
           take: () => table.take(),
-          finish: (event) => {
-            finished.push(event.webhook_id);
-            return table.finish(event);
+          finish: (webhook) => {
+            finished.push(webhook.webhook_id);
+            return table.finish(webhook);
           },
           fail: (...failure) => table.fail(...failure),
         },
@@ -64,8 +64,8 @@ for (const [name, open] of Object.entries(databaseKinds)) {
     };
     const add = async (memberId: string, minute: number, webhookId = `msg_${randomUUID()}`) => {
       const occurredAt = new Date(Date.UTC(2027, 0, 1, 0, minute));
-      const event = { webhookId, type: 'member.updated', occurredAt, memberId, payload: '{}' };
-      assert.equal(await table.add(event), true);
+      const webhook = { webhookId, type: 'member.updated', occurredAt, memberId, payload: '{}' };
+      assert.equal(await table.add(webhook), true);
       return webhookId;
     };
     const stateOf = async (id: string) =>
@@ -237,7 +237,7 @@ describe('handoff webhook', { skip: !postgres && 'no PostgreSQL' }, () => {
 
   test('lists webhooks by state without what they hold, and replays a dead one', async () => {
     assert.equal((await run('list')).stdout, 'No webhooks found.\n');
-    const table = new EventsTable(database);
+    const table = new WebhooksTable(database);
     const memberId = randomUUID();
     for (const [webhookId, type] of [
       ['msg_a', 'member.updated'],

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/uuid.ts';
-import { isMemberEvent, memberEventTypes } from '../event.ts';
+import { isMemberEvent, memberEventTypes } from '../webhook.ts';
 import type { Webhooks } from '../webhooks.ts';
 
 /** What the route needs of webhooks. */

@@ -6,7 +6,7 @@ export function isMemberEvent(type: string): boolean {
 }
 
 /** A webhook whose signature and content have been checked. */
-export interface WebhookEvent {
+export interface ReceivedWebhook {
   /** As the sender named it; the same for all repeats. */
   webhookId: string;
   type: string;
@@ -18,5 +18,5 @@ export interface WebhookEvent {
   payload: string;
 }
 
-export type EventState = 'received' | 'processed' | 'ignored' | 'dead';
-export const eventStates: readonly EventState[] = ['received', 'processed', 'ignored', 'dead'];
+export type WebhookState = 'received' | 'processed' | 'ignored' | 'dead';
+export const webhookStates: readonly WebhookState[] = ['received', 'processed', 'ignored', 'dead'];

@@ -8,7 +8,7 @@ import {
   type SearchedChunk,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
-import { type EventState, isMemberEvent, type WebhookEvent } from './event.ts';
+import { isMemberEvent, type ReceivedWebhook, type WebhookState } from './webhook.ts';
 
 /** Events that one statement takes at most, each of another member. */
 const takenAtOnce = 100;
@@ -17,13 +17,13 @@ const deletedAtOnce = 5000;
 
 const lease = leasesOf({
   ...{ table: 'webhook_events', row: 'e', key: ['webhook_id'] },
-  // Also the time before which an event without an owner is not due.
+  // Also the time before which a webhook without an owner is not due.
   leasedUntil: 'due_at',
   fence: 'attempts',
 });
 
-/** An event that this process has leased. */
-export interface LeasedEvent {
+/** A webhook that this process has leased. */
+export interface LeasedWebhook {
   webhook_id: string;
   type: string;
   member_id: string;
@@ -32,13 +32,13 @@ export interface LeasedEvent {
   received_at: Date;
 }
 
-/** An event as an operator sees it: without the payload, which may hold personal data. */
-export interface ListedEvent {
+/** A webhook as an operator sees it: without the payload, which may hold personal data. */
+export interface ListedWebhook {
   webhook_id: string;
   type: string;
   member_id: string | null;
   event_at: Date;
-  state: EventState;
+  state: WebhookState;
   attempts: number;
   last_error: string | null;
   came_late: boolean;
@@ -47,15 +47,15 @@ export interface ListedEvent {
 }
 
 /** Received webhooks. */
-export class EventsTable {
+export class WebhooksTable {
   readonly #database: Database;
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  /** Stores an event; false where its id is known already. */
-  async add({ webhookId, type, occurredAt, memberId, payload }: WebhookEvent): Promise<boolean> {
+  /** Stores a webhook; false where its id is known already. */
+  async add({ webhookId, type, occurredAt, memberId, payload }: ReceivedWebhook): Promise<boolean> {
     const isKnown = isMemberEvent(type);
     const { numAffectedRows } = await sql`
       insert into webhook_events
@@ -67,11 +67,11 @@ export class EventsTable {
   }
 
   /**
-   * Takes events that are due, of each member the earliest that is not finished: so they are applied in the order of
-   * their times. Of two processes, one gets an event.
+   * Takes webhooks that are due, of each member the earliest that is not finished: so they are applied in the order of
+   * their times. Of two processes, one gets a webhook.
    */
-  async take(): Promise<LeasedEvent[]> {
-    const statement = lease.takeDue<LeasedEvent>({
+  async take(): Promise<LeasedWebhook[]> {
+    const statement = lease.takeDue<LeasedWebhook>({
       where: sql`state = 'received' and not exists (
         select from webhook_events as earlier
         where earlier.state = 'received' and earlier.member_id = e.member_id
@@ -83,8 +83,8 @@ export class EventsTable {
     return (await statement.execute(this.#database.sql)).rows;
   }
 
-  /** Marks an event as applied; false for an owner that was replaced. */
-  async finish({ webhook_id, attempts }: LeasedEvent): Promise<boolean> {
+  /** Marks a webhook as applied; false for an owner that was replaced. */
+  async finish({ webhook_id, attempts }: LeasedWebhook): Promise<boolean> {
     const { numAffectedRows } = await sql`
       update webhook_events as e set state = 'processed', finished_at = now(), last_error = null,
         came_late = exists (
@@ -96,9 +96,9 @@ export class EventsTable {
     return numAffectedRows === 1n;
   }
 
-  /** Notes that an attempt has failed: the event is due again after so many seconds, or dead where that is undefined. */
+  /** Notes that an attempt has failed: the webhook is due again after so many seconds, or dead where that is undefined. */
   async fail(
-    { webhook_id, attempts }: LeasedEvent,
+    { webhook_id, attempts }: LeasedWebhook,
     error: string,
     afterSeconds: number | undefined,
   ): Promise<void> {
@@ -114,17 +114,17 @@ export class EventsTable {
   }
 
   /** Newest first; all states where none is given. */
-  async list(state: EventState | undefined, limit: number): Promise<ListedEvent[]> {
+  async list(state: WebhookState | undefined, limit: number): Promise<ListedWebhook[]> {
     const where = state === undefined ? sql`` : sql`where state = ${state}`;
-    const { rows } = await sql<ListedEvent>`
+    const { rows } = await sql<ListedWebhook>`
       select webhook_id, type, member_id, event_at, state, attempts, last_error, came_late, received_at, finished_at
       from webhook_events ${where} order by sequence desc limit ${limit}`.execute(this.#database.sql);
     return rows;
   }
 
-  /** Has a finished event of a known type processed again; returns the state that it had, undefined where there is none. */
-  async replay(webhookId: string): Promise<Pick<ListedEvent, 'state' | 'type'> | undefined> {
-    const { rows } = await sql<Pick<ListedEvent, 'state' | 'type'>>`
+  /** Has a finished webhook of a known type processed again; returns the state that it had, undefined where there is none. */
+  async replay(webhookId: string): Promise<Pick<ListedWebhook, 'state' | 'type'> | undefined> {
+    const { rows } = await sql<Pick<ListedWebhook, 'state' | 'type'>>`
       select state, type from webhook_events where webhook_id = ${webhookId}`.execute(this.#database.sql);
     const [found] = rows;
     if (found === undefined || found.state === 'received' || !isMemberEvent(found.type)) return found;
@@ -137,8 +137,8 @@ export class EventsTable {
   }
 
   /**
-   * Empties the payloads of a member's events, and of all that name the member; returns how many had one. No payload is
-   * needed later, and the rest of the row keeps a repeat from being taken for another event.
+   * Empties the payloads of a member's webhooks, and of all that name the member; returns how many had one. No payload is
+   * needed later, and the rest of the row keeps a repeat from being taken for another webhook.
    */
   eraseMember(memberId: string): Promise<number> {
     return changeInSearch(
@@ -157,7 +157,7 @@ export class EventsTable {
     );
   }
 
-  /** Deletes finished events that were received so many days ago; returns how many. */
+  /** Deletes finished webhooks that were received so many days ago; returns how many. */
   deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from webhook_events where webhook_id in (
