@@ -16,7 +16,9 @@ const takenAtOnce = 100;
 const deletedAtOnce = 5000;
 
 const lease = leasesOf({
-  ...{ table: 'webhook_events', row: 'e', key: ['webhook_id'] },
+  table: 'webhook_events',
+  row: 'e',
+  key: ['webhook_id'],
   // Also the time before which a webhook without an owner is not due.
   leasedUntil: 'due_at',
   fence: 'attempts',

@@ -33,11 +33,10 @@ export interface StoredEvent {
 }
 
 export const feedOrders = ['oldest_first', 'newest_first'] as const;
-type FeedOrder = (typeof feedOrders)[number];
 
 export interface FeedQuery {
   /** Oldest first where it is left out. */
-  order?: FeedOrder | undefined;
+  order?: (typeof feedOrders)[number] | undefined;
   /** Events behind this place in the order; from its beginning on where it is left out. */
   after?: number | undefined;
   /** Undefined for an operator, who sees every event. */
@@ -224,7 +223,9 @@ export function writeEvent(
 ): string {
   const { id, type, occurred_at, resource_type, resource_id, data, data_omitted } = event;
   const head = {
-    ...{ id, type, occurred_at: occurred_at.toISOString() },
+    id,
+    type,
+    occurred_at: occurred_at.toISOString(),
     // A test consumer sees no others.
     ...(modeOf(consumerId) === 'test' && { mode: 'test' }),
     resource: { type: resource_type, id: resource_id },

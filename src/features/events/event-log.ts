@@ -13,11 +13,23 @@ import type { Database } from '../../platform/store/database.ts';
 
 /** Every type of event in the feed. */
 export const eventTypes = [
-  ...['quote.created', 'quote.updated', 'quote.deleted'],
-  ...['booking.created', 'booking.updated', 'booking.deleted'],
-  ...['member.created', 'member.updated', 'member.deleted'],
-  ...['handoff.awaiting_approval', 'handoff.rejected', 'handoff.created', 'handoff.failed'],
-  ...['reservation.confirmed', 'reservation.cancelled', 'reservation.failed', 'reservation.needs_attention'],
+  'quote.created',
+  'quote.updated',
+  'quote.deleted',
+  'booking.created',
+  'booking.updated',
+  'booking.deleted',
+  'member.created',
+  'member.updated',
+  'member.deleted',
+  'handoff.awaiting_approval',
+  'handoff.rejected',
+  'handoff.created',
+  'handoff.failed',
+  'reservation.confirmed',
+  'reservation.cancelled',
+  'reservation.failed',
+  'reservation.needs_attention',
   'webhook_endpoint.disabled',
 ] as const;
 export type EventType = (typeof eventTypes)[number];

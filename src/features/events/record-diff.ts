@@ -10,7 +10,7 @@ import type { Known, KnownIds, KnownRecord, PendingDeletion } from './known-ids.
 /** A resource whose changes are events. */
 export type WatchedResource = Resource & { collection: 'members' | 'quotes' | 'bookings' };
 
-export interface ChangeContext {
+interface ChangeContext {
   /** An unknown record counts as created if it was created since then (milliseconds since 1970, by the CRM's clock). */
   startedAt: number;
   /** No event is made. */
@@ -47,7 +47,9 @@ export function createDiff(resource: WatchedResource): Diff {
     const isNew = announced === undefined && (before !== undefined || isMadeSince(startedAt, record));
     const what = `${resource.name}.${isNew ? 'created' : 'updated'}` as EventType;
     return eventOf(resource, now, {
-      ...{ type: what, occurredAt: record.stamp, data: represent(record.values) },
+      type: what,
+      occurredAt: record.stamp,
+      data: represent(record.values),
       changed: changedFields(announced, now),
     });
   };

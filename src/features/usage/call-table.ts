@@ -17,7 +17,7 @@ export interface CountedCalls {
 }
 
 /** A row of the report: of `consumer_id`, `operation` and `day` (YYYY-MM-DD) the one that it is grouped by. */
-export interface UsageRow {
+interface UsageRow {
   name: string;
   calls: number;
   requests: number;

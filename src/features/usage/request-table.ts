@@ -4,7 +4,7 @@ import type { Database } from '../../platform/store/database.ts';
 /** Classes of answers; 304 and the like count to the first. */
 export const answerClasses = ['2xx', '4xx', '5xx'] as const;
 export type AnswerClass = (typeof answerClasses)[number];
-export type AnswerCounts = Record<AnswerClass, number>;
+type AnswerCounts = Record<AnswerClass, number>;
 
 /** What one process has counted on a day, so far. */
 export interface CountedRequests extends AnswerCounts {

@@ -5,7 +5,7 @@ import { Problem } from '../../../platform/base/problem.ts';
 import type { ConsoleFile, ConsoleFiles } from '../console-files.ts';
 
 /** What the console's page asks before anybody signs in. */
-export interface ConsoleFacts {
+interface ConsoleFacts {
   environment: string;
   version: string;
   /** Address of a record in the CRM, with `{id}`; null while it is not known. */

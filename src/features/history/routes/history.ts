@@ -25,7 +25,10 @@ const value = (description: string, shown: string) =>
   Type.Optional(
     Type.Unsafe<unknown>({
       type: ['string', 'number', 'boolean', 'object', 'null'],
-      ...{ maxLength: 262_144, additionalProperties: true, description, examples: [shown] },
+      maxLength: 262_144,
+      additionalProperties: true,
+      description,
+      examples: [shown],
     }),
   );
 const change = Type.Object(
@@ -83,20 +86,30 @@ const readOn = (resource: 'quotes' | 'bookings') => ({ resource, action: 'read' 
 
 const all: readonly HistoryOf[] = [
   {
-    ...{ type: 'quote', path: '/v1/quotes/:id', operationId: 'getQuoteHistory', what: 'a quote' },
+    type: 'quote',
+    path: '/v1/quotes/:id',
+    operationId: 'getQuoteHistory',
+    what: 'a quote',
     permission: readOn('quotes'),
   },
   {
-    ...{ type: 'booking', path: '/v1/bookings/:id', operationId: 'getBookingHistory', what: 'a booking' },
+    type: 'booking',
+    path: '/v1/bookings/:id',
+    operationId: 'getBookingHistory',
+    what: 'a booking',
     permission: readOn('bookings'),
   },
   {
-    ...{ type: 'reservation', path: '/v1/reservations/:id', operationId: 'getReservationHistory' },
+    type: 'reservation',
+    path: '/v1/reservations/:id',
+    operationId: 'getReservationHistory',
     what: 'a reservation',
     permission: readOn('bookings'),
   },
   {
-    ...{ type: 'handoff', path: '/v1/handoffs/:externalId', operationId: 'getHandoffHistory' },
+    type: 'handoff',
+    path: '/v1/handoffs/:externalId',
+    operationId: 'getHandoffHistory',
     what: 'a hand-off that was answered 202',
     permission: { anyOf: [readOn('quotes'), readOn('bookings')] },
   },
