@@ -89,10 +89,19 @@ export function isVisibleByRows(consumerId: RawBuilder<unknown>): RawBuilder<boo
 }
 
 /**
+ * The same for a consumer with a row. Without one nobody can say yet what it may read: it may see what is not private to
+ * another.
+ */
+export function mayBeVisibleByRows(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql`(${isVisibleByRows(consumerId)}
+    or (${consumerId} not in (select consumer_id from visibility) and ${isNotPrivateToAnother(consumerId)}))`;
+}
+
+/**
  * Condition: the event `e` is not private to another consumer than this one, whatever that one may read; those of a test
  * consumer are, and those of the CRM to live ones.
  */
-export function isNotPrivateToAnother(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
+function isNotPrivateToAnother(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`((e.private_to is null or e.private_to = ${consumerId})
     and case when ${isOfTest(consumerId)} then coalesce(e.private_to, e.consumer_id) = ${consumerId}
       else not ${isOfTest(sql`e.consumer_id`)} end)`;

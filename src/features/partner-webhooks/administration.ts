@@ -17,12 +17,12 @@ export interface WantedEndpoint {
   description?: string | null;
 }
 
-export interface EndpointChange extends Partial<WantedEndpoint> {
+interface EndpointChange extends Partial<WantedEndpoint> {
   enabled?: boolean;
 }
 
 /** Checks the endpoint just before it is changed; throws what forbids the change. */
-export type Precondition = (endpoint: Endpoint) => void;
+type Precondition = (endpoint: Endpoint) => void;
 
 /**
  * What consumers do with their endpoints: those of others do not exist for them. Throws `Problem`: `not_found`,

@@ -5,12 +5,12 @@ import type { Log } from '../../platform/observability/log.ts';
 import { shownTo } from '../events/event-visibility.ts';
 import {
   type DeliveryQueue,
+  type DeliveryResult,
   type EndpointConsumers,
   type LeasedDelivery,
-  type Result,
   slotsInAll,
 } from './delivery-queue.ts';
-import type { Attempt, DisabledReason } from './endpoint.ts';
+import type { DeliveryAttempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { bodyOf, signatureHeaders } from './message.ts';
 import type { PartnerWebhookMetrics } from './metrics.ts';
@@ -78,7 +78,7 @@ class RunningDeliverer {
   /** Endpoints that are being disabled: ending what waits for one may take long. */
   readonly #disabling = new Map<string, Promise<void>>();
   readonly #givingUp = new AbortController();
-  readonly #store: (result: Result) => Promise<void>;
+  readonly #store: (result: DeliveryResult) => Promise<void>;
   #wake: () => void = () => {};
   #timer: NodeJS.Timeout | undefined;
   #ended: NodeJS.Timeout | undefined;
@@ -238,7 +238,7 @@ function messageOf(leased: LeasedDelivery): Message {
   return { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed, body };
 }
 
-type Done = Pick<Result, 'outcome' | 'attempt' | 'next_in'>;
+type Done = Pick<DeliveryResult, 'outcome' | 'attempt' | 'next_in'>;
 
 /** The event is no longer to be seen by the consumer, or no longer there. */
 function droppedResult(): Done {
@@ -256,7 +256,7 @@ function doneBy(
   { status, error, retryAfter }: { status: number | null; error?: string; retryAfter?: string | undefined },
 ): Done {
   const isDelivered = status !== null && status >= 200 && status <= 299;
-  const attempt: Attempt = {
+  const attempt: DeliveryAttempt = {
     at: new Date(started).toISOString(),
     status,
     duration_ms: Math.max(0, Date.now() - started),

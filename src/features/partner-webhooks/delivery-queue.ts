@@ -5,11 +5,11 @@ import { interval } from '../../platform/store/statements.ts';
 import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
 import {
   type EventVisibility,
-  isNotPrivateToAnother,
   isVisibleByRows,
+  mayBeVisibleByRows,
   visibilityRows,
 } from '../events/event-visibility.ts';
-import { type Attempt, maxEndpoints, pingType } from './endpoint.ts';
+import { type DeliveryAttempt, maxEndpoints, pingType } from './endpoint.ts';
 
 /*
  * What becomes of a delivery, of one event to one endpoint:
@@ -78,14 +78,14 @@ export interface EndpointConsumers {
 }
 
 /** The slots of this process; a delivery in progress holds one. */
-export interface Slots {
+interface Slots {
   /** How many each consumer holds. */
   taken: ReadonlyMap<string, number>;
   /** Deliveries to lease at most. */
   limit: number;
 }
 
-export interface PendingWork {
+interface PendingWork {
   /** The consumers that have endpoints. */
   consumerIds: string[];
   /** There are events whose deliveries have not been made. */
@@ -131,15 +131,15 @@ export const sentEvent = sql`d.event_id, d.event_type, coalesce(e.occurred_at, d
   coalesce(e.data, json_build_object('id', d.endpoint_id)::text) as data,
   coalesce(e.data_omitted, false) as data_omitted`;
 
-export type Outcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
+type DeliveryOutcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
 
 /** What became of a leased delivery. */
-export interface Result {
+export interface DeliveryResult {
   id: string;
   fence: number;
   /** Dropped: not sent, for good. Postponed: not sent, and no attempt. */
-  outcome: Outcome;
-  attempt: Attempt | null;
+  outcome: DeliveryOutcome;
+  attempt: DeliveryAttempt | null;
   /** Seconds until the next attempt; null: there is none. */
   next_in: number | null;
 }
@@ -205,7 +205,7 @@ export class DeliveryQueue {
    * Stores results, and what they say of their endpoints. One that was replaced changes nothing. Returns the
    * endpoints that have had nothing but failures for too long.
    */
-  async finish(results: readonly Result[]): Promise<string[]> {
+  async finish(results: readonly DeliveryResult[]): Promise<string[]> {
     const { rows } = await sql<{ id: string }>`
       with results as (
         select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb)
@@ -287,8 +287,8 @@ function fanOut(visibility: readonly EventVisibility[]): RawBuilder<{ hasMore: b
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
-      from chunk e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and (${isWanted}
-        or (w.consumer_id not in (select consumer_id from visibility) and ${isAskedFor} and ${isNotPrivateToAnother(consumer)}))
+      from chunk e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence
+        and ${isAskedFor} and ${mayBeVisibleByRows(consumer)}
       order by e.sequence
       on conflict (endpoint_id, event_id) do nothing
     )

@@ -32,7 +32,8 @@ export function documentedWebhooks(routes: readonly Route[]): Record<string, Doc
       summary: `${words(resource)}: ${words(happened).toLowerCase()}`,
       description:
         'Sent to the endpoints that ask for it, signed as Standard Webhooks says. It may come more than once, with the same `id`.',
-      ...{ schema, example: exampleEvent(type, schema) },
+      schema,
+      example: exampleEvent(type, schema),
     };
   }
   return webhooks;

@@ -21,20 +21,16 @@ export interface Endpoint {
 }
 
 /** An endpoint as GET shows it. */
-export function viewOfEndpoint(endpoint: Endpoint) {
-  const { id, url, event_types, description, enabled, disabled_reason } = endpoint;
-  const { created_at, updated_at, last_success_at, last_failure_at } = endpoint;
-  return {
-    ...{ id, url, event_types, description, enabled, disabled_reason },
-    ...{ created_at, updated_at, last_success_at, last_failure_at },
-  };
+export function viewOfEndpoint(endpoint: Endpoint): Omit<Endpoint, 'consumer_id'> {
+  const { consumer_id: _owner, ...shown } = endpoint;
+  return shown;
 }
 
 export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** One try to deliver. */
-export interface Attempt {
+export interface DeliveryAttempt {
   at: string;
   /** The HTTP status; null where there was no answer. */
   status: number | null;
@@ -49,7 +45,7 @@ export interface Delivery {
   event_id: string;
   event_type: string;
   status: DeliveryStatus;
-  attempts: Attempt[];
+  attempts: DeliveryAttempt[];
   next_attempt_at: Date | null;
 }
 

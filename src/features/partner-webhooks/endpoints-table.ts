@@ -14,7 +14,7 @@ const columns =
   last_success_at, last_failure_at`);
 
 /** What a consumer decides of an endpoint. */
-export interface EndpointSettings {
+interface EndpointSettings {
   url: string;
   event_types: readonly string[];
   description: string | null;
@@ -26,9 +26,6 @@ export interface EndpointPosition {
   id: string;
 }
 
-/** Why an endpoint was not stored. */
-export type EndpointConflict = 'same url' | 'too many';
-
 /** The endpoints. An id counts only together with the consumer that the endpoint belongs to. */
 export class EndpointsTable {
   readonly #database: Database;
@@ -37,8 +34,8 @@ export class EndpointsTable {
     this.#database = database;
   }
 
-  /** Events from now on are for it. */
-  async add(consumerId: string, settings: EndpointSettings): Promise<Endpoint | EndpointConflict> {
+  /** Events from now on are for it. Resolves to why it was not stored, where it was not. */
+  async add(consumerId: string, settings: EndpointSettings): Promise<Endpoint | 'same url' | 'too many'> {
     const { url, event_types, description } = settings;
     return orSameUrl(() =>
       this.#database.sql.transaction().execute(async (transaction) => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { DeliveryQueue, Result } from './delivery-queue.ts';
+import type { DeliveryQueue, DeliveryResult } from './delivery-queue.ts';
 
 /** Results that one statement stores. */
 const storedAtOnce = 200;
@@ -22,20 +22,25 @@ export interface ResultWriterOptions {
  * Stores results, those that come meanwhile together; a result that cannot be stored is kept and tried again. Resolves when
  * the result is stored, or given up.
  */
-export function createResultWriter(options: ResultWriterOptions): (result: Result) => Promise<void> {
+export function createResultWriter(options: ResultWriterOptions): (result: DeliveryResult) => Promise<void> {
   return createBatcher({
-    execute: async (results: Result[]) => {
+    execute: async (results: DeliveryResult[]) => {
       for (const id of await write(results, options)) options.onFailing(id);
       return results.map(() => undefined);
     },
-    ...{ inFlight: 1, batchSize: storedAtOnce, gatherMs },
+    inFlight: 1,
+    batchSize: storedAtOnce,
+    gatherMs,
     identity: ({ id }) => id,
     isShared: () => true,
     isHung: () => false,
   });
 }
 
-async function write(results: Result[], { queue, givingUp, log }: ResultWriterOptions): Promise<string[]> {
+async function write(
+  results: DeliveryResult[],
+  { queue, givingUp, log }: ResultWriterOptions,
+): Promise<string[]> {
   for (let tries = 1; ; tries++) {
     try {
       return await queue.finish(results);

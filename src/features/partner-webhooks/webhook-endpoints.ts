@@ -68,7 +68,10 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions): Webhoo
   });
   return {
     administration: createEndpointAdministration({
-      ...{ endpoints, deliveries, secrets, addresses },
+      endpoints,
+      deliveries,
+      secrets,
+      addresses,
       wake: () => deliverer?.wake(),
     }),
     deleteOld: (signal) => deliveries.deleteOld(options.retentionDays, signal),

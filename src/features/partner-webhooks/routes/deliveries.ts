@@ -57,7 +57,10 @@ function listRoute(endpoints: EndpointAdministration, cursors: CursorCodec): Rou
       // An event goes to an endpoint once.
       const [only] = filter.event_id === undefined ? [] : found;
       const body = only && (await endpoints.bodyOf(consumer as Consumer, id, only));
-      const showOne = (delivery: Delivery) => ({ ...show(delivery), ...(body !== undefined && { body }) });
+      const showOne = (delivery: Delivery) => ({
+        ...viewOfDelivery(delivery),
+        ...(body !== undefined && { body }),
+      });
       return pageAnswer(found, limit, showOne, ({ number }) => cursors.encode(number, list));
     },
   });
@@ -79,7 +82,7 @@ function resendRoute(endpoints: EndpointAdministration): Route {
     answers: { 202: { description: 'It is sent again.', schema: deliverySchema } },
     problems: ['not_found', 'conflict', 'store_unavailable'],
     handle: async ({ params, consumer }) =>
-      json(202, show(await endpoints.resend(consumer as Consumer, params.id, params.deliveryId))),
+      json(202, viewOfDelivery(await endpoints.resend(consumer as Consumer, params.id, params.deliveryId))),
   });
 }
 
@@ -106,6 +109,6 @@ function recoverRoute(endpoints: EndpointAdministration): Route {
   });
 }
 
-function show({ id, event_id, event_type, status, attempts, next_attempt_at }: Delivery) {
+function viewOfDelivery({ id, event_id, event_type, status, attempts, next_attempt_at }: Delivery) {
   return { id, event_id, event_type, status, attempts, next_attempt_at };
 }
