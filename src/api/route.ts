@@ -6,6 +6,7 @@ import type { Caller } from '../identity/consumers/scopes.ts';
 import type { Call } from '../platform/base/call.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import type { ProblemCode } from '../platform/base/problems.ts';
+import type { HistorySubject } from './history.ts';
 import type { StoredAnswer } from './idempotency/keyed-request.ts';
 import type { Claim } from './idempotency/ledger.ts';
 import type { PassedRequest } from './pipeline/pass-on.ts';
@@ -170,6 +171,11 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   overwrites?(params: Part<S, 'params'>): string;
   /** Whether an Idempotency-Key is needed, honoured when sent, or ignored. */
   idempotencyKey: K;
+  /**
+   * What its requests with a key are about, for histories: types of records, several where the request says which one it is.
+   * `makes`: the request makes the record.
+   */
+  requested?: { about: readonly HistorySubject['type'][]; makes?: true };
   /** Without a key the same body from the same consumer counts as a repeat for so long; 0 or absent: never. */
   repeatWindowSeconds?: number;
   request: S;

@@ -9,16 +9,19 @@ export const history = defineFeature({
   name: 'history',
   tags: { History: 'What happened to a quote, a booking, a reservation or a hand-off.' },
   start,
-  routes: (parts: HistoryParts) => historyRoutes(parts),
+  routes: (parts: HistoryParts, _cursors, all) => historyRoutes(parts, all),
 });
 
 function start({ database, consumers, offers, records, resources }: Core): Started<HistoryParts> {
-  const requests = createRequestHistory(database, (id) => consumers.directory.consumer(id)?.name);
-  // What the others know says more than the request.
-  const sources = [...(offers.find(historySources) ?? []), requests];
+  const nameOf = (id: string) => consumers.directory.consumer(id)?.name;
+  const known = offers.find(historySources) ?? [];
   return {
     routes: {
-      history: createHistory({ sources, records, resources }),
+      historyBy(all) {
+        // What the others know says more than the request.
+        const sources = [...known, createRequestHistory(database, nameOf, all)];
+        return createHistory({ sources, records, resources });
+      },
       subjects: offers.find(historySubjects) ?? [],
     },
   };

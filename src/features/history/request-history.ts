@@ -7,28 +7,10 @@ import {
   mostEntries,
 } from '../../api/history.ts';
 import { type KnownRequest, requestsAbout } from '../../api/idempotency/requests-about.ts';
+import type { Route } from '../../api/route.ts';
 import { isFieldVisible } from '../../platform/base/call.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
-
-type Subject = HistorySubject['type'];
-
-/** What each operation is called, and what it may be about. */
-const operations: Readonly<Record<string, { endpoint: string; about: readonly Subject[] }>> = {
-  createQuote: { endpoint: 'POST /v1/quotes', about: ['quote'] },
-  changeQuote: { endpoint: 'PATCH /v1/quotes/:id', about: ['quote'] },
-  deleteQuote: { endpoint: 'DELETE /v1/quotes/:id', about: ['quote'] },
-  createBooking: { endpoint: 'POST /v1/bookings', about: ['booking'] },
-  changeBooking: { endpoint: 'PATCH /v1/bookings/:id', about: ['booking'] },
-  deleteBooking: { endpoint: 'DELETE /v1/bookings/:id', about: ['booking'] },
-  handOff: { endpoint: 'POST /api/v1/handoff', about: ['quote', 'booking', 'handoff'] },
-  createReservation: { endpoint: 'POST /v1/reservations', about: ['booking', 'reservation'] },
-  cancelReservation: { endpoint: 'DELETE /v1/reservations/:id', about: ['booking', 'reservation'] },
-};
-/** These alone make what they are about, and say of which type it is. */
-const creations: readonly string[] = ['createQuote', 'createBooking'];
-/** Those that make what other sources know too. */
-const makers: readonly string[] = [...creations, 'handOff', 'createReservation'];
 
 /** The permission that a subject is read by; undefined where it depends on its type. */
 const collectionOf = {
@@ -38,21 +20,22 @@ const collectionOf = {
   handoff: undefined,
 } as const;
 
-/** The keyed requests about a record, as long as the ledger keeps them. */
+/** The keyed requests about a record, as long as the ledger keeps them. `routes`: all, with what their requests are about. */
 export function createRequestHistory(
   database: Database,
   nameOf: (consumerId: string) => string | undefined,
+  routes: () => readonly Route[],
 ): HistorySource {
   return async (subject, reader) => {
     const found = await requestsAbout(database, subject.id, mostEntries);
-    return (
-      found
-        .filter(({ operation }) => operations[operation]?.about.includes(subject.type))
-        .filter(({ consumer_id }) => isOfReadersMode(consumer_id, reader))
-        // Others have tried, and may not even see it.
-        .filter(({ is_refused, consumer_id }) => !is_refused || consumer_id === reader.consumer.id)
-        .map((request) => entryOf(request, subject, reader, nameOf))
-    );
+    return found.flatMap((request) => {
+      const { consumer_id, is_refused } = request;
+      const route = routes().find(({ operationId }) => operationId === request.operation);
+      if (!route?.requested?.about.includes(subject.type) || !isOfReadersMode(consumer_id, reader)) return [];
+      // Others have tried, and may not even see it.
+      if (is_refused && consumer_id !== reader.consumer.id) return [];
+      return [entryOf(request, route, subject, reader, nameOf)];
+    });
   };
 }
 
@@ -63,28 +46,32 @@ function isOfReadersMode(consumerId: string, { consumer }: HistoryReader): boole
 
 function entryOf(
   request: KnownRequest,
+  { method, path, requested }: Route,
   { type }: HistorySubject,
   { call }: HistoryReader,
   nameOf: (consumerId: string) => string | undefined,
 ): FoundEntry {
-  const { consumer_id, actor, operation, created_at } = request;
+  const { consumer_id, actor, created_at } = request;
   const resource = collectionOf[type];
   const showsMaker = resource !== undefined && isFieldVisible(call.visibleFields?.(resource), 'created_by');
   return entry(created_at, 'requested', {
     by: showsMaker ? { consumer_id, consumer_name: nameOf(consumer_id) ?? null, actor } : null,
-    endpoint: operations[operation]?.endpoint ?? null,
-    ...(makers.includes(operation) && { once: 'requested' }),
-    ...(!isProof(request, resource, call) && { isUnproven: true as const }),
+    endpoint: `${method} ${path}`,
+    // What it makes other sources know too.
+    ...(requested?.makes && { once: 'requested' }),
+    ...(!isProof(request, requested, resource, call) && { isUnproven: true as const }),
   });
 }
 
-/** Whether it made something that the reader may see. */
+/** Whether it made something that the reader may see. What is about several types may have made another. */
 function isProof(
-  { operation, consumer_id, is_refused }: KnownRequest,
+  { consumer_id, is_refused }: KnownRequest,
+  requested: Route['requested'],
   resource: string | undefined,
   call: HistoryReader['call'],
 ): boolean {
-  if (resource === undefined || is_refused || !creations.includes(operation)) return false;
+  const madeThis = requested?.makes === true && requested.about.length === 1 && !is_refused;
+  if (resource === undefined || !madeThis) return false;
   const visible = call.visible(resource);
   return visible === 'all' || visible.consumerId === consumer_id;
 }

@@ -321,7 +321,10 @@ describe('the history of a reservation', () => {
 });
 
 test('where a feature has no routes, such as reservations without a partner, there is none of a history', () => {
-  const routes = historyRoutes({ history: async () => undefined, subjects: ['quote', 'handoff'] });
+  const routes = historyRoutes(
+    { historyBy: () => async () => undefined, subjects: ['quote', 'handoff'] },
+    () => [],
+  );
   assert.deepEqual(
     routes.map(({ path }) => path),
     ['/v1/quotes/:id/history', '/v1/handoffs/:externalId/history'],

@@ -108,6 +108,7 @@ export function handoffRoute(options: HandoffOptions): Route {
       byBody: permissionByType,
     },
     idempotencyKey: 'optional',
+    requested: { about: ['quote', 'booking', 'handoff'], makes: true },
     repeatWindowSeconds,
     preferable: true,
     tool,

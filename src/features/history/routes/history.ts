@@ -116,13 +116,18 @@ const all: readonly HistoryOf[] = [
 ];
 
 export interface HistoryParts {
-  history: History;
+  /** `all`: every route of the service, of which the ledger keeps requests. */
+  historyBy(all: () => readonly Route[]): History;
   /** What can be read; left out where the routes are only documented. */
   subjects?: readonly HistorySubject['type'][];
 }
 
 /** The history of each kind of record. */
-export function historyRoutes({ history, subjects }: HistoryParts): Route[] {
+export function historyRoutes(
+  { historyBy, subjects }: HistoryParts,
+  routes: () => readonly Route[],
+): Route[] {
+  const history: History = (subject, reader) => historyBy(routes)(subject, reader);
   return all
     .filter(({ type }) => subjects === undefined || subjects.includes(type))
     .map((one) => historyRoute(history, one));

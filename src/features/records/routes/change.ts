@@ -22,6 +22,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     description: shared.ifMatchDescription,
     permission: { resource: resource.collection, action: 'write' },
     idempotencyKey: 'required',
+    requested: { about: shared.subjects(resource) },
     conditional: 'If-Match',
     tool: changeTool(resource),
     overwrites: (params) => shared.recordName(resource, shared.idOf(params)),

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { HistorySubject } from '../../../api/history.ts';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
 import { isConditional } from '../../../api/pipeline/conditional.ts';
@@ -180,6 +181,11 @@ export function idOf(params: unknown): string {
 
 export function recordNotFound({ name }: Resource): Problem {
   return new Problem('not_found', `There is no ${name} with this id.`);
+}
+
+/** What requests on the resource are about; members have no history. */
+export function subjects({ name }: Resource): HistorySubject['type'][] {
+  return name === 'quote' || name === 'booking' ? [name] : [];
 }
 
 /** Title of an operation: "Read a quote". */

@@ -39,6 +39,7 @@ function createRoute(context: shared.RecordsContext): Route {
     summary: shared.titled('Create', resource),
     permission: { resource: resource.collection, action: 'write' },
     idempotencyKey: 'required',
+    requested: { about: shared.subjects(resource), makes: true },
     request: { body: creationSchema(resource) },
     answers: {
       201: {
@@ -151,6 +152,7 @@ export function removeRoute(context: shared.RecordsContext): Route {
     description: shared.ifMatchDescription,
     permission: { resource: resource.collection, action: 'delete' },
     idempotencyKey: 'required',
+    requested: { about: shared.subjects(resource) },
     conditional: 'If-Match',
     request: { params: shared.idParams('id', resource) },
     answers: { 204: { description: `The ${resource.name} is gone.` } },

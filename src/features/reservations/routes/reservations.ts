@@ -115,6 +115,7 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
       '5xx the service may go on by itself: send the same request with the same Idempotency-Key to learn how it ended.',
     permission: { resource: 'bookings', action: 'write' },
     idempotencyKey: 'required',
+    requested: { about: ['booking', 'reservation'], makes: true },
     tool: {
       name: 'reserve_table',
       description:
@@ -199,6 +200,7 @@ function cancelRoute(reservations: Reservations): Route {
       '409. A reservation that is cancelled already is answered in the same way; it can still be read.',
     permission: { resource: 'bookings', action: 'delete' },
     idempotencyKey: 'required',
+    requested: { about: ['booking', 'reservation'] },
     conditional: 'If-Match',
     tool: {
       name: 'cancel_reservation',
