@@ -134,6 +134,16 @@ export interface Tool {
   decides?: true;
 }
 
+/** The events about what a route reads, for the documentation. */
+export interface DocumentedEvents {
+  /** Type of the resource: `quote`. */
+  resource: string;
+  /** Schema of their data, where it is not that of the answer. */
+  data?: TSchema;
+  /** By type of event, what an example says beyond the examples of the fields, so that its parts agree. */
+  examples?: Readonly<Record<string, object>>;
+}
+
 export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
@@ -182,6 +192,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** The body may be left out; the handler then gets an empty object. */
   bodyOptional?: true;
   requestExample?: unknown;
+  events?: DocumentedEvents;
   answers: Record<number, DocumentedAnswer>;
   /** Codes that it can answer with, beyond those that follow from permission, body and key. */
   problems: readonly ProblemCode[];

@@ -1,46 +1,33 @@
 import { type TSchema, Type } from 'typebox';
+import { exampleOf } from '../../api/openapi/schemas.ts';
 import type { DocumentedWebhook } from '../../api/openapi/webhooks.ts';
 import type { Route } from '../../api/route.ts';
 import { type EventType, eventTypes } from '../events/event-log.ts';
 import { eventSchema } from '../events/routes/events.ts';
-import { exampleEvent } from './event-examples.ts';
 
-/** The operation that shows what an event is about, as its data does. */
-const shownBy: Readonly<Record<string, string>> = {
-  quote: 'getQuote',
-  booking: 'getBooking',
-  member: 'getMember',
-  handoff: 'getHandoff',
-  reservation: 'getReservation',
-  webhook_endpoint: 'getWebhookEndpoint',
-};
-
-/** What an event about a hand-off leaves out. */
-const hiddenOfHandoff = ['id', 'request'];
-
-/** The events that are sent to webhook endpoints. `routes`: where the schemas of their data are. */
+/** The events that are sent to webhook endpoints. `routes`: they say what events have as their data. */
 export function documentedWebhooks(routes: readonly Route[]): Record<string, DocumentedWebhook> {
   const webhooks: Record<string, DocumentedWebhook> = {};
   for (const type of eventTypes) {
-    const [resource = '', happened = ''] = type.split('.');
-    const shown = routes.find(({ operationId }) => operationId === shownBy[resource])?.answers[200]?.schema;
+    const route = routes.find(({ events }) => events?.resource === type.split('.')[0]);
     // A feature that is not there has no events.
-    if (shown === undefined) continue;
-    const schema = bodySchema(type, happened === 'deleted' ? onlyId(shown) : dataSchema(resource, shown));
-    webhooks[type] = {
-      tag: 'Webhook endpoints',
-      summary: `${words(resource)}: ${words(happened).toLowerCase()}`,
-      description:
-        'Sent to the endpoints that ask for it, signed as Standard Webhooks says. It may come more than once, with the same `id`.',
-      schema,
-      example: exampleEvent(type, schema),
-    };
+    if (route !== undefined) webhooks[type] = webhookOf(type, route);
   }
   return webhooks;
 }
 
-interface ObjectSchema {
-  properties: Record<string, TSchema>;
+function webhookOf(type: EventType, { events, answers }: Route): DocumentedWebhook {
+  const [resource = '', happened = ''] = type.split('.');
+  const data = (events?.data ?? answers[200]?.schema) as TSchema;
+  const schema = bodySchema(type, happened === 'deleted' ? onlyId(data) : data);
+  return {
+    tag: 'Webhook endpoints',
+    summary: `${words(resource)}: ${words(happened).toLowerCase()}`,
+    description:
+      'Sent to the endpoints that ask for it, signed as Standard Webhooks says. It may come more than once, with the same `id`.',
+    schema,
+    example: exampleEvent(schema, events?.examples?.[type]),
+  };
 }
 
 function bodySchema(type: EventType, data: TSchema): TSchema {
@@ -62,17 +49,19 @@ function bodySchema(type: EventType, data: TSchema): TSchema {
   });
 }
 
-function onlyId(shown: TSchema): TSchema {
-  const { id } = (shown as unknown as ObjectSchema).properties;
+function onlyId(data: TSchema): TSchema {
+  const { id } = (data as unknown as { properties: Record<string, TSchema> }).properties;
   return Type.Object({ ...(id && { id }) }, { description: 'Only the id: the rest is gone.' });
 }
 
-function dataSchema(resource: string, shown: TSchema): TSchema {
-  if (resource !== 'handoff') return shown;
-  const { properties } = shown as unknown as ObjectSchema;
-  return Type.Object(
-    Object.fromEntries(Object.entries(properties).filter(([name]) => !hiddenOfHandoff.includes(name))),
-  );
+/** An event to a live consumer, as it is sent. `schema`: of the whole body; `said`: what it says of its data. */
+function exampleEvent(schema: TSchema, said: object = {}): object {
+  const { mode: _mode, data_omitted: _omitted, ...event } = exampleOf(schema) as Record<string, unknown>;
+  const data = { ...(event['data'] as object), ...said };
+  const resource = event['resource'] as { type: string; id: string };
+  const { id = resource.id } = data as { id?: string };
+  // Without what is undefined.
+  return JSON.parse(JSON.stringify({ ...event, resource: { ...resource, id }, data })) as object;
 }
 
 function words(name: string): string {

@@ -12,9 +12,11 @@ import { booking, handedOffFields } from '../../../records/quotes-and-bookings.t
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
+import { handoffEventExamples } from './event-examples.ts';
 import {
   acceptance,
   externalId,
+  handoffEventSchema,
   handoffSchema,
   handoffStatus,
   handoffType,
@@ -131,6 +133,7 @@ function readRoute(handoffs: Handoffs): Route {
     request: { params },
     answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },
     problems: ['not_found', 'store_unavailable'],
+    events: { resource: 'handoff', data: handoffEventSchema, examples: handoffEventExamples },
     handle: async ({ params: { externalId: id }, consumer }) =>
       readAnswer(handoffs, await find(handoffs, id, consumer, 'read'), consumer),
   });

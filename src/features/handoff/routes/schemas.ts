@@ -111,6 +111,10 @@ export const handoffSchema = Type.Object(
   { additionalProperties: false, title: 'AcceptedHandoff', description: 'A hand-off that was answered 202.' },
 );
 
+const { id: _id, request: _request, ...eventFields } = handoffSchema.properties;
+/** What `handoffEventData` makes. */
+export const handoffEventSchema = Type.Object(eventFields);
+
 /** The 202 that says that a hand-off is stored. */
 export const acceptance = Type.Object(
   {

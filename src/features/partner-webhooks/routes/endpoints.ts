@@ -116,6 +116,16 @@ function readRoute(endpoints: EndpointAdministration): Route {
       },
     },
     problems,
+    events: {
+      resource: 'webhook_endpoint',
+      examples: {
+        'webhook_endpoint.disabled': {
+          enabled: false,
+          disabled_reason: 'failing',
+          updated_at: '2027-03-02T16:05:12.000Z',
+        },
+      },
+    },
     handle: async ({ params, consumer, headers: { 'if-none-match': known } }) =>
       unlessNotModified(known, endpointAnswer(await endpoints.find(consumer as Consumer, params.id))),
   });

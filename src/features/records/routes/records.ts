@@ -13,6 +13,7 @@ import { crmProblems } from '../../../platform/base/problems.ts';
 import { readFieldValues } from '../../../records/field-values.ts';
 import type { StoredRecord } from '../../../records/records.ts';
 import { creationSchema, representationSchema } from '../../../records/representation.ts';
+import type { Resource } from '../../../records/resource.ts';
 import { changeRoute } from './change.ts';
 import * as shared from './context.ts';
 import { listRoute } from './list.ts';
@@ -126,6 +127,7 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
       },
     },
     problems: ['not_found', ...crmProblems],
+    events: { resource: resource.name, examples: updateExample(resource) },
     async handle({ params, headers, call }) {
       const { [idName]: id = '' } = params as Record<string, string>;
       call.freshness = readFreshness(headers);
@@ -136,6 +138,12 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
       return unlessNotModified(headers['if-none-match'], answer);
     },
   });
+}
+
+/** The example of its update says what has changed. */
+function updateExample({ name, fields }: Resource) {
+  if (!('status' in fields)) return {};
+  return { [`${name}.updated`]: { status: 'confirmed', updated_at: '2027-03-02T16:05:12.000Z' } };
 }
 
 const gone = { status: 204 };

@@ -14,6 +14,7 @@ import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
 import { showReservation } from '../view.ts';
+import { reservationEventExamples } from './event-examples.ts';
 import { availabilityRoute, listRoute } from './list.ts';
 import {
   defaultMinutes,
@@ -183,6 +184,7 @@ function readRoute(reservations: Reservations): Route {
       },
     },
     problems: ['not_found', 'store_unavailable'],
+    events: { resource: 'reservation', examples: reservationEventExamples },
     handle: async ({ params, headers, call }) =>
       unlessNotModified(headers['if-none-match'], await read(reservations, params.id.toLowerCase(), call)),
   });
