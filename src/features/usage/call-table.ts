@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
+import { keptDays } from './growing-counts.ts';
 
 /** By what usage is added up. */
 export const usageColumns = { consumer: 'consumer_id', operation: 'operation', day: 'day' } as const;
@@ -32,7 +33,6 @@ export interface UsageQuery {
   consumer?: string;
 }
 
-const keptDays = 90;
 /** Rows of a report at most. */
 export const mostRows = 1000;
 const hour = sql.raw('to_timestamp(hour * 3600::double precision)');

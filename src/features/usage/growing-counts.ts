@@ -1,6 +1,9 @@
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 
+/** How long counts are kept. */
+export const keptDays = 90;
+
 const batchSize = 500;
 /** Rows that wait while the database is away. */
 const mostWaiting = 50_000;

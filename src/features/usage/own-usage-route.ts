@@ -3,6 +3,7 @@ import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import type { CallLedger } from './call-ledger.ts';
 import { moment, number, rounded } from './crm-usage-route.ts';
+import { keptDays } from './growing-counts.ts';
 import type { RequestLedger } from './request-ledger.ts';
 import { answerClasses } from './request-table.ts';
 
@@ -11,7 +12,6 @@ export interface OwnUsageParts {
   requests: Pick<RequestLedger, 'ofConsumer'>;
 }
 
-const keptDays = 90;
 const dayMs = 86_400_000;
 
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, examples: [12_345] });

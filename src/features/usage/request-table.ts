@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
+import { keptDays } from './growing-counts.ts';
 
 /** Classes of answers; 304 and the like count to the first. */
 export const answerClasses = ['2xx', '4xx', '5xx'] as const;
@@ -13,7 +14,6 @@ export interface CountedRequests extends AnswerCounts {
   consumer_id: string;
 }
 
-const keptDays = 90;
 const columns = ['answers_2xx', 'answers_4xx', 'answers_5xx'];
 const each = (form: (column: string) => string) => sql.raw(columns.map(form).join(', '));
 
