@@ -11,6 +11,7 @@ import {
 import { fieldTexts } from '../../platform/base/json-text.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
+import type { StoredEvent } from './event-feed.ts';
 import { eventVisibilityOf, isVisibleTo, shownTo } from './event-visibility.ts';
 
 /** Bytes of the data of events that one history reads at most. */
@@ -18,15 +19,7 @@ const mostBytes = 4 * 1024 * 1024;
 /** ECMAScript's JSON.rawJSON, which the library of the compiler does not have yet: numbers keep their digits. */
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => object };
 
-interface Row {
-  type: string;
-  resource_type: string;
-  resource_id: string;
-  permission_resource: string;
-  occurred_at: Date;
-  /** JSON text. */
-  data: string;
-  data_omitted: boolean;
+interface Row extends Omit<StoredEvent, 'sequence' | 'id'> {
   /** Names of fields; null where they are not known. */
   changed: string[] | null;
 }

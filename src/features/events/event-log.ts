@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { PermissionResource } from '../../identity/consumers/consumer.ts';
 import type { Database } from '../../platform/store/database.ts';
 
 /*
@@ -45,7 +46,7 @@ export interface NewEvent {
   /** JSON text, as GET answers it. */
   data: string;
   /** The resource that a consumer must be allowed to read to see the event. */
-  permission: 'members' | 'quotes' | 'bookings' | 'webhooks';
+  permission: PermissionResource;
   /** The consumer that made the record, for those that see only their own. */
   consumerId?: string | undefined;
   /** The only consumer that may see the event. */

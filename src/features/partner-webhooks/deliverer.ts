@@ -224,18 +224,11 @@ class RunningDeliverer {
 }
 
 /** A delivery to send. Only the bytes of its body are kept while the endpoint does not answer, not the text too. */
-interface Message
-  extends Pick<
-    LeasedDelivery,
-    'id' | 'fence' | 'tries' | 'event_id' | 'endpoint_id' | 'url' | 'secret_version' | 'allowed'
-  > {
-  body: Buffer;
-}
+type Message = Omit<LeasedDelivery, 'data'> & { body: Buffer };
 
 function messageOf(leased: LeasedDelivery): Message {
-  const { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed } = leased;
-  const body = bodyOf(leased);
-  return { id, fence, tries, event_id, endpoint_id, url, secret_version, allowed, body };
+  const { data: _text, ...delivery } = leased;
+  return { ...delivery, body: bodyOf(leased) };
 }
 
 type Done = Pick<DeliveryResult, 'outcome' | 'attempt' | 'next_in'>;

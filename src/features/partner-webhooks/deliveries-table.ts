@@ -27,11 +27,6 @@ interface EventPosition {
   sequence: string;
 }
 
-/** The order of lists. */
-interface Numbered {
-  number: string;
-}
-
 /** A delivery as operators see it. */
 export interface ListedDelivery extends Delivery {
   endpoint_id: string;
@@ -51,14 +46,14 @@ export class DeliveriesTable {
     this.#database = database;
   }
 
-  /** Newest first, those before the number `before`. */
+  /** Newest first, those before the number `before`; `number` gives their order. */
   async list(
     endpointId: string,
     { status, event_id }: DeliveryFilter,
     before: string | undefined,
     limit: number,
-  ): Promise<(Delivery & Numbered)[]> {
-    const { rows } = await sql<Delivery & Numbered>`
+  ): Promise<(Delivery & { number: string })[]> {
+    const { rows } = await sql<Delivery & { number: string }>`
       select ${columns}, number::text as number from deliveries where endpoint_id = ${endpointId}
         ${status === undefined ? sql`` : sql`and status = ${status}`}
         ${event_id === undefined ? sql`` : sql`and event_id = ${event_id}`}
