@@ -600,6 +600,15 @@ export interface Health {
     /** How long the first of them has waited. */
     oldest_seconds?: number | undefined;
   };
+  /** Changes of the CRM, where they are read. */
+  changes?: {
+    /** False where changes were not read for too long. */
+    connected: boolean;
+    /** How long ago they were read; null until all were read once. */
+    seconds_behind?: number | null | undefined;
+    /** True for 30 days after deletions may have been missed; else absent. */
+    deletions_missed?: boolean | undefined;
+  } | undefined;
 }
 
 /** What happened to a record. */

@@ -20,6 +20,7 @@ import { registerEventCommands } from './cli.ts';
 import { copyWriterOffer } from './copy-writer.ts';
 import { EventFeed } from './event-feed.ts';
 import { createEventHistory } from './event-history.ts';
+import { changesHealth } from './health.ts';
 import { type EventMetrics, eventMetrics } from './metrics.ts';
 import { ReaderTable } from './reader-table.ts';
 import { listEventsRoute } from './routes/events.ts';
@@ -50,6 +51,7 @@ export const events = defineFeature({
   settings: eventsPart,
   metrics: eventMetrics,
   tags: { Events: 'What has happened to records and reservations, made by any user or system.' },
+  health: { changes: changesHealth },
   start,
   routes: (feed: EventFeed, cursors) => [listEventsRoute(feed, cursors)],
   commands: registerEventCommands,
