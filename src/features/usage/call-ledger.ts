@@ -1,24 +1,60 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { CallTable, type CountedCalls, type UsageQuery } from './call-table.ts';
-import { GrowingCounts } from './growing-counts.ts';
+import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 /** Who is charged for the gateway's own calls. */
 export const serviceId = 'service';
 const hourMs = 3_600_000;
 
+/** By what usage is added up. */
+export const usageColumns = { consumer: 'consumer_id', operation: 'operation', day: 'day' } as const;
+
+/** What one process has counted in an hour, so far. */
+interface CountedCalls {
+  /** Hours since 1970. */
+  hour: number;
+  consumer_id: string;
+  operation: string;
+  /** In parts where requests of several consumers share a call. */
+  calls: number;
+  /** Requests that these calls carried; one that needs two calls counts in both. */
+  requests: number;
+}
+
+/** A row of the report: of `consumer_id`, `operation` and `day` (YYYY-MM-DD) the one that it is grouped by. */
+interface UsageRow {
+  name: string;
+  calls: number;
+  requests: number;
+}
+
+interface UsageQuery {
+  by: keyof typeof usageColumns;
+  /** Hours since 1970: from this one on, and before that one. */
+  from: number;
+  to: number;
+  /** The calls of this one alone. */
+  consumer?: string;
+}
+
+/** Rows of a report at most. */
+export const mostRows = 1000;
+const hourAsTime = sql.raw('to_timestamp(hour * 3600::double precision)');
+
 /** Charges each metered call of the CRM to those whose requests shared it. */
 export class CallLedger {
-  readonly #table: CallTable;
+  readonly #database: Database;
+  readonly #process = randomUUID();
   readonly #clock: () => number;
   readonly #counts: GrowingCounts<CountedCalls>;
 
   /** `clock`: milliseconds since 1970. */
   constructor(database: Database, log: Log, clock: () => number = Date.now) {
-    this.#table = new CallTable(database, randomUUID());
+    this.#database = database;
     this.#clock = clock;
-    this.#counts = new GrowingCounts({ write: (rows) => this.#table.store(rows), of: 'CRM calls', log });
+    this.#counts = new GrowingCounts({ write: (rows) => this.#store(rows), of: 'CRM calls', log });
   }
 
   /** A call was made for so many requests, each of a consumer or, where undefined, of the service itself. */
@@ -37,10 +73,27 @@ export class CallLedger {
     }
   }
 
-  /** Everything that this process has counted, and what others have stored. Throws what the database does. */
-  async read(query: UsageQuery) {
+  /**
+   * The sums of all processes, the largest first, days in order; and all calls, also those of rows beyond the limit. Throws
+   * what the database does.
+   */
+  async read({ by, from, to, consumer }: UsageQuery): Promise<{ rows: UsageRow[]; total: number }> {
     await this.#counts.flush();
-    return this.#table.read(query);
+    const column = sql.raw(
+      by === 'day' ? `to_char(hour at time zone 'UTC', 'YYYY-MM-DD')` : usageColumns[by],
+    );
+    const seconds = (hours: number) => sql`to_timestamp(${hours * 3600}::double precision)`;
+    const { rows } = await sql<UsageRow & { total: number }>`
+      select ${column} as name, sum(calls) as calls, sum(requests)::double precision as requests,
+        sum(sum(calls)) over () as total
+      from crm_usage where hour >= ${seconds(from)} and hour < ${seconds(to)}
+        ${consumer === undefined ? sql`` : sql`and consumer_id = ${consumer}`}
+      group by 1 order by ${sql.raw(by === 'day' ? '1' : '2 desc, 1')} limit ${mostRows}
+    `.execute(this.#database.sql);
+    return {
+      rows: rows.map(({ name, calls, requests }) => ({ name, calls, requests })),
+      total: rows[0]?.total ?? 0,
+    };
   }
 
   /** The calls of one consumer by day (YYYY-MM-DD, UTC). Throws as `read` does. */
@@ -49,12 +102,35 @@ export class CallLedger {
     return new Map(rows.map(({ name, calls }) => [name, calls]));
   }
 
-  compact(): Promise<void> {
-    return this.#table.compact();
+  /** Adds up the rows of processes for hours to which none adds any more, and deletes those that are too old. Throws as `read`. */
+  async compact(): Promise<void> {
+    await sql`
+      with old as (
+        delete from crm_usage where process <> '' and hour < now() - interval '1 day' returning *)
+      insert into crm_usage as known (hour, consumer_id, operation, process, calls, requests)
+      select hour, consumer_id, operation, '', sum(calls), sum(requests) from old group by 1, 2, 3
+      on conflict (hour, consumer_id, operation, process) do update
+        set calls = known.calls + excluded.calls, requests = known.requests + excluded.requests
+    `.execute(this.#database.bulk);
+    await sql`delete from crm_usage where hour < now() - make_interval(days => ${keptDays}::int)`.execute(
+      this.#database.bulk,
+    );
   }
 
   /** Writes what is left. Never throws. */
   stop(): Promise<void> {
     return this.#counts.stop();
+  }
+
+  /** Stores what this process has counted. Counts only grow: to store them again, or an earlier count later, does no harm. */
+  async #store(counted: readonly CountedCalls[]): Promise<void> {
+    await sql`
+      insert into crm_usage as known (hour, consumer_id, operation, process, calls, requests)
+      select ${hourAsTime}, consumer_id, operation, ${this.#process}, calls, requests
+      from json_to_recordset(${JSON.stringify(counted)}::json) as counted (
+        hour bigint, consumer_id text, operation text, calls double precision, requests bigint)
+      on conflict (hour, consumer_id, operation, process) do update
+        set calls = greatest(known.calls, excluded.calls), requests = greatest(known.requests, excluded.requests)
+    `.execute(this.#database.sql);
   }
 }

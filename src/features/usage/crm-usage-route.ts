@@ -2,8 +2,7 @@ import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { modeOf } from '../../platform/base/mode.ts';
-import { type CallLedger, serviceId } from './call-ledger.ts';
-import { mostRows, usageColumns } from './call-table.ts';
+import { type CallLedger, mostRows, serviceId, usageColumns } from './call-ledger.ts';
 
 export interface UsageParts {
   calls: Pick<CallLedger, 'read'>;

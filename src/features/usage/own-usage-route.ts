@@ -4,8 +4,7 @@ import type { Consumer } from '../../identity/consumers/consumer.ts';
 import type { CallLedger } from './call-ledger.ts';
 import { moment, number, rounded } from './crm-usage-route.ts';
 import { keptDays } from './growing-counts.ts';
-import type { RequestLedger } from './request-ledger.ts';
-import { answerClasses } from './request-table.ts';
+import { answerClasses, type RequestLedger } from './request-ledger.ts';
 
 export interface OwnUsageParts {
   calls: Pick<CallLedger, 'ofConsumer'>;
