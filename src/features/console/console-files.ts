@@ -44,7 +44,7 @@ const contentTypes: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
-export interface PageOptions {
+interface PageOptions {
   /** Without them the page offers no results of its own. */
   hasSamples: boolean;
   /** Of the pages that may pass it results. */

@@ -1,7 +1,7 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { version } from '../../platform/base/version.ts';
 import { createActivity } from './activity/activity.ts';
-import { type ConsoleFiles, readConsoleFiles } from './console-files.ts';
+import { readConsoleFiles } from './console-files.ts';
 import { type ActivityParts, activityRoute } from './routes/activity.ts';
 import { type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
 import { type ConsoleSettings, consolePart } from './settings.ts';
@@ -29,12 +29,8 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
   const parts = { activity, budgetExhaustedAt: () => core.crm.budgetExhaustedAt() };
   if (!settings.console.enabled) return { routes: { ...parts, pages: null } };
   const { resultOrigins } = settings.console;
-  let files: Promise<ConsoleFiles> | undefined;
   const pages: ConsoleServices = {
-    files: () => {
-      files ??= readConsoleFiles({ hasSamples: !production, resultOrigins });
-      return files;
-    },
+    files: () => readConsoleFiles({ hasSamples: !production, resultOrigins }),
     resultOrigins,
     facts: async () => ({ environment, version, record_url: await recordUrl(core) }),
   };

@@ -12,7 +12,7 @@ import { checkSignature, type SignatureFault } from './signature.ts';
 import { isMemberEvent, type ReceivedWebhook } from './webhook.ts';
 import { WebhooksTable } from './webhooks-table.ts';
 
-export interface WebhooksOptions {
+interface WebhooksOptions {
   database: Database;
   secrets: SecretsManager;
   log: Log;

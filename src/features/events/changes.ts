@@ -29,7 +29,7 @@ export interface Changes {
   stop(): Promise<void>;
 }
 
-export interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'missing' | 'wake'> {
+interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'missing' | 'wake'> {
   database: Database;
   /** The CRM's own. */
   records: Pick<Records, 'find' | 'now'>;

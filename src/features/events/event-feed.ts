@@ -34,7 +34,7 @@ export interface StoredEvent {
 
 export const feedOrders = ['oldest_first', 'newest_first'] as const;
 
-export interface FeedQuery {
+interface FeedQuery {
   /** Oldest first where it is left out. */
   order?: (typeof feedOrders)[number] | undefined;
   /** Events behind this place in the order; from its beginning on where it is left out. */

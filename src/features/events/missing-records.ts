@@ -26,7 +26,7 @@ const lookedUpAtOnce = 200;
 const lookedUpInPoll = 1000;
 const callMs = 15_000;
 
-export interface MissingRecordsOptions {
+interface MissingRecordsOptions {
   table: MissingTable;
   source: Pick<ChangeSource, 'readIds'>;
   /** The CRM's own. */

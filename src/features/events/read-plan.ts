@@ -5,7 +5,7 @@ import type { Chunk, Positions } from './reader-table.ts';
 /** The CRM's clock and its stamps may differ by so much, in milliseconds. */
 const clockMarginMs = 60_000;
 
-export interface ReadPlanOptions {
+interface ReadPlanOptions {
   resources: readonly Resource[];
   /** By the name of the resource; none for one that was never read. */
   positions: ReadonlyMap<string, Positions>;

@@ -13,7 +13,7 @@ import type { Records } from '../../records/records.ts';
 /** What happened, oldest first; undefined where there is nothing that the reader may see. Throws `Problem`. */
 export type History = (subject: HistorySubject, reader: HistoryReader) => Promise<HistoryEntry[] | undefined>;
 
-export interface HistoryOptions {
+interface HistoryOptions {
   /** Where several know of the same entry, that of the first one counts. */
   sources: readonly HistorySource[];
   records: Pick<Records, 'find'>;

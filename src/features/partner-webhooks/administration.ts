@@ -64,7 +64,7 @@ export interface EndpointAdministration {
   recover(consumer: Consumer, id: string, since: Date): Promise<number>;
 }
 
-export interface EndpointAdministrationOptions {
+interface EndpointAdministrationOptions {
   endpoints: EndpointsTable;
   deliveries: DeliveriesTable;
   secrets: EndpointSecrets;

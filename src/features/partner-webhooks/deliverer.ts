@@ -17,7 +17,7 @@ import type { PartnerWebhookMetrics } from './metrics.ts';
 import { createResultWriter } from './result-writer.ts';
 import { delayAfter } from './schedule.ts';
 
-export interface DelivererOptions {
+interface DelivererOptions {
   queue: DeliveryQueue;
   secrets: Pick<EndpointSecrets, 'of'>;
   http: Pick<OutboundHttp, 'post'>;

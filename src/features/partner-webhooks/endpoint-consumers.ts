@@ -10,7 +10,7 @@ export interface Owners {
   exists(id: string): Promise<boolean>;
 }
 
-export interface EndpointConsumersOptions {
+interface EndpointConsumersOptions {
   owners: Owners;
   /** Removes all that there is of a consumer that was revoked. */
   removeAllOf(consumerId: string): Promise<void>;

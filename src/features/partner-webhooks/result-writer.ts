@@ -9,7 +9,7 @@ const pauseMs = 1000;
 /** The embedded database works on this thread: without a pause it would keep other answers from being read. */
 const gatherMs = 10;
 
-export interface ResultWriterOptions {
+interface ResultWriterOptions {
   queue: Pick<DeliveryQueue, 'finish'>;
   /** Called for each endpoint that has had nothing but failures for too long. */
   onFailing(endpointId: string): void;

@@ -12,7 +12,7 @@ import { EndpointSecrets } from './endpoint-secrets.ts';
 import { EndpointsTable } from './endpoints-table.ts';
 import type { PartnerWebhookMetrics } from './metrics.ts';
 
-export interface WebhookEndpointsOptions {
+interface WebhookEndpointsOptions {
   database: Database;
   secrets: SecretsManager;
   owners: Owners;

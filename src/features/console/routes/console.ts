@@ -13,7 +13,7 @@ interface ConsoleFacts {
 }
 
 export interface ConsoleServices {
-  /** Read when a browser first asks for them. */
+  /** Called when a browser first asks for them. */
   files: () => Promise<ConsoleFiles>;
   facts: () => Promise<ConsoleFacts>;
   /** Origins of the pages that may open the console and pass it results. */
@@ -32,7 +32,8 @@ const shared = {
 const answers = { 200: { description: 'The file.' } };
 
 /** The console: its page, the files of the page, and what it has to know. Not part of the API. */
-export function consoleRoutes({ files, facts, resultOrigins }: ConsoleServices): Route[] {
+export function consoleRoutes({ files: read, facts, resultOrigins }: ConsoleServices): Route[] {
+  const files = once(read);
   const page = once(async () => {
     const found = await files();
     return { body: await bodyOf(found.page), policy: found.page.contentSecurityPolicy };

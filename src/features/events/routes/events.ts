@@ -4,7 +4,7 @@ import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts
 import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { type EventFeed, type FeedPage, type FeedQuery, feedOrders, writeEvent } from '../event-feed.ts';
+import { type EventFeed, type FeedPage, feedOrders, writeEvent } from '../event-feed.ts';
 import { eventTypes } from '../event-log.ts';
 import { type EventVisibility, eventVisibilityOf, shownTo } from '../event-visibility.ts';
 
@@ -143,7 +143,7 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
         since: since === undefined ? undefined : Date.parse(since),
         limit,
         maxBytes: maxPageBytes,
-      } satisfies FeedQuery);
+      });
       if (found === undefined)
         throw new Problem(
           'cursor_expired',

@@ -146,11 +146,7 @@ function changeRoute(endpoints: EndpointAdministration): Route {
     answers: { 200: { description: 'The changed endpoint.', schema: endpointSchema, headers } },
     problems: [...problems, 'conflict'],
     handle: async ({ params, body, consumer, headers: { 'if-match': expected } }) =>
-      endpointAnswer(
-        await endpoints.change(consumer as Consumer, params.id, body, (endpoint) =>
-          requireTag(expected, endpoint),
-        ),
-      ),
+      endpointAnswer(await endpoints.change(consumer as Consumer, params.id, body, mustMatch(expected))),
   });
 }
 
@@ -167,8 +163,7 @@ function removeRoute(endpoints: EndpointAdministration): Route {
     answers: { 204: { description: 'The endpoint is gone.' } },
     problems: [...problems, 'conflict', 'secrets_unavailable'],
     async handle({ params, consumer, headers: { 'if-match': expected } }) {
-      const check = (endpoint: Endpoint) => requireTag(expected, endpoint);
-      await endpoints.remove(consumer as Consumer, params.id, check);
+      await endpoints.remove(consumer as Consumer, params.id, mustMatch(expected));
       return { status: 204 };
     },
   });
@@ -213,8 +208,9 @@ function testRoute(endpoints: EndpointAdministration): Route {
   });
 }
 
-function requireTag(ifMatch: string | undefined, endpoint: Endpoint): void {
-  requireMatch(ifMatch, endpointAnswer(endpoint).headers.etag);
+/** The precondition of If-Match. */
+function mustMatch(ifMatch: string | undefined): (endpoint: Endpoint) => void {
+  return (endpoint) => requireMatch(ifMatch, endpointAnswer(endpoint).headers.etag);
 }
 
 /** An endpoint as an answer, with the entity tag of what it shows. */
