@@ -56,7 +56,7 @@ export interface SignInAddress {
   audience: string;
 }
 
-export interface Findings {
+interface Findings {
   /** What the service cannot work with, a line a fault. */
   faults: string[];
   /** What it can do without. */
@@ -65,7 +65,7 @@ export interface Findings {
   slow: string[];
 }
 
-export interface CrmCheckOptions extends CrmSettings {
+interface CrmCheckOptions extends CrmSettings {
   environment: string;
   secrets: SecretsManager;
   metrics: Metrics;

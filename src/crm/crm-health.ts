@@ -21,7 +21,7 @@ export interface CrmUser {
   Name: string;
 }
 
-export interface CrmState {
+interface CrmState {
   connected: boolean;
   user: CrmUser | null;
   /** What an operator has to repair before a new access token can be had. An earlier token may still work. */
@@ -40,7 +40,7 @@ export interface CrmHealth {
   check(): Promise<CrmState>;
 }
 
-export interface CrmHealthOptions {
+interface CrmHealthOptions {
   environment: string;
   connectionHash: string;
   cache: SharedCache;

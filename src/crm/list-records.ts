@@ -15,7 +15,7 @@ import { type Position, pageQuery } from './soql/query.ts';
 /** Queries at most for one list: the CRM may make the parts of its answers short. */
 const maxQueries = 40;
 
-export interface ListOptions {
+interface ListOptions {
   resource: Resource;
   client: Pick<CrmClient, 'send' | 'dataPath' | 'shortestCallMs'>;
   columns: OptionalColumns;

@@ -67,7 +67,7 @@ export interface UsedColumns {
   leftOut: ReadonlySet<string>;
 }
 
-export interface OptionalColumnsOptions {
+interface OptionalColumnsOptions {
   resource: Resource;
   /** Milliseconds of any steady clock. */
   now: () => number;

@@ -33,7 +33,7 @@ export interface OrgSchema {
   refused: Listeners<[]>;
 }
 
-export interface OrgSchemaOptions {
+interface OrgSchemaOptions {
   resources: Resources;
   client: Pick<CrmClient, 'send' | 'dataPath'>;
   columnsOf: (resource: Resource) => OptionalColumns;

@@ -33,7 +33,7 @@ const wholeAtOnce = 8;
 /** `{"compositeResponse": [{"body": {"records": [` stand around a row. */
 const frameDepth = 5;
 
-export interface ChangeSourceOptions {
+interface ChangeSourceOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'time' | 'usage'>;
   metrics: Metrics;
   /** See `CallBudget`. */

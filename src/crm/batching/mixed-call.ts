@@ -23,7 +23,7 @@ interface Member {
   reject: (error: unknown) => void;
 }
 
-export interface MixedCallOptions {
+interface MixedCallOptions {
   client: Client;
   /** For the one call. */
   permit: Permit;

@@ -16,7 +16,7 @@ const mostForwardedBytes = 256 * 1024;
 /** A request that has reached its maximum wait while no call of the budget was waited for is looked at so often. */
 const shortestWaitMs = 50;
 
-export interface RequestQueueOptions<Item, Result> {
+interface RequestQueueOptions<Item, Result> {
   name: string;
   operation: Pick<Operation<Item, Result>, 'effect' | 'size'>;
   client: Pick<CrmClient, 'budget' | 'shortestCallMs'>;

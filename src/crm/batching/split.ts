@@ -30,7 +30,7 @@ export interface Verdict<Result> {
   again?: 'alone' | 'parts' | undefined;
 }
 
-export interface SplitOptions<Item, Result> {
+interface SplitOptions<Item, Result> {
   /** Sends items in one call; returns one verdict for each, in their order. */
   send(items: readonly Item[]): Promise<Verdict<Result>[]>;
   /** Called once for each item with its final outcome. */

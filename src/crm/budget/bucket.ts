@@ -50,7 +50,7 @@ export interface Bucket {
   replicas: Readonly<Record<string, Registration>>;
 }
 
-export interface Registration {
+interface Registration {
   seenAt: number;
   /** Since when its oldest write waits. */
   writeSince?: number;

@@ -58,7 +58,7 @@ export interface CallWait {
   giveUp(): void;
 }
 
-export interface CallBudgetOptions {
+interface CallBudgetOptions {
   dailyCalls: number;
   maxWaitMs: number;
   store: BudgetStore;

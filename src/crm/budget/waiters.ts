@@ -11,7 +11,7 @@ export const pollShare = 0.1;
 const mostPolls = 5;
 
 /** One that waits for a call. Leaving, or becoming a write, changes nothing once it has got one or has left. */
-export interface Waiter {
+interface Waiter {
   becomeWrite(): void;
   leave(): void;
 }

@@ -11,7 +11,7 @@ const waitingPerSlot = 200;
 /** A call of a single request takes as much of a slot's time as a whole batch, so it weighs more. */
 export const singleCallWeight = 4;
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   slots: number;
   breaker: Breaker;
   quota: CallQuota;

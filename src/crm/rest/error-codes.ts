@@ -4,14 +4,14 @@ import type { CrmError, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
 /** An error, and where it was met. */
-export interface Met {
+interface Met {
   error: CrmError;
   status: number;
   request: Pick<CrmRequest, 'body' | 'resource'>;
 }
 
 /** What error codes of Salesforce mean here. */
-export interface ErrorRow {
+interface ErrorRow {
   /** The last one may end in `*`, for any ending. */
   codes: readonly string[];
   /** Only where this holds, and the same in words. */

@@ -14,7 +14,7 @@ const longestPauseMs = 5000;
 /** After these the CRM has done nothing: whatever it was, it may be sent again. */
 const nothingDone: readonly FailureKind[] = ['locked', 'busy', 'unreachable'];
 
-export interface RetryOptions {
+interface RetryOptions {
   /** Milliseconds that a further call needs. */
   enoughMs: number;
   budget: RetryBudget;

@@ -24,7 +24,7 @@ const maxMixedBytes = 3 * maxAnswerBytes;
 /** Characters of an error that is streamed. */
 const longestError = 64 * 1024;
 
-export interface TransportOptions {
+interface TransportOptions {
   http: Http;
   apiVersion: string;
   timeoutMs: number;

@@ -11,7 +11,7 @@ export interface Position {
   externalId: string;
 }
 
-export interface PageQuery {
+interface PageQuery {
   /** Equality, by API field name. */
   filters: Readonly<Record<string, string | null>>;
   /** In one of the searched texts. */
@@ -145,7 +145,7 @@ function searchCondition(resource: Resource, search: string): string {
 }
 
 /** The changes of a resource after a position, and before a time if one is given. */
-export interface ChangesQuery {
+interface ChangesQuery {
   place: ChangePlace;
   before?: string;
   limit: number;

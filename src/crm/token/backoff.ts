@@ -8,7 +8,7 @@ const longestMs = 300_000;
 const memoryMs = 60_000;
 
 /** Why, and until when, nobody asks for a token. */
-export interface BackoffRecord {
+interface BackoffRecord {
   /** Milliseconds since 1970. */
   until: number;
   failures: number;
@@ -33,7 +33,7 @@ export interface Backoff {
   end(kind?: BackoffRecord['kind']): Promise<void>;
 }
 
-export interface BackoffOptions {
+interface BackoffOptions {
   cache: SharedCache;
   /** Key in the shared cache. */
   key: string;

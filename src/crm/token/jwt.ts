@@ -36,7 +36,7 @@ export interface AssertionSigner {
 /** Called when another key was read, with its certificate. */
 export type OnKey = (certificate: KeyCertificate | undefined) => void;
 
-export interface SignerOptions extends Connection {
+interface SignerOptions extends Connection {
   secrets: SecretsManager;
   privateKeySecret: string;
   /** Milliseconds since 1970. */

@@ -64,7 +64,7 @@ export interface TokenProvider {
   close(): Promise<void>;
 }
 
-export interface TokenProviderOptions {
+interface TokenProviderOptions {
   environment: string;
   connectionHash: string;
   /** For tokens that name no lifetime. */
