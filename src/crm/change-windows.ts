@@ -1,9 +1,8 @@
 import type { ChangedRecord, ChangePlace } from '../records/changes.ts';
 import type { Resource } from '../records/resource.ts';
+import { mostHeavyParts } from './budget/waiters.ts';
 
-/** Queries in a Composite call at most (Salesforce's REST guide, Composite). */
-const mostQueries = 5;
-/** How full a window is meant to be: what comes behind a full one cannot be used. */
+/** Target fill of a window: the windows after a full one have to be read again. */
 const fullness = 0.8;
 
 /** What one query of a call asks for: the changes of a resource behind a place and, with `before`, from before that moment. */
@@ -40,7 +39,7 @@ export class ChangeWindows {
   ): ChangeWindow[] {
     const busiest = this.#busiest(places);
     const taken = [...places.keys()].reduce((sum, resource) => sum + queriesOf(resource), 0);
-    const spare = busiest === undefined ? 0 : Math.floor((mostQueries - taken) / queriesOf(busiest));
+    const spare = busiest === undefined ? 0 : Math.floor((mostHeavyParts - taken) / queriesOf(busiest));
     return [...places].flatMap(([resource, place]) => {
       const widthMs = fullness * limit * (this.#msPerRow.get(resource) ?? 0);
       return resource === busiest && widthMs >= 1000

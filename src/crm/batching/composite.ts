@@ -52,7 +52,8 @@ export function readCollection(
     const item = items[index] as Record<string, unknown>;
     if (item?.['success'] === true) return { result: item };
     const failure = failureOf({ status: 400, headers: {}, body: item?.['errors'] }, single);
-    // Said of a record that is not there as of one that it refers to; alone, the status distinguishes them.
+    // The same code means a missing record or a missing referenced record; for a single request the status
+    // distinguishes them.
     const isAmbiguous =
       failure.kind === 'reference' && failure.facts.error?.code === 'INVALID_CROSS_REFERENCE_KEY';
     return { failure, ofItem: true, isAmbiguous };

@@ -24,7 +24,7 @@ export interface BatchOptions<Result> {
 
 interface Options<Result> extends BatchOptions<Result> {
   repeatsLeft: number;
-  /** After an exception of the CRM it was looked at, and nothing had been done: nor has it at the next one. */
+  /** A look-up after an exception of the CRM showed that nothing was done; the same holds for further exceptions. */
   isRolledBack?: boolean;
 }
 
@@ -115,7 +115,7 @@ function readOutcomes<Result>(outcomes: readonly ItemOutcome<Result>[]): Verdict
     if (!('failure' in outcome) || outcome.ofItem !== true) return { outcome };
     if (outcome.isAmbiguous) return { outcome, again: 'alone' };
     const { kind, facts } = outcome.failure;
-    // It may have been compared with a record that was not made in the end.
+    // The duplicate may be a record of this batch that was not created.
     const isOthers = facts.mayBeOthers || (kind === 'duplicate' && isOneMoreRefused);
     return isOthers ? { outcome, again: 'parts' } : { outcome };
   });

@@ -1,4 +1,5 @@
 import { startCall } from '../../platform/base/call.ts';
+import { mostHeavyParts } from '../budget/waiters.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import { type BatchCall, sharersOf } from '../rest/limiter.ts';
 import type { CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
@@ -9,11 +10,8 @@ import { isTooMuch } from './execute.ts';
 import { toPart } from './find.ts';
 import { largestBatch } from './object-size.ts';
 
-/** Parts of a Composite call, and how many of them may be queries and Collections calls (REST Developer Guide, Composite). */
+/** Parts of a Composite call (REST Developer Guide, Composite). */
 const mostParts = 25;
-export const mostHeavyParts = 5;
-
-type Client = Pick<CrmClient, 'exchange' | 'dataPath' | 'writeHeaders'>;
 
 /** The request of one batch. */
 interface Member {
@@ -24,7 +22,7 @@ interface Member {
 }
 
 interface MixedCallOptions {
-  client: Client;
+  client: Pick<CrmClient, 'exchange' | 'dataPath' | 'writeHeaders'>;
   /** For the one call. */
   permit: Permit;
   /** Batches that share it: each sends its first request with its own of `permits`, or releases it. */
@@ -160,12 +158,14 @@ class MixedParts {
     const heavy = [...this.#others, ...others].filter(isHeavy).length + this.#queries.length + newQueries;
     const count = this.#others.length + others.length + this.#queries.length + newQueries;
     if (heavy > mostHeavyParts || count > mostParts) return undefined;
-    const places = parts.map((part) => (part.query ? this.#gather(part.query) : this.#others.push(part) - 1));
+    const added = parts.map((part) =>
+      part.query
+        ? { isQuery: true, index: this.#gather(part.query) }
+        : { isQuery: false, index: this.#others.push(part) - 1 },
+    );
+    // The queries come last; how many parts stand before them is known when all requests are added.
     return (answers) =>
-      places.map((place, index) => {
-        const at = parts[index]?.query ? this.#others.length + place : place;
-        return answers[at] as CrmAnswer;
-      });
+      added.map(({ isQuery, index }) => answers[isQuery ? this.#others.length + index : index] as CrmAnswer);
   }
 
   parts(dataPath: string): Part[] {

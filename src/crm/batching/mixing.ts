@@ -1,7 +1,8 @@
+import { mostHeavyParts } from '../budget/waiters.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { CallDivision } from './call-division.ts';
-import { MixedCall, mostHeavyParts } from './mixed-call.ts';
+import { MixedCall } from './mixed-call.ts';
 import { largestBatch, mostBytes } from './object-size.ts';
 
 /** After a call that was too much, each batch has calls of its own for so long. */
@@ -41,8 +42,8 @@ export interface MixingBatcher {
   draw(capacity: Capacity): DrawnBatch | undefined;
 }
 
-/** Places of a call with batches of these kinds that queries and Collections calls take. */
-export function placesOf(kinds: readonly MixedKind[]): number {
+/** Queries and Collections calls that a call with these batches needs. */
+export function heavyPartsOf(kinds: readonly MixedKind[]): number {
   const queries = new Set(kinds.flatMap(({ rows }) => rows ?? []));
   return queries.size + kinds.filter(({ isWrite }) => isWrite).length;
 }
@@ -70,7 +71,10 @@ export class Mixing {
     if (performance.now() < this.#pausedUntil) return [];
     const chosen = [first];
     for (const next of inOrder(this.#batchers)) {
-      if (next !== first && placesOf([...chosen, next].map(({ mixedKind }) => mixedKind)) <= mostHeavyParts)
+      if (
+        next !== first &&
+        heavyPartsOf([...chosen, next].map(({ mixedKind }) => mixedKind)) <= mostHeavyParts
+      )
         chosen.push(next);
     }
     return chosen.slice(1);

@@ -30,10 +30,7 @@ export class ObjectSize {
     return this.#most;
   }
 
-  /**
-   * So many passed together where `of` did not. It falls as far in proportion: that two records did not go together, for a
-   * fault that has passed perhaps, does not mean that each needs a call of its own.
-   */
+  /** `records` succeeded together and `of` did not: the limit falls in that ratio, not to 1, as the fault may have passed. */
   lower(records: number, of: number): void {
     this.#most = Math.max(1, Math.min(this.most, Math.ceil((this.most * records) / of)));
     this.#changedAt = this.#now();

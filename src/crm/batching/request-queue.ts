@@ -6,15 +6,15 @@ import type { CallKind } from '../budget/waiters.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { returnMs } from './forwarded-batches.ts';
-import { type Capacity, type MixedKind, placesOf } from './mixing.ts';
+import { type Capacity, heavyPartsOf, type MixedKind } from './mixing.ts';
 import { mostBytes } from './object-size.ts';
 import type { Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
 
-/** The same for requests that join a call of another replica, through the shared cache. */
+/** Bytes of requests that join another replica's call, which travel through the shared cache. */
 const mostForwardedBytes = 256 * 1024;
-/** A request that has reached its maximum wait while no call of the budget was waited for is looked at so often. */
-const shortestWaitMs = 50;
+/** How often a request past its maximum wait is checked while it does not wait for the budget. */
+const recheckMs = 50;
 
 interface RequestQueueOptions<Item, Result> {
   name: string;
@@ -163,9 +163,9 @@ export class RequestQueue<Item, Result> {
     return client.shortestCallMs + (isForwarded ? 2 * returnMs : 0);
   }
 
-  get #who(): { tenant: string; places: number } {
+  get #who(): { tenant: string; heavyParts: number } {
     const { name, mixedKind } = this.#options;
-    return { tenant: name, places: mixedKind === undefined ? 0 : placesOf([mixedKind]) };
+    return { tenant: name, heavyParts: mixedKind === undefined ? 0 : heavyPartsOf([mixedKind]) };
   }
 
   /** Since when the first request waits, on whatever replica, by `performance.now()`; undefined where none does. */
@@ -213,7 +213,7 @@ export class RequestQueue<Item, Result> {
     clearTimeout(pending.expiry);
     pending.expiry = setTimeout(
       () => this.#expire(pending),
-      Math.min(Math.max(shortestWaitMs, leftMs), remainingMs(pending.call)),
+      Math.min(Math.max(recheckMs, leftMs), remainingMs(pending.call)),
     );
   }
 

@@ -219,7 +219,7 @@ export function isOtherWrite(before: number | undefined, after: number | undefin
   return after - before > clockErrorMs;
 }
 
-/** One bucket of two, where the store lost one and another was made: what either of them counts is counted. */
+/** Merges two buckets after the store lost one and a new one was made: of each count and level the higher. */
 export function merge(stored: Bucket, known: Bucket, now: number, { rate }: BudgetLimits): Bucket {
   const counts: Record<string, number> = { ...stored.counts };
   for (const [quarter, calls] of Object.entries(known.counts))

@@ -21,8 +21,8 @@ import { type CallKind, type NewRequest, Waiters, type Who } from './waiters.ts'
  * takes as many as requests wait for, and some ahead while there are plenty. It synchronizes with the bucket when a request
  * waits and a call may be available, when its lease is unused, and every 20 s.
  *
- * While the bucket can't be reached, the replica makes calls at an equal share of the rate and without a burst, and owes
- * them to the bucket.
+ * While the bucket can't be reached, the replica makes calls at an equal share of the rate and without a burst. They are
+ * counted in the bucket when it can be reached again.
  */
 
 /** A lease that was not used for so long is returned. */
@@ -36,7 +36,10 @@ const retryMs = 1000;
 /** A replica that has never reached the bucket does not know how many there are: it takes a quarter of the rate. */
 const presumedReplicas = 4;
 
-/** A consumer asks until it has not asked for two calls, or at most for so long. */
+/**
+ * After its last request a consumer takes part in the division for as long as two calls take to become available, at most
+ * this long.
+ */
 const longestAskingMs = 30_000;
 
 /** A call of the budget that may be made now. */
@@ -160,7 +163,7 @@ export class CallBudget {
    */
   check(kind: CallKind, who: NewRequest, { joins = false, further = 0 } = {}): void {
     this.#shares.asks(who.consumer);
-    const waiting = joins ? { ...who, places: 0 } : who;
+    const waiting = joins ? { ...who, heavyParts: 0 } : who;
     const ms = this.#forecastMs(kind, (joins ? 0 : 1) + further, waiting);
     if (ms > this.maxWaitMs) throw this.#refuse(kind, ms, true);
   }

@@ -4,9 +4,9 @@ export type Requests = Iterable<readonly [consumer: string, requests: number]>;
 /** The part of the calls that is a consumer's own, from 0 to 1. */
 export type ShareOf = (consumer: string) => number;
 
-/** Calls that a consumer can be ahead of its part or behind it: further back nobody remembers. */
+/** Bound of a consumer's credit, in calls, both ways. */
 const mostCalls = 10;
-/** What is remembered of a consumer that asks no more is dropped then. */
+/** After so long without a request, a consumer's credit is dropped. */
 const forgottenMs = 60_000;
 
 interface Account {
@@ -17,13 +17,13 @@ interface Account {
 }
 
 /**
- * How calls are divided while they are short. Those who ask have their own shares, and the rest in equal parts. With each
- * call, each who asks earns its part of one; who shares the call pays for its requests in it. The one with the most credit
- * is served next.
+ * Divides calls while they are short. Each asking consumer has its share plus an equal part of what no share covers. Each
+ * call adds that part to the credit of every asking consumer, and takes one call from those it is for, by their requests in
+ * it. The consumer with the most credit is served next.
  */
 export class CallShares {
   readonly #shareOf: ShareOf;
-  /** Who has not asked for longer than this does not ask any more. */
+  /** A consumer without a request for this long no longer gets a part. */
   readonly #askingMs: number;
   readonly #accounts = new Map<string, Account>();
 

@@ -16,9 +16,12 @@ interface Waiter {
   leave(): void;
 }
 
-/** One of so many calls goes by turns, so that nothing waits for ever. */
-const callsBetweenTurns = 25;
-/** Writes go first, unless who reads is behind by more calls than this; and the other way round where reads go first. */
+/** One call in so many goes to the next tenant in rotation, so that no tenant starves. */
+const callsPerRotation = 25;
+/**
+ * Writes go before reads unless the readers' credit exceeds the writers' by more than this; while reads go first, the
+ * reverse.
+ */
 const mostBehind = 2;
 /** Credits that differ by less are the same. */
 const tolerance = 1e-9;
@@ -26,19 +29,19 @@ const tolerance = 1e-9;
 /** Who waits for a call: between whom calls alternate, and for whom the call is, as long as it waits. */
 export interface Who {
   tenant: string;
-  /** Places that it takes in a call that several share; 0 or none: it has a call to itself. */
-  places?: number;
+  /** Queries and Collections calls that it adds to a call that several share; 0 or none: it has a call to itself. */
+  heavyParts?: number;
   requesters: () => Requests;
 }
 
 /** The consumer of a request, and what it would wait for. */
-export type NewRequest = Pick<Who, 'tenant' | 'places'> & { consumer: string };
+export type NewRequest = Pick<Who, 'tenant' | 'heavyParts'> & { consumer: string };
 
-/** Places in a call that several share. */
-const placesInCall = 5;
+/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
+export const mostHeavyParts = 5;
 
 interface Entry {
-  places: number;
+  heavyParts: number;
   requesters: Who['requesters'];
   take: () => void;
   since: number;
@@ -46,8 +49,8 @@ interface Entry {
 
 /**
  * The requests of this replica that wait for a call, in the order in which they get one: polls within their share, then
- * writes, then reads. Within each of these the consumer with the most credit comes first, then the tenant whose turn it
- * is. Times are by `performance.now()`.
+ * writes, then reads. Within each of these the consumer with the most credit comes first, then the next tenant in
+ * rotation. Times are by `performance.now()`.
  */
 export class Waiters {
   readonly #queues = {
@@ -63,8 +66,8 @@ export class Waiters {
   #wasPoll = false;
   /** The next calls go to reads, although writes wait. */
   #readsFirst = 0;
-  /** Calls since one went by turns. */
-  #sinceTurn = 0;
+  /** Calls since one went to the next tenant in rotation. */
+  #sinceRotation = 0;
   readonly #shares: CallShares;
 
   constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>, shares: CallShares) {
@@ -81,14 +84,14 @@ export class Waiters {
   }
 
   /** `take` is called when there is a call for it. */
-  add(kind: CallKind, { tenant, places = 0, requesters }: Who, since: number, take: () => void): Waiter {
+  add(kind: CallKind, { tenant, heavyParts = 0, requesters }: Who, since: number, take: () => void): Waiter {
     let queue: FairQueue<Entry> | undefined = this.#queues[kind];
     const leave = () => {
       queue?.delete(tenant, entry);
       queue = undefined;
     };
     const entry = {
-      places,
+      heavyParts,
       requesters,
       since,
       take() {
@@ -111,7 +114,7 @@ export class Waiters {
   /** How many of them are served before one that comes now, of the consumer where that is given. */
   before(kind: CallKind, who?: NewRequest): number {
     const { write, read } = this.#queues;
-    const all = callsFor([...write, ...(kind === 'write' ? [] : read)], who?.places ?? 0);
+    const all = callsFor([...write, ...(kind === 'write' ? [] : read)], who?.heavyParts ?? 0);
     if (who === undefined || all === 0) return all;
     const others = (kind === 'write' ? write : read).countOf(who.tenant);
     return Math.min(all, Math.max(others, Math.ceil(this.#shares.callsUntil(who.consumer, others)) - 1));
@@ -156,11 +159,11 @@ export class Waiters {
     return queue && this.#nextOf(queue, isPlenty)?.take;
   }
 
-  /** While calls are short, that of the most credit; now and then the one that was passed over most often. */
+  /** While calls are short, the tenant with the most credit; now and then, and while calls are plenty, the next in rotation. */
   #nextOf(queue: FairQueue<Entry>, isPlenty: boolean): Entry | undefined {
     if (isPlenty) return queue.next();
-    this.#sinceTurn = (this.#sinceTurn + 1) % callsBetweenTurns;
-    const next = this.#sinceTurn === 0 ? undefined : this.#neediest(queue)?.tenant;
+    this.#sinceRotation = (this.#sinceRotation + 1) % callsPerRotation;
+    const next = this.#sinceRotation === 0 ? undefined : this.#neediest(queue)?.tenant;
     return queue.next(undefined, (tenant) => next === undefined || tenant === next);
   }
 
@@ -199,9 +202,9 @@ export class Waiters {
   }
 }
 
-/** Calls that all of these need before the one that a new one has, which may be the last of them. */
-function callsFor(entries: readonly Entry[], places: number): number {
-  const alone = entries.filter((entry) => entry.places === 0).length;
-  const taken = entries.reduce((sum, entry) => sum + entry.places, places);
-  return alone + Math.ceil(taken / placesInCall) - (places > 0 ? 1 : 0);
+/** Calls that these entries need before a new entry gets one; it may share the last of them. */
+function callsFor(entries: readonly Entry[], heavyParts: number): number {
+  const alone = entries.filter((entry) => entry.heavyParts === 0).length;
+  const taken = entries.reduce((sum, entry) => sum + entry.heavyParts, heavyParts);
+  return alone + Math.ceil(taken / mostHeavyParts) - (heavyParts > 0 ? 1 : 0);
 }

@@ -39,8 +39,8 @@ const maxBytes = 256 * 1024;
 const mostMs = 3000;
 
 /**
- * Tells a version that the org does not have, which is answered 404 as a record that is not there, from such a record: until a call
- * has succeeded, the org is asked what it offers.
+ * Distinguishes a version that the org does not have from a record that is not there, which are both answered 404: until a
+ * call has succeeded, the org is asked what it offers.
  */
 export class VersionCheck {
   readonly #options: { http: Http; apiVersion: string };

@@ -3,7 +3,7 @@ import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
-/** While calls are refused, one passes this often: usage falls without us, and only an answer shows it. */
+/** While calls are refused, one is let through this often: only an answer shows that usage has fallen. */
 const probeMs = 60_000;
 /** After the first refusal by the CRM; doubled with each further one, up to `probeMs`. */
 const firstPauseMs = 1000;

@@ -67,7 +67,7 @@ function isRepeatable(failure: CrmFailure, { effect, records = 1 }: CrmRequest):
   return kind !== 'timeout' || records === 1;
 }
 
-/** Passing in itself, and yet perhaps the fault of one record: a lock, or an exception that the CRM names. */
+/** Transient, but possibly caused by one record: a lock, or an exception that the CRM names. */
 export function isOfRecords({ kind, facts }: CrmFailure): boolean {
   return kind === 'locked' || (kind === 'failed' && facts.error !== undefined);
 }
