@@ -9,7 +9,7 @@ import { byIdsQuery } from '../soql/query.ts';
 import { isTooMuch } from './execute.ts';
 import { type OperationOptions, queryRows } from './find.ts';
 import type { Operation, Reconciled } from './operation.ts';
-import { asMisfit, whereTextsFit, whereValuesFit } from './optional.ts';
+import { asMisfit, unlessRefused, valueRefusal } from './refusals.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 /** What comes back is counted as this part of what is sent: the records may be long though the changes are short. */
@@ -30,31 +30,33 @@ export interface Updated {
 
 /** Replaces fields of records that are addressed by the CRM's own id, so that nothing can be created. */
 export function createUpdate(options: OperationOptions): Operation<Update, Updated> {
-  const { client, toRecord } = options;
+  const { client, resource, toRecord } = options;
   return {
     name: 'update',
     effect: 'change',
     size: ({ values, ref, readBack }) =>
       sizeOf({ values }) + (readBack && 'values' in ref ? sizeOf(ref) / answerPart : 0),
-    execute: (all, call, permit) =>
-      whereValuesFit(options.resource, all, (fitting) =>
-        whereTextsFit(options.resource, fitting, async (items) => {
-          const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, items), call, permit);
+    execute: (items, call, permit) =>
+      unlessRefused(
+        items,
+        ({ values }) => valueRefusal(resource, values),
+        async (accepted) => {
+          const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, accepted), call, permit);
           const found = byId(rows);
-          return items.map(({ ref, readBack }, index) => {
-            const outcome = asMisfit(options.resource, outcomes[index] as Written['outcomes'][number]);
+          return accepted.map(({ ref, readBack }, index) => {
+            const outcome = asMisfit(resource, outcomes[index] as Written['outcomes'][number]);
             if ('failure' in outcome) return outcome;
             const row = readBack ? found.get(ref.nativeId) : undefined;
             return { result: { record: row && toRecord(row) } };
           });
-        }),
+        },
       ),
     async reconcile(items, call) {
       const found = await findByIds(options, items, call);
       return items.map((item) => {
         const row = found.get(item.ref.nativeId);
         const record = row && toRecord(row);
-        return record === undefined ? 'not done' : compare(options.resource, item, record);
+        return record === undefined ? 'not done' : compare(resource, item, record);
       });
     },
   };

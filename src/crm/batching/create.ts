@@ -1,18 +1,12 @@
 import type { Visible } from '../../platform/base/call.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import { constantsOf, toCrmFields } from '../mapping/records.ts';
-import type { CrmRequest } from '../rest/request.ts';
+import type { BatchCall } from '../rest/limiter.ts';
+import type { CrmRequest, Permit } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
 import { byKey, createFind, keysQuery, type OperationOptions } from './find.ts';
 import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
-import {
-  asMisfit,
-  unlessEnded,
-  unlessOwnerIsNeeded,
-  whereTextsFit,
-  whereTypeIsKnown,
-  whereValuesFit,
-} from './optional.ts';
+import { asMisfit, ownerRefusal, typeRefusal, unlessEnded, unlessRefused, valueRefusal } from './refusals.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 export interface Creation {
@@ -35,33 +29,16 @@ export interface Created {
 
 /** Inserts records that carry their External ID, never upserts: an upsert that comes late would overwrite changes. */
 export function createCreate(options: OperationOptions): Operation<Creation, Created> {
-  const { resource, client, toRecord } = options;
+  const { resource } = options;
+  const refusalOf = ({ visible, values }: Creation) =>
+    ownerRefusal(resource, visible) ?? typeRefusal(resource) ?? valueRefusal(resource, values);
   return {
     name: 'create',
     effect: 'create',
     size: sizeOf,
-    execute: (all, call, permit) =>
-      unlessOwnerIsNeeded(resource, all, (owned) =>
-        whereTypeIsKnown(resource, owned, (most) =>
-          whereValuesFit(resource, most, (fitting) =>
-            whereTextsFit(resource, fitting, (some) =>
-              unlessEnded(some, permit, async (items, unusedPermit) => {
-                const { outcomes, rows } = await sendWrite(
-                  client,
-                  toWrite(options, items),
-                  call,
-                  unusedPermit,
-                );
-                const found = byKey(resource, rows);
-                return items.map(({ readBack, externalId }, index) => {
-                  const row = readBack ? found.get(externalId) : undefined;
-                  const outcome = asMisfit(resource, outcomes[index] as Written['outcomes'][number]);
-                  return toCreated(outcome, row && toRecord(row));
-                });
-              }),
-            ),
-          ),
-        ),
+    execute: (items, call, permit) =>
+      unlessRefused(items, refusalOf, (accepted) =>
+        unlessEnded(accepted, permit, (wanted, unusedPermit) => insert(options, wanted, call, unusedPermit)),
       ),
     // A record that was made and deleted since has freed its External ID: sent again, it would be made a second time.
     async reconcile(items, call) {
@@ -76,6 +53,22 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
       });
     },
   };
+}
+
+async function insert(
+  options: OperationOptions,
+  items: readonly Creation[],
+  call: BatchCall,
+  permit: Permit | undefined,
+): Promise<ItemOutcome<Created>[]> {
+  const { resource, client, toRecord } = options;
+  const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
+  const found = byKey(resource, rows);
+  return items.map(({ readBack, externalId }, index) => {
+    const row = readBack ? found.get(externalId) : undefined;
+    const outcome = asMisfit(resource, outcomes[index] as Written['outcomes'][number]);
+    return toCreated(outcome, row && toRecord(row));
+  });
 }
 
 function toWrite({ client, resource }: OperationOptions, items: readonly Creation[]): Write {

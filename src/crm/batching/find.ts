@@ -9,7 +9,7 @@ import type { CrmClient } from '../rest/rest-client.ts';
 import { findQuery, type RowsQuery, toSoql, type WantedKeys } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
 import type { Operation } from './operation.ts';
-import { unlessOwnerIsNeeded } from './optional.ts';
+import { ownerRefusal, unlessRefused } from './refusals.ts';
 
 export interface OperationOptions {
   /** With the columns that the calls may name. */
@@ -45,8 +45,9 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
     name: 'find',
     effect: 'read',
     size: () => 0,
-    execute: (items, call, permit) =>
-      unlessOwnerIsNeeded(resource, items, async (lookups) => {
+    execute(items, call, permit) {
+      const refusalOf = ({ visible }: Lookup) => ownerRefusal(resource, visible);
+      return unlessRefused(items, refusalOf, async (lookups) => {
         const rows = await queryFor(options, lookups, call, permit);
         const found = byKey(resource, options.withDeleted ? deletedFirst(rows) : rows);
         const records = new Map<string, StoredRecord | undefined>();
@@ -55,7 +56,8 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
           const record = records.get(key);
           return { result: record && isVisible(record, visible) ? record : undefined };
         });
-      }),
+      });
+    },
   };
 }
 

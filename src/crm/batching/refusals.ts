@@ -1,0 +1,115 @@
+import type { Visible } from '../../platform/base/call.ts';
+import { splitText } from '../../platform/base/split-text.ts';
+import { ownerField } from '../../records/created-by.ts';
+import { detailsTooLarge } from '../../records/field-values.ts';
+import type { FieldValues } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import { columnOf, lacksOwner, misfitFailure, namedBy } from '../optional-columns.ts';
+import { CrmFailure } from '../rest/failure.ts';
+import type { Permit } from '../rest/request.ts';
+import type { ItemOutcome } from './operation.ts';
+
+/** Executes the items for which `refusalOf` has no failure; the others fail, and disturb nobody. */
+export async function unlessRefused<Item, Result>(
+  items: readonly Item[],
+  refusalOf: (item: Item) => CrmFailure | undefined,
+  executeOthers: (others: readonly Item[]) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  const refusals = items.map(refusalOf);
+  const others = items.filter((_, index) => refusals[index] === undefined);
+  if (others.length === items.length) return executeOthers(items);
+  const outcomes = (others.length === 0 ? [] : await executeOthers(others)).values();
+  return refusals.map((failure) =>
+    failure ? { failure, ofItem: true } : (outcomes.next().value as ItemOutcome<Result>),
+  );
+}
+
+/**
+ * Executes the items that are still wanted at this moment; the others fail. Where one ends before the call is sent, the rest
+ * goes in another call.
+ */
+export function unlessEnded<Item extends { validUntil?: number | undefined }, Result>(
+  items: readonly Item[],
+  permit: Permit | undefined,
+  executeOthers: (others: readonly Item[], permit: Permit | undefined) => Promise<ItemOutcome<Result>[]>,
+): Promise<ItemOutcome<Result>[]> {
+  return unlessRefused(items, endRefusal, async (others) => {
+    try {
+      return await executeOthers(others, permit);
+    } catch (error) {
+      const isUndone = error instanceof CrmFailure && !error.outcomeUnknown;
+      if (!isUndone || others.every((item) => endRefusal(item) === undefined)) throw error;
+      return unlessEnded(others, undefined, executeOthers);
+    }
+  });
+}
+
+function endRefusal({ validUntil }: { validUntil?: number | undefined }): CrmFailure | undefined {
+  const hasEnded = validUntil !== undefined && Date.now() >= validUntil;
+  return hasEnded ? new CrmFailure('ended', 'an offer has ended') : undefined;
+}
+
+/** Refuses a caller who may see only its own records where the org has no columns for who made them. */
+export function ownerRefusal(resource: Resource, visible: Visible): CrmFailure | undefined {
+  const isKnown = visible === 'all' || resource.fields[ownerField] !== undefined;
+  return isKnown ? undefined : lacksOwner(resource);
+}
+
+/** Refuses new records while their record type is not known: the CRM would give them another one. */
+export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | undefined {
+  for (const [column, value] of Object.entries(constants)) {
+    if (typeof value !== 'object' || fit.recordTypeId(value.recordType) !== undefined) continue;
+    const problem = 'has a record type that is not known before the CRM was asked';
+    return misfitFailure(fit.refusal(fit.whyNotCreated([column]) ?? { column, problem, needs: [] }));
+  }
+  return undefined;
+}
+
+/** Refuses values that the org cannot take, and texts that its columns do not hold. */
+export function valueRefusal(resource: Resource, values: FieldValues): CrmFailure | undefined {
+  const { fit } = resource;
+  const misfit = Object.keys(values).flatMap((name) => fit.why('write', name) ?? [])[0];
+  return misfit ? misfitFailure(fit.refusal(misfit)) : textRefusal(resource, values);
+}
+
+function textRefusal({ fields }: Resource, values: FieldValues): CrmFailure | undefined {
+  for (const [name, value] of Object.entries(values)) {
+    const columns = fields[name]?.columns;
+    if (!columns || !value || splitText(value, columns) !== undefined) continue;
+    const problem = detailsTooLarge(`#/${name}`, value.length, columns);
+    return new CrmFailure('rejected', problem.message, { problem });
+  }
+  return undefined;
+}
+
+/**
+ * The outcome of a write: a refusal for what no caller sets is one of the org's set-up, a constant that it does not take, or a
+ * field that it requires. The org is looked at where it knows better what its fields can hold.
+ */
+export function asMisfit<Result>(resource: Resource, outcome: ItemOutcome<Result>): ItemOutcome<Result> {
+  if (!('failure' in outcome)) return outcome;
+  const columns = columnsOf(outcome.failure);
+  if (columns.length === 0) return outcome;
+  const { fit, constants = {}, fields } = resource;
+  const constant = Object.keys(constants).find((name) => columns.includes(name.toLowerCase()));
+  const refused = constant !== undefined && {
+    column: constant,
+    problem: 'does not take the constant of the mapping',
+    needs: [],
+  };
+  const misfit = fit.whyNotCreated(columns) ?? refused;
+  if (misfit) return { ...outcome, failure: misfitFailure(fit.refusal(misfit)) };
+  const own = Object.values(fields).filter(({ added }) => added === undefined);
+  const isOwn = (column: string) => own.some(({ crm }) => columnOf(crm).toLowerCase() === column);
+  if (!columns.every(isOwn)) fit.onRefused();
+  return outcome;
+}
+
+/** Codes of refusals that a description of the object may explain. */
+const explained =
+  /^(INVALID_FIELD|REQUIRED_FIELD_MISSING|STRING_TOO_LONG|NUMBER_OUTSIDE_VALID_RANGE|INVALID_CROSS_REFERENCE_KEY|INVALID_(TYPE_ON_FIELD_IN_RECORD|OR_NULL_FOR_RESTRICTED_PICKLIST|FIELD_FOR_INSERT_UPDATE))$/;
+
+/** The columns in lower case that such a refusal names. */
+function columnsOf({ facts: { errors = [] } }: CrmFailure): string[] {
+  return errors.flatMap((error) => (explained.test(error.code) ? namedBy(error) : []));
+}
