@@ -3,18 +3,20 @@ import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { PaidCall } from '../budget/call-budget.ts';
 import type { CrmFailure } from '../rest/failure.ts';
-import { type BatchCall, countByConsumer } from '../rest/limiter.ts';
+import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { pauseBeforeRepeat } from '../rest/retry.ts';
+import { CallSharing, type PermittedBatch } from './call-sharing.ts';
 import { type BatchOptions, executeAfterLoss, executeBatch } from './execute.ts';
 import type { ForwardedBatches } from './forwarded-batches.ts';
 import { Forwarding } from './forwarding.ts';
-import type { Capacity, DrawnBatch, MixedKind, Mixing, MixingBatcher } from './mixing.ts';
+import type { MixedKind, Mixing } from './mixing.ts';
 import { largestBatch, type ObjectSize } from './object-size.ts';
 import type { ItemOutcome, Operation } from './operation.ts';
 import { isWrite, type Pending } from './pending.ts';
 import { RequestQueue } from './request-queue.ts';
+import { sendAlone } from './send-alone.ts';
 
 /*
  * A batcher puts the requests for one operation on one resource into batches, a call each.
@@ -23,8 +25,8 @@ import { RequestQueue } from './request-queue.ts';
  *   lingering  calls are in flight: requests wait until they fill a batch, the first has lingered, or nothing is in
  *              flight any more
  *   acquiring  one call waits for a call of the budget, where there is one, and for its permit (token and slot); then the
- *              batch is taken from all that wait by then, and sent. No request joins a batch that is sent. Where calls of
- *              the budget are short, batches of other batchers go with it: see mixing.ts
+ *              batch is taken from all that wait by then, and sent. No request joins a batch that is sent. While calls of
+ *              the budget are short, others share the call: see call-sharing.ts
  *
  *   idle -> acquiring -> lingering or idle;  lingering -> acquiring
  */
@@ -60,13 +62,11 @@ export interface BatcherOptions<Item, Result> {
   mixedKind?: MixedKind | undefined;
 }
 
-export class Batcher<Item, Result> implements MixingBatcher {
+export class Batcher<Item, Result> {
   readonly #options: BatcherOptions<Item, Result>;
   readonly #queue: RequestQueue<Item, Result>;
-  readonly #forwarding: Forwarding<Item, Result>;
+  readonly #sharing: CallSharing<Item, Result>;
   #isAcquiring = false;
-  /** It has got its call, and is about to take the batch. */
-  #isDrawing = false;
   /** Batches that are sent and not answered. */
   #inFlight = 0;
   #latencyMs = presumedLatencyMs;
@@ -77,19 +77,27 @@ export class Batcher<Item, Result> implements MixingBatcher {
   constructor(options: BatcherOptions<Item, Result>) {
     this.#options = options;
     this.#queue = new RequestQueue(options);
-    this.#forwarding = new Forwarding({
-      ...{ ...options, queue: this.#queue },
+    const forwarding = new Forwarding({
+      ...options,
+      queue: this.#queue,
       add: (pending) => this.#add(pending),
       goOnAfterLoss: (batch, lost) =>
         void this.#execute(batch, { ...startCall(`batch ${options.name}`), batcher: options.name }, { lost }),
     });
-    options.mixing?.register(this);
+    this.#sharing = new CallSharing({
+      ...options,
+      queue: this.#queue,
+      forwarding,
+      mostRequests: () => this.#perCall,
+      newCall: () => this.#newCall(),
+      send: (batch) => this.#sendBatch(batch),
+    });
   }
 
   /** Executes the operation for one item, in a batch with others where there are any. Throws `CrmFailure` or `Problem`. */
   submit(item: Item, call: Call): Promise<Result> {
     const { client, operation } = this.#options;
-    if (isAlone(call)) return this.#sendAlone(item, call);
+    if (isAlone(call)) return sendAlone(item, call, this.#options);
     return new Promise((resolve, reject) => {
       const leaveQueue = client.admission.enter(operation.effect, call);
       try {
@@ -103,27 +111,6 @@ export class Batcher<Item, Result> implements MixingBatcher {
       const since = performance.now();
       this.#add({ item, call, tenant, tries: 0, since, leaveQueue, resolve, reject });
     });
-  }
-
-  /** Sends an item in a call of its own. It does not wait for other calls of the batcher, nor they for it. */
-  async #sendAlone(item: Item, call: Call): Promise<Result> {
-    const { client, operation, name, metrics } = this.#options;
-    client.admission.enter(operation.effect, call);
-    const own: BatchCall = { ...call, batcher: name };
-    const kind = isWrite(operation, call) ? 'write' : 'read';
-    const requests = countByConsumer([call.consumerId]);
-    const who = { tenant: name, requesters: () => requests };
-    const paid = await client.budget?.wait(kind, who, remainingMs(call)).paid;
-    paid?.chargeTo(requests);
-    const permit = await client.acquire(own, paid);
-    try {
-      metrics.crmBatchSize.observe({ operation: operation.name }, 1);
-      const [outcome] = await executeBatch(operation, [item], own, { permit });
-      if (outcome !== undefined && 'failure' in outcome) throw outcome.failure;
-      return (outcome as { result: Result }).result;
-    } finally {
-      permit.release();
-    }
   }
 
   #add(pending: Pending<Item, Result>): void {
@@ -150,97 +137,38 @@ export class Batcher<Item, Result> implements MixingBatcher {
     this.#linger ??= setTimeout(() => void this.#send(), lingerMs);
   }
 
-  /** Whether there is anything to send, and a call of the budget for it, where there is a budget. */
-  #maySend(paid: unknown): boolean {
-    return this.#queue.size > 0 && (this.#options.client.budget === undefined || paid !== undefined);
-  }
-
-  /** One batch, from acquiring its permit to its answers. Never throws. */
+  /** One batch, from waiting for a call of the budget to its answers. Never throws. */
   async #send(): Promise<void> {
-    const { client } = this.#options;
+    const { budget } = this.#options.client;
     clearTimeout(this.#linger);
     this.#linger = undefined;
     this.#isAcquiring = true;
-    const paid = client.budget && (await this.#queue.waitForCall(client.budget));
-    if (!this.#maySend(paid)) {
+    const paid = budget && (await this.#queue.waitForCall(budget));
+    const isPaid = budget === undefined || paid !== undefined;
+    if (isPaid && this.#queue.size > 0) await this.#sendPaid(paid);
+    else {
       // All have expired, or go with a call of another replica; others may have come just now.
       this.#isAcquiring = false;
       paid?.giveBack();
-      this.#consider();
-      return;
     }
+    this.#consider();
+  }
+
+  /** Acquires the permit, then takes the batch and sends it. Never throws. */
+  async #sendPaid(paid: PaidCall | undefined): Promise<void> {
     const call = this.#newCall();
-    const acquired = await client.acquire(call, paid).catch((failure: unknown) => ({ failure }));
-    const companions = paid?.wasShort && !('failure' in acquired) ? await this.#gather() : [];
+    const acquired = await this.#options.client
+      .acquire(call, paid)
+      .catch((failure: unknown) => ({ failure }));
+    const companions = paid?.wasShort && !('failure' in acquired) ? await this.#sharing.gather() : [];
     this.#isAcquiring = false;
     const batch = this.#queue.take(this.#perCall);
     if ('failure' in acquired) for (const { reject } of batch) reject(acquired.failure);
     else if (batch.length === 0) acquired.release();
-    else await this.#sendWith(companions, batch, { permit: acquired, paid, call });
-    this.#consider();
+    else await this.#sharing.send({ batch, call, permit: acquired, paid }, companions);
   }
 
-  /** Lets other replicas add their requests to a call; the batchers that may add batches to it. */
-  async #gather(): Promise<MixingBatcher[]> {
-    this.#isDrawing = true;
-    const companions = this.#options.mixing?.companionsOf(this) ?? [];
-    await Promise.all([this, ...companions].map((batcher) => batcher.invite()));
-    this.#isDrawing = false;
-    return companions;
-  }
-
-  /** Sends a batch that was taken, in one call with those that the companions have. Never throws. */
-  async #sendWith(
-    companions: readonly MixingBatcher[],
-    batch: Pending<Item, Result>[],
-    { permit, paid, call }: { permit: Permit; paid: PaidCall | undefined; call: BatchCall },
-  ): Promise<void> {
-    const { mixing } = this.#options;
-    const others = this.#drawBeside(batch, companions);
-    const further = others.flatMap(({ consumers }) => consumers);
-    paid?.chargeTo(countByConsumer([...batch.map(consumerIdOf), ...further]));
-    const [own = permit, ...permits] =
-      others.length === 0 ? [] : (mixing?.share(permit, others.length + 1) ?? []);
-    const sent = permits.map((each, index) => others[index]?.execute(each));
-    await Promise.all([this.#sendBatch(batch, call, own), ...sent]);
-  }
-
-  /** What the companions send in the same call. One with little time must not shorten that of others. */
-  #drawBeside(batch: readonly Pending<Item, Result>[], companions: readonly MixingBatcher[]): DrawnBatch[] {
-    const { mixing, operation, timeoutMs } = this.#options;
-    if (mixing === undefined || companions.length === 0) return [];
-    if (batch.some(({ call }) => remainingMs(call) < timeoutMs)) return [];
-    const bytes = batch.reduce((sum, { item }) => sum + operation.size(item), 0);
-    const first = { consumers: batch.map(consumerIdOf), bytes, rows: this.mixedKind.rows };
-    return mixing.draw(companions, first, this.#queue.consumers);
-  }
-
-  get mixedKind(): MixedKind {
-    return this.#options.mixedKind ?? { rows: undefined, isWrite: false };
-  }
-
-  get waitsSince(): number | undefined {
-    return this.#isDrawing ? undefined : this.#queue.waitsSince;
-  }
-
-  invite(): Promise<void> {
-    return this.#forwarding.invite(this.#perCall - this.#queue.requests);
-  }
-
-  draw(capacity: Capacity): DrawnBatch | undefined {
-    const batch = this.#isDrawing
-      ? []
-      : this.#queue.take(Math.min(this.#perCall, capacity.records), { capacity });
-    if (batch.length === 0) return undefined;
-    const { operation } = this.#options;
-    return {
-      consumers: batch.map(consumerIdOf),
-      bytes: batch.reduce((sum, { item }) => sum + operation.size(item), 0),
-      execute: (permit) => this.#sendBatch(batch, this.#newCall(), permit),
-    };
-  }
-
-  async #sendBatch(batch: Pending<Item, Result>[], call: BatchCall, permit: Permit): Promise<void> {
+  async #sendBatch({ batch, call, permit }: PermittedBatch<Item, Result>): Promise<void> {
     const { operation, metrics } = this.#options;
     metrics.crmBatchSize.observe({ operation: operation.name }, batch.length);
     this.#inFlight += 1;
@@ -355,8 +283,4 @@ export class Batcher<Item, Result> implements MixingBatcher {
     metrics.crmRetries.inc({ reason: failure.kind });
     return pauseMs;
   }
-}
-
-function consumerIdOf({ call }: { call: Call }): string | undefined {
-  return call.consumerId;
 }
