@@ -15,7 +15,7 @@ import type { ApiUsage } from './rest/quota.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import { checkResource } from './schema-check.ts';
 import { type AccessToken, readInstanceUrl } from './token/access-token.ts';
-import { createAssertionSigner, type KeyCertificate } from './token/jwt.ts';
+import { AssertionSigner, type KeyCertificate } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 
 /**
@@ -74,7 +74,7 @@ interface CrmCheckOptions extends CrmSettings {
 export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
   const { timeoutMs } = options;
   const http = createHttp(timeoutMs);
-  const signer = createAssertionSigner({ ...options, now: Date.now });
+  const signer = new AssertionSigner({ ...options, now: Date.now });
   const endpointAt = (loginUrl: string) => createTokenEndpoint({ http, loginUrl, timeoutMs });
   let usage: ApiUsage | undefined;
   const clientWith = (token: AccessToken): CrmClient =>

@@ -1,7 +1,7 @@
 import { Listeners } from '../platform/base/listeners.ts';
 import type { Locks } from '../platform/base/lock.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
-import { createHttp } from '../platform/http/http.ts';
+import { createHttp, type Http } from '../platform/http/http.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
@@ -22,9 +22,9 @@ import type { OnMetered } from './rest/transport.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
 import { createBackoff } from './token/backoff.ts';
-import { createAssertionSigner, type OnKey } from './token/jwt.ts';
+import { AssertionSigner, type OnKey } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
-import { createTokenProvider, type TokenProvider } from './token/token-provider.ts';
+import { TokenProvider } from './token/token-provider.ts';
 
 export interface CrmOptions extends CrmSettings {
   environment: string;
@@ -72,15 +72,10 @@ export interface Crm {
 
 /** The connection to the Salesforce org: token, client, records and health, wired. Nothing is sent before it is used. */
 export function createCrm(options: CrmOptions): Crm {
-  const { environment, cache, log, metrics, secrets, privateKeySecret, timeoutMs } = options;
+  const { environment, cache, log, secrets, privateKeySecret } = options;
   const connectionHash = hashConnection(options);
-  const http = createHttp(timeoutMs);
-  const now = Date.now;
-  const onKey: OnKey = (found) => metrics.crmCertificateExpiresAt.set((found?.endsAt ?? 0) / 1000);
-  const signer = createAssertionSigner({ ...options, onKey, now });
-  const endpoint = createTokenEndpoint({ http, loginUrl: options.loginUrl, timeoutMs });
-  const backoff = createBackoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
-  const tokens = createTokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now });
+  const http = createHttp(options.timeoutMs);
+  const { signer, tokens } = createTokens(options, http, connectionHash);
   const budget = openBudget(options);
   const signals = createSignals();
   const client = createCrmClient({
@@ -100,7 +95,10 @@ export function createCrm(options: CrmOptions): Crm {
   let unwatch: (() => void) | undefined;
   return {
     records: createSalesforceRecords({
-      ...{ client, timeoutMs, log, metrics, forwarded, columnsOf },
+      ...options,
+      client,
+      forwarded,
+      columnsOf,
       onWrite: () => void signals.changed.notify(),
       onMissing: (...found) => signals.missing.notify(...found),
     }),
@@ -125,10 +123,23 @@ export function createCrm(options: CrmOptions): Crm {
       unwatch?.();
       await forwarded?.stop();
       await budget?.stop();
-      await tokens.close();
+      await tokens.stop();
       await http.close();
       await signals.stopped.notify();
     },
+  };
+}
+
+function createTokens(options: CrmOptions, http: Http, connectionHash: string) {
+  const { cache, environment, loginUrl, timeoutMs, metrics } = options;
+  const now = Date.now;
+  const onKey: OnKey = (found) => metrics.crmCertificateExpiresAt.set((found?.endsAt ?? 0) / 1000);
+  const signer = new AssertionSigner({ ...options, onKey, now });
+  const endpoint = createTokenEndpoint({ http, loginUrl, timeoutMs });
+  const backoff = createBackoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
+  return {
+    signer,
+    tokens: new TokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now }),
   };
 }
 

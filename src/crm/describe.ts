@@ -54,7 +54,9 @@ export async function describeObjects(
     path: `${dataPath}/sobjects/${encodeURIComponent(name)}/describe`,
   }));
   const request: CrmRequest = {
-    ...{ operation: 'describe', effect: 'read', records: names.length },
+    operation: 'describe',
+    effect: 'read',
+    records: names.length,
     ...toComposite(dataPath, parts),
   };
   const answers = readComposite(await send(request, call), parts.length, request);

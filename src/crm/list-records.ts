@@ -101,8 +101,13 @@ class PageReading {
     const searched = search === undefined ? [] : searchedFields(resource);
     requireFilters(this.#options.resource, [...Object.keys(filters), ...searched]);
     const soql = pageQuery(resource, {
-      ...{ filters, search, visible, updatedSince, limit },
-      ...{ after: this.#after, shaped: this.#shaped },
+      filters,
+      search,
+      visible,
+      updatedSince,
+      limit,
+      after: this.#after,
+      shaped: this.#shaped,
     });
     const path = queryPath(client.dataPath, soql);
     const toRecord = this.#options.toRecordOf(resource);

@@ -174,7 +174,9 @@ async function readIds(
     path: queryPath(dataPath, idsQuery(resource, range, most)),
   }));
   const request: CrmRequest = {
-    ...{ operation: 'changes', effect: 'read', records: most },
+    operation: 'changes',
+    effect: 'read',
+    records: most,
     ...toComposite(dataPath, parts),
   };
   const answers = readComposite(await send(request, call), parts.length, request);
@@ -255,7 +257,8 @@ class PageReading {
       path: `${dataPath}/queryAll?q=${encodeURIComponent(query)}`,
     }));
     const request: CrmRequest = {
-      ...{ operation: 'changes', effect: 'read' },
+      operation: 'changes',
+      effect: 'read',
       ...toComposite(dataPath, parts),
       // So that one that takes too long is asked for again in smaller pages, and not as it is.
       records: limit,

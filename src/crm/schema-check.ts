@@ -30,7 +30,11 @@ const kinds: Partial<Record<Field['kind'], readonly string[]>> = {
 };
 /** Characters that the service itself writes. What callers write the CRM may refuse for its length. */
 const ownLengths: Readonly<Record<string, number>> = {
-  ...{ id: 36, trip_id: 36, consumer_id: 64, consumer_name: 255, actor: 255 },
+  id: 36,
+  trip_id: 36,
+  consumer_id: 64,
+  consumer_name: 255,
+  actor: 255,
 };
 const readOrWrite: readonly Need[] = ['read', 'write', 'filter'];
 const everything: readonly Need[] = [...readOrWrite, 'create'];
@@ -275,7 +279,8 @@ function requiredFaults({ fields, constants = {} }: Resource, object: DescribedO
     })
     .filter(({ name }) => !set.includes(name.toLowerCase()))
     .map(({ name: column }) => ({
-      ...{ column, needs: ['create' as const] },
+      column,
+      needs: ['create' as const],
       problem: 'is required in new records, and nothing in the mapping sets it',
     }));
 }

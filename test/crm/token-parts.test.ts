@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
 import { createBackoff } from '../../src/crm/token/backoff.ts';
-import { createAssertionSigner } from '../../src/crm/token/jwt.ts';
+import { AssertionSigner } from '../../src/crm/token/jwt.ts';
 import { noteOrg, readKnownOrg } from '../../src/crm/token/known-org.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
 import { TokenFailure } from '../../src/crm/token/token-failure.ts';
@@ -25,7 +25,7 @@ const connection = {
 it('the certificate behind the key says when it ends, and whether it is that of the key', async () => {
   const secrets = new TestSecrets();
   const noted: unknown[] = [];
-  const signer = createAssertionSigner({
+  const signer = new AssertionSigner({
     ...{ ...connection, secrets, privateKeySecret: keySecret, now: Date.now },
     onKey: (certificate) => noted.push(certificate?.fits),
   });
@@ -72,7 +72,7 @@ it('the assertion says who asks whom, for three minutes, signed with RSA-SHA256'
   const secrets = new TestSecrets();
   secrets.put(keySecret, keys.privateKey);
   const now = Date.now();
-  const signer = createAssertionSigner({
+  const signer = new AssertionSigner({
     ...connection,
     secrets,
     privateKeySecret: keySecret,

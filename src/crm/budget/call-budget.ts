@@ -305,7 +305,13 @@ export class CallBudget {
     const { writes, reads, polls, writeSince } = this.#waiters.wanted(this.#isPlenty);
     try {
       const grant = await this.#bucket.sync({
-        ...{ replica: this.#id, returned, unleased, writes, reads, polls, leaves },
+        replica: this.#id,
+        returned,
+        unleased,
+        writes,
+        reads,
+        polls,
+        leaves,
         ahead: returned > 0 ? 0 : Math.ceil(this.#ahead),
         most: largestLease - this.#lease,
         writeWaitedMs: writeSince === undefined ? undefined : performance.now() - writeSince,

@@ -105,7 +105,8 @@ function parseLimitInfo(value: string | undefined): ApiUsage | undefined {
   if (parts === null) return undefined;
   const ofApp = /(?:^|[;\s])per-app-api-usage=(\d{1,15})\//.exec(value ?? '')?.[1];
   return {
-    ...{ used: Number(parts[1]), limit: Number(parts[2]) },
+    used: Number(parts[1]),
+    limit: Number(parts[2]),
     ...(ofApp !== undefined && { usedByApp: Number(ofApp) }),
   };
 }

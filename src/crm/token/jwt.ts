@@ -19,20 +19,6 @@ export interface KeyCertificate {
   fits: boolean;
 }
 
-export interface AssertionSigner {
-  /**
-   * Signs a fresh assertion with the key as the secrets manager has it now, for `crm.audience` where no other is given.
-   * Throws `TokenFailure` where there is no usable key.
-   */
-  sign(audience?: string): Promise<string>;
-  /** The certificate in the secret of the key that was read last; undefined where there is none. */
-  readonly certificate: KeyCertificate | undefined;
-  /** Version of the key that was read last, whether usable or not; null where none was found. */
-  readonly keyVersion: string | null;
-  /** Reads the key again; whether it is another one than `keyVersion`. Throws `SecretsUnavailable`. */
-  hasOtherKeyThan(keyVersion: string | null): Promise<boolean>;
-}
-
 /** Called when another key was read, with its certificate. */
 export type OnKey = (certificate: KeyCertificate | undefined) => void;
 
@@ -45,11 +31,7 @@ interface SignerOptions extends Connection {
 }
 
 /** Makes the assertions of the JWT bearer flow (RFC 7523), signed with RSA-SHA256. */
-export function createAssertionSigner(options: SignerOptions): AssertionSigner {
-  return new Signer(options);
-}
-
-class Signer implements AssertionSigner {
+export class AssertionSigner {
   readonly #options: SignerOptions;
   /** The parsed key belongs to this version and to no other: a changed key takes effect without a restart. */
   #loaded: { key: KeyObject; version: string; certificate: KeyCertificate | undefined } | undefined;
@@ -59,14 +41,20 @@ class Signer implements AssertionSigner {
     this.#options = options;
   }
 
+  /** Version of the key that was read last, whether usable or not; null where none was found. */
   get keyVersion(): string | null {
     return this.#keyVersion;
   }
 
+  /** The certificate in the secret of the key that was read last; undefined where there is none. */
   get certificate(): KeyCertificate | undefined {
     return this.#loaded?.certificate;
   }
 
+  /**
+   * Signs a fresh assertion with the key as the secrets manager has it now, for `crm.audience` where no other is given.
+   * Throws `TokenFailure` where there is no usable key.
+   */
   async sign(audience = this.#options.audience): Promise<string> {
     const key = await this.#loadKey();
     const { clientId, username, now } = this.#options;
@@ -80,6 +68,7 @@ class Signer implements AssertionSigner {
       .catch(() => this.#refuseKey('is not fit for RS256'));
   }
 
+  /** Reads the key again; whether it is another one than `keyVersion`. Throws `SecretsUnavailable`. */
   async hasOtherKeyThan(keyVersion: string | null): Promise<boolean> {
     const secret = await this.#options.secrets.read(this.#options.privateKeySecret);
     return (secret?.version ?? null) !== keyVersion;
@@ -126,13 +115,8 @@ class Signer implements AssertionSigner {
   }
 
   #secretsUnavailable(): never {
-    throw new TokenFailure(
-      'secrets_unavailable',
-      'The secrets manager does not answer: see its own health.',
-      {
-        permanent: false,
-      },
-    );
+    const advice = 'The secrets manager does not answer: see its own health.';
+    throw new TokenFailure('secrets_unavailable', advice, { permanent: false });
   }
 }
 

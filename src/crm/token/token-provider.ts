@@ -42,28 +42,6 @@ const pollMs = 100;
 /** The key is looked at again during a back-off, at most this often. */
 const keyCheckMs = 1000;
 
-export interface TokenProvider {
-  /** The token for one call. Throws `Problem` (crm_unavailable, with Retry-After) where none can be had. */
-  getToken(call: Call): Promise<AccessToken>;
-  /** The CRM took the token. */
-  accepted(token: AccessToken): void;
-  /** The CRM refused the token: it is not used again, and another one is obtained at the next call. */
-  invalidate(token: AccessToken): Promise<void>;
-  /**
-   * Obtains a token where less than 5 minutes are left of it, or none is cached. Throws `Problem` on a failure that may
-   * pass; one that only an operator can end is no reason to repeat this.
-   */
-  refreshIfDue(): Promise<void>;
-  /** The org's own address, as the token in use names it; undefined while there is none. Asks the CRM for nothing. */
-  instanceUrl(): Promise<string | undefined>;
-  /** What to fix, where that alone gets a token; for operators, without a secret. Never throws. */
-  faultToFix(): Promise<string | undefined>;
-  /** Ends a back-off where the private key has changed since it began. */
-  noticeKeyChange(): Promise<void>;
-  /** Waits for the acquisition in flight; none starts after it. */
-  close(): Promise<void>;
-}
-
 interface TokenProviderOptions {
   environment: string;
   connectionHash: string;
@@ -82,13 +60,9 @@ interface TokenProviderOptions {
   now: () => number;
 }
 
-export function createTokenProvider(options: TokenProviderOptions): TokenProvider {
-  return new Provider(options);
-}
-
 type Lookup = { state: 'found'; token: AccessToken } | { state: 'missing' } | { state: 'unavailable' };
 
-class Provider implements TokenProvider {
+export class TokenProvider {
   readonly #options: TokenProviderOptions;
   readonly #key: string;
   /** The newest token that this process had. Never one that was refused. */
@@ -104,13 +78,14 @@ class Provider implements TokenProvider {
   /** The record that was read last, and what it holds: it is the same for call after call. */
   #read: { record: string; token: AccessToken | undefined } | undefined;
   #keyCheckedAt = Number.NEGATIVE_INFINITY;
-  #closed = false;
+  #isStopped = false;
 
   constructor(options: TokenProviderOptions) {
     this.#options = options;
     this.#key = `crm_token:${options.environment}`;
   }
 
+  /** The token for one call. Throws `Problem` (crm_unavailable, with Retry-After) where none can be had. */
   async getToken(call: Call): Promise<AccessToken> {
     const { metrics } = this.#options;
     const lookup = await this.#look();
@@ -132,12 +107,14 @@ class Provider implements TokenProvider {
     return held;
   }
 
+  /** The CRM took the token. */
   accepted(token: AccessToken): void {
     if (this.#acceptedToken === token.accessToken) return;
     this.#acceptedToken = token.accessToken;
     void this.#options.backoff.end('refused');
   }
 
+  /** The CRM refused the token: it is not used again, and another one is obtained at the next call. */
   async invalidate(token: AccessToken): Promise<void> {
     const { cache, backoff, signer, log } = this.#options;
     const wasHeld = this.#held?.accessToken === token.accessToken;
@@ -158,6 +135,10 @@ class Provider implements TokenProvider {
     if (this.#acceptedToken !== token.accessToken) await backoff.refused(signer.keyVersion);
   }
 
+  /**
+   * Obtains a token where less than 5 minutes are left of it, or none is cached. Throws `Problem` on a failure that may
+   * pass; one that only an operator can end is no reason to repeat this.
+   */
   async refreshIfDue(): Promise<void> {
     const lookup = await this.#look();
     if (lookup.state === 'found' && !this.#isDue(lookup.token)) return;
@@ -170,16 +151,19 @@ class Provider implements TokenProvider {
     }
   }
 
+  /** The org's own address, as the token in use names it; undefined while there is none. Asks the CRM for nothing. */
   async instanceUrl(): Promise<string | undefined> {
     const lookup = await this.#look();
     const token = lookup.state === 'found' ? lookup.token : this.#usableHeld();
     return token?.instanceUrl;
   }
 
+  /** What to fix, where that alone gets a token; for operators, without a secret. Never throws. */
   faultToFix(): Promise<string | undefined> {
     return this.#options.backoff.faultToFix();
   }
 
+  /** Ends a back-off where the private key has changed since it began. */
   async noticeKeyChange(): Promise<void> {
     const { backoff, signer, log } = this.#options;
     const record = await backoff.current();
@@ -190,8 +174,9 @@ class Provider implements TokenProvider {
     log.info({}, 'the private key for the CRM has changed; a token is asked for again');
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
+  /** Waits for the acquisition in flight; none starts after it. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
     await this.#flight?.catch(() => undefined);
   }
 
@@ -244,7 +229,7 @@ class Provider implements TokenProvider {
 
   async #run(goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
     await this.#respectBackoff();
-    while (!this.#closed) {
+    while (!this.#isStopped) {
       const lock = await this.#takeLock();
       if (lock !== 'taken') return this.#runLocked(lock, goodEnough);
       await delay(pollMs * (0.5 + Math.random()));
