@@ -1,8 +1,8 @@
-import { budgetName, type Crm, createCrm } from '../crm/crm.ts';
+import { createDatabaseBudgetStore } from '../crm/budget/budget-store.ts';
+import { type Crm, createCrm } from '../crm/crm.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
 import { withSimulated } from '../platform/simulators/simulator.ts';
-import { createCallBudget } from '../platform/store/call-budgets.ts';
 import { createDatabaseLocks } from '../platform/store/database-locks.ts';
 import type { Resources } from '../records/mapping.ts';
 import { resourcesFor } from './mapping.ts';
@@ -29,7 +29,7 @@ export async function connectCrm(platform: Platform): Promise<Connected> {
     crmShareOf: (id) => consumers.directory.consumer(id)?.crmShare,
     spareLocks: createDatabaseLocks(database),
     // A process with a cache of its own must not forget with a restart what was spent.
-    ...(cache.kind === 'memory' && { ownBudgetStore: createCallBudget(database, budgetName(environment)) }),
+    ...(cache.kind === 'memory' && { ownBudgetStore: createDatabaseBudgetStore(database, environment) }),
   });
   opened.defer(() => crm.stop());
   await crm.start();

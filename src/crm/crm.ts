@@ -160,7 +160,7 @@ async function exhaustedAt(budget: CallBudget | undefined): Promise<Date | null>
 function openBudget(options: CrmOptions): CallBudget | undefined {
   const { dailyCallBudget: dailyCalls, cache, environment } = options;
   if (dailyCalls === undefined) return undefined;
-  const shared = createCacheBudgetStore(cache, budgetName(environment));
+  const shared = createCacheBudgetStore(cache, environment);
   return new CallBudget({
     ...options,
     dailyCalls,
@@ -168,12 +168,6 @@ function openBudget(options: CrmOptions): CallBudget | undefined {
     refusal: budgetExhausted,
     shareOf: (consumer) => (options.crmShareOf?.(consumer) ?? 0) / 100,
   });
-}
-
-/** Under which the budget of an environment is kept. */
-export function budgetName(environment: string): string {
-  const key = `crm_budget:${environment}`;
-  return key;
 }
 
 /** `crm/dev` of `crm/dev/private-key`. */

@@ -72,6 +72,7 @@ export const mayImport: Record<string, readonly string[]> = {
       'cache/shared-cache.ts',
       'secrets/secrets-manager.ts',
       'simulators',
+      'store/database.ts',
     ),
   ],
 
@@ -131,7 +132,13 @@ export const packageHomes: Record<string, readonly string[]> = {
   pg: ['src/platform/store'],
   '@electric-sql/pglite': ['src/platform/store'],
   // Each module writes the queries for its own tables.
-  kysely: ['src/platform/store', 'src/api/idempotency', 'src/identity/audit', 'src/features'],
+  kysely: [
+    'src/platform/store',
+    'src/api/idempotency',
+    'src/crm/budget',
+    'src/identity/audit',
+    'src/features',
+  ],
   pino: ['src/platform/observability'],
   'prom-client': ['src/platform/observability', 'src/features'],
   // One module, loaded only where traces are exported.

@@ -5,7 +5,8 @@
 export const tableOwners: Readonly<Record<string, string>> = {
   schema_migrations: 'src/platform/store',
   locks: 'src/platform/store',
-  call_budgets: 'src/platform/store',
+
+  call_budgets: 'src/crm/budget',
 
   idempotency_claims: 'src/api/idempotency',
   record_leases: 'src/api/idempotency',

@@ -6,7 +6,7 @@ import { openSharedCache } from './shared-cache.ts';
 
 /** The budget of the environment `dev` in a cache, as if this were one more replica. */
 export function joinBudget(cache: SharedCache, limits: BudgetLimits) {
-  const bucket = new SharedBucket(createCacheBudgetStore(cache, 'crm_budget:dev'), limits);
+  const bucket = new SharedBucket(createCacheBudgetStore(cache, 'dev'), limits);
   const sync = (changes: Partial<SyncRequest>) =>
     bucket.sync({
       ...{ replica: 'test', returned: 0, unleased: 0, leaves: true },
