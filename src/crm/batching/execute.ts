@@ -22,7 +22,10 @@ export interface BatchOptions<Result> {
   pause?: ((failure: CrmFailure, tried?: number) => Promise<boolean>) | undefined;
 }
 
-interface Options<Result> extends BatchOptions<Result> {
+/** How a batch, or a part of one, is executed. */
+interface Run<Item, Result> extends Omit<BatchOptions<Result>, 'permit'> {
+  operation: Operation<Item, Result>;
+  call: BatchCall;
   repeatsLeft: number;
   /** A look-up after an exception of the CRM showed that nothing was done; the same holds for further exceptions. */
   isRolledBack?: boolean;
@@ -44,53 +47,9 @@ export function executeBatch<Item, Result>(
   operation: Operation<Item, Result>,
   items: readonly Item[],
   call: BatchCall,
-  options: BatchOptions<Result> = {},
+  { permit, ...options }: BatchOptions<Result> = {},
 ): Promise<ItemOutcome<Result>[]> {
-  return execute(operation, items, call, { repeatsLeft: mostRepeats, ...options });
-}
-
-async function execute<Item, Result>(
-  operation: Operation<Item, Result>,
-  items: readonly Item[],
-  call: BatchCall,
-  options: Options<Result>,
-): Promise<ItemOutcome<Result>[]> {
-  const { permit, ...others } = options;
-  let verdicts: Verdict<Result>[];
-  try {
-    nameSharers(items, call, options);
-    const outcomes = await operation.execute(items, call, permit);
-    // As in nearly all calls.
-    if (outcomes.every((outcome) => 'result' in outcome)) return outcomes;
-    verdicts = readOutcomes(outcomes);
-  } catch (error) {
-    if (!(error instanceof CrmFailure)) throw error;
-    return afterFailure(operation, items, error, call, others);
-  }
-  const isSettled = items.length < 2 || verdicts.every(({ again }) => again === undefined);
-  if (isSettled) return verdicts.map(({ outcome }) => outcome);
-  return split(operation, items, verdicts, call, others);
-}
-
-/** Says for whom the next call is: parts of a batch are not for all of its consumers. */
-function nameSharers(items: readonly unknown[], call: BatchCall, { consumerOf }: BatchOptions<never>): void {
-  if (consumerOf !== undefined) call.sharers = items.map(consumerOf);
-}
-
-/** Goes on after a call that failed as a whole. */
-async function afterFailure<Item, Result>(
-  operation: Operation<Item, Result>,
-  items: readonly Item[],
-  error: CrmFailure,
-  call: BatchCall,
-  options: Options<Result>,
-): Promise<ItemOutcome<Result>[]> {
-  if (error.outcomeUnknown && operation.reconcile !== undefined && !isAlone(call))
-    return reconcile(operation, items, error, call, options);
-  if (items.length > 1 && isOfOne(error, operation))
-    return split(operation, items, sameForAll(items, error), call, options);
-  if (items.length > 1 && isTooMuchAtOnce(error)) return inHalves(operation, items, call, options);
-  return items.map(() => ({ failure: error }));
+  return execute(items, { operation, call, repeatsLeft: mostRepeats, ...options }, permit);
 }
 
 /** Executes a batch that another replica may have executed: as after a call whose answer was lost. */
@@ -99,12 +58,52 @@ export function executeAfterLoss<Item, Result>(
   items: readonly Item[],
   failure: CrmFailure,
   call: BatchCall,
-  options: BatchOptions<Result>,
+  options: Omit<BatchOptions<Result>, 'permit'>,
 ): Promise<ItemOutcome<Result>[]> {
-  if (operation.reconcile === undefined) return executeBatch(operation, items, call, options);
+  const run = { operation, call, repeatsLeft: mostRepeats, ...options };
+  if (operation.reconcile === undefined) return execute(items, run);
   // It is not the CRM that failed.
-  const atOnce = { ...options, pause: undefined };
-  return reconcile(operation, items, failure, call, { repeatsLeft: mostRepeats, ...atOnce });
+  return reconcile(items, failure, { ...run, pause: undefined });
+}
+
+async function execute<Item, Result>(
+  items: readonly Item[],
+  run: Run<Item, Result>,
+  permit?: Permit,
+): Promise<ItemOutcome<Result>[]> {
+  const { operation, call } = run;
+  let verdicts: Verdict<Result>[];
+  try {
+    nameSharers(items, run);
+    const outcomes = await operation.execute(items, call, permit);
+    // As in nearly all calls.
+    if (outcomes.every((outcome) => 'result' in outcome)) return outcomes;
+    verdicts = readOutcomes(outcomes);
+  } catch (error) {
+    if (!(error instanceof CrmFailure)) throw error;
+    return afterFailure(items, error, run);
+  }
+  const isSettled = items.length < 2 || verdicts.every(({ again }) => again === undefined);
+  return isSettled ? verdicts.map(({ outcome }) => outcome) : split(items, verdicts, run);
+}
+
+/** Says for whom the next call is: parts of a batch are not for all of its consumers. */
+function nameSharers<Item, Result>(items: readonly Item[], { call, consumerOf }: Run<Item, Result>): void {
+  if (consumerOf !== undefined) call.sharers = items.map(consumerOf);
+}
+
+/** Goes on after a call that failed as a whole. */
+async function afterFailure<Item, Result>(
+  items: readonly Item[],
+  error: CrmFailure,
+  run: Run<Item, Result>,
+): Promise<ItemOutcome<Result>[]> {
+  const { operation, call } = run;
+  if (error.outcomeUnknown && operation.reconcile !== undefined && !isAlone(call))
+    return reconcile(items, error, run);
+  if (items.length > 1 && isOfOne(error, operation)) return split(items, sameForAll(items, error), run);
+  if (items.length > 1 && isTooMuchAtOnce(error)) return inHalves(items, run);
+  return items.map(() => ({ failure: error }));
 }
 
 /** Which of the outcomes of one call are the last word. */
@@ -127,18 +126,16 @@ function sameForAll(items: readonly unknown[], failure: CrmFailure): Verdict<nev
 
 /** Sends those again that another item may have failed, until each has an outcome of its own. */
 async function split<Item, Result>(
-  operation: Operation<Item, Result>,
   items: readonly Item[],
   verdicts: readonly Verdict<Result>[],
-  call: BatchCall,
-  options: Options<Result>,
+  run: Run<Item, Result>,
 ): Promise<ItemOutcome<Result>[]> {
-  const { onOutcome, onSplit, onSize, pause } = options;
+  const { call, onOutcome, onSplit, onSize, pause } = run;
   const outcomes: ItemOutcome<Result>[] = [];
   const startedAt = performance.now();
   onSplit?.();
   const passedTogether = await splitUp(items, verdicts, {
-    send: (part) => sendPart(operation, part, { ...call }, options),
+    send: (part) => sendPart(part, { ...run, call: { ...call } }),
     settle(index, outcome) {
       outcomes[index] = outcome;
       onOutcome?.(index, outcome);
@@ -153,14 +150,12 @@ async function split<Item, Result>(
 
 /** One call with a part of a batch, and what must follow it at once. */
 async function sendPart<Item, Result>(
-  operation: Operation<Item, Result>,
   part: readonly Item[],
-  call: BatchCall,
-  options: Options<Result>,
+  run: Run<Item, Result>,
 ): Promise<Verdict<Result>[]> {
-  const { isRolledBack = false, pause, consumerOf } = options;
+  const { operation, call, isRolledBack = false, pause, consumerOf } = run;
   try {
-    nameSharers(part, call, options);
+    nameSharers(part, run);
     return readOutcomes(await operation.execute(part, call));
   } catch (error) {
     if (!(error instanceof CrmFailure)) throw error;
@@ -168,7 +163,7 @@ async function sendPart<Item, Result>(
     if (isKnown && isOfOne(error, operation)) return sameForAll(part, error);
     // It was sent several times already.
     const repeatsLeft = isRolledBack ? 0 : 1;
-    const outcomes = await afterFailure(operation, part, error, call, { repeatsLeft, pause, consumerOf });
+    const outcomes = await afterFailure(part, error, { operation, call, repeatsLeft, pause, consumerOf });
     return outcomes.map((outcome) => ({ outcome }));
   }
 }
@@ -195,37 +190,34 @@ export function isTooMuch({ kind, facts }: CrmFailure): boolean {
 }
 
 async function inHalves<Item, Result>(
-  operation: Operation<Item, Result>,
   items: readonly Item[],
-  call: BatchCall,
-  given: Options<Result>,
+  run: Run<Item, Result>,
 ): Promise<ItemOutcome<Result>[]> {
-  const options = { ...given, onOutcome: undefined };
+  const { call } = run;
   const middle = Math.ceil(items.length / 2);
-  const halves = [items.slice(0, middle), items.slice(middle)].filter(({ length }) => length > 0);
-  const calls = halves.map(() => ({ ...call, crmMs: 0 }));
+  const halves = [items.slice(0, middle), items.slice(middle)]
+    .filter(({ length }) => length > 0)
+    .map((half) => ({ half, ownCall: { ...call, crmMs: 0 } }));
   const outcomes = await Promise.all(
-    halves.map((half, index) => execute(operation, half, calls[index] ?? call, options)),
+    halves.map(({ half, ownCall }) => execute(half, { ...run, call: ownCall, onOutcome: undefined })),
   );
   // They were in flight at the same time.
-  call.crmMs += Math.max(...calls.map(({ crmMs }) => crmMs));
+  call.crmMs += Math.max(...halves.map(({ ownCall }) => ownCall.crmMs));
   return outcomes.flat();
 }
 
 async function reconcile<Item, Result>(
-  operation: Operation<Item, Result>,
   items: readonly Item[],
   failure: CrmFailure,
-  call: BatchCall,
-  given: Options<Result>,
+  run: Run<Item, Result>,
 ): Promise<ItemOutcome<Result>[]> {
-  const options = { ...given, onOutcome: undefined };
+  const { operation, call } = run;
   const unknown = { failure };
-  nameSharers(items, call, options);
+  nameSharers(items, run);
   const reconciled = await operation.reconcile?.(items, call).catch(() => undefined);
   if (reconciled === undefined) return items.map(() => unknown);
   const open = items.filter((_, index) => reconciled[index] === 'not done');
-  const repeated = await repeat(operation, open, failure, call, options);
+  const repeated = await repeat(open, failure, { ...run, onOutcome: undefined });
   const next = repeated.values();
   return reconciled.map((found) => {
     if (found !== 'not done') return found === 'unknown' ? unknown : found;
@@ -240,20 +232,18 @@ async function reconcile<Item, Result>(
 
 /** Sends what the CRM was seen not to have done again. */
 async function repeat<Item, Result>(
-  operation: Operation<Item, Result>,
   open: readonly Item[],
   failure: CrmFailure,
-  call: BatchCall,
-  options: Options<Result>,
+  run: Run<Item, Result>,
 ): Promise<ItemOutcome<Result>[]> {
-  const { repeatsLeft, pause } = options;
+  const { repeatsLeft, pause } = run;
   if (open.length === 0) return [];
   // Each half may take less time; so one slow record delays only itself.
-  if (open.length > 1 && failure.kind === 'timeout') return inHalves(operation, open, call, options);
+  if (open.length > 1 && failure.kind === 'timeout') return inHalves(open, run);
   if (repeatsLeft === 0) return [];
-  const next = { ...options, repeatsLeft: repeatsLeft - 1 };
+  const next = { ...run, repeatsLeft: repeatsLeft - 1 };
   if (open.length > 1 && isOfRecords(failure))
-    return split(operation, open, sameForAll(open, failure), call, { ...next, isRolledBack: true });
+    return split(open, sameForAll(open, failure), { ...next, isRolledBack: true });
   const mayRepeat = await pause?.(failure, mostRepeats - repeatsLeft + 1);
-  return mayRepeat === false ? [] : inHalves(operation, open, call, next);
+  return mayRepeat === false ? [] : inHalves(open, next);
 }
