@@ -32,14 +32,6 @@ interface CrmState {
   quota?: ApiUsage & { budget?: number; budget_used?: number };
 }
 
-export interface CrmHealth {
-  /**
-   * Whether the CRM is reached and takes our token. Known from the last call; a probe is sent only when that is old, at
-   * most every 30 s (2 s while not connected) for all callers and all replicas. Never throws.
-   */
-  check(): Promise<CrmState>;
-}
-
 interface CrmHealthOptions {
   environment: string;
   connectionHash: string;
@@ -50,8 +42,7 @@ interface CrmHealthOptions {
   budget?: CallBudget | undefined;
 }
 
-/** Health of the CRM. `noteOutcome` is called when a call ends. */
-export class CrmHealthMonitor implements CrmHealth {
+export class CrmHealth {
   readonly #options: CrmHealthOptions;
   readonly #key: string;
   /** Undefined until the first result. */
@@ -70,11 +61,16 @@ export class CrmHealthMonitor implements CrmHealth {
     this.#key = `crm_health:${options.environment}`;
   }
 
+  /** A call has ended: whether the CRM was reached and took our token. */
   noteOutcome(connected: boolean): void {
     this.#connected = connected;
     this.#checkedAt = Date.now();
   }
 
+  /**
+   * Whether the CRM is reached and takes our token. Known from the last call; a probe is sent only when that is old, at
+   * most every 30 s (2 s while not connected) for all callers and all replicas. Never throws.
+   */
   async check(): Promise<CrmState> {
     if (!this.#isFresh()) {
       this.#probing ??= this.#refresh().finally(() => {

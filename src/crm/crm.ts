@@ -12,7 +12,7 @@ import type { Records } from '../records/records.ts';
 import { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
-import { type CrmHealth, CrmHealthMonitor } from './crm-health.ts';
+import { CrmHealth } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
 import { createOrgSchema, type OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
@@ -21,7 +21,7 @@ import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
 import type { OnMetered } from './rest/transport.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
 import { hashConnection } from './token/access-token.ts';
-import { createBackoff } from './token/backoff.ts';
+import { Backoff } from './token/backoff.ts';
 import { AssertionSigner, type OnKey } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { TokenProvider } from './token/token-provider.ts';
@@ -47,7 +47,7 @@ export interface CrmOptions extends CrmSettings {
 export interface Crm {
   records: Records;
   changes: ChangeSource;
-  health: CrmHealth;
+  health: Pick<CrmHealth, 'check'>;
   tokens: TokenProvider;
   schema: OrgSchema;
   /** Use of the daily quota of calls, as the CRM last reported. */
@@ -91,7 +91,7 @@ export function createCrm(options: CrmOptions): Crm {
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const columnsOf = createColumns();
   const schema = createOrgSchema({ resources: options.resources ?? resourcesOf(), client, columnsOf, log });
-  const health = new CrmHealthMonitor({ ...connection, client, tokens, budget, lacks: () => schema.faults });
+  const health = new CrmHealth({ ...connection, client, tokens, budget, lacks: () => schema.faults });
   let unwatch: (() => void) | undefined;
   return {
     records: createSalesforceRecords({
@@ -136,7 +136,7 @@ function createTokens(options: CrmOptions, http: Http, connectionHash: string) {
   const onKey: OnKey = (found) => metrics.crmCertificateExpiresAt.set((found?.endsAt ?? 0) / 1000);
   const signer = new AssertionSigner({ ...options, onKey, now });
   const endpoint = createTokenEndpoint({ http, loginUrl, timeoutMs });
-  const backoff = createBackoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
+  const backoff = new Backoff({ cache, key: `crm_token_backoff:${environment}`, connectionHash, now });
   return {
     signer,
     tokens: new TokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now }),

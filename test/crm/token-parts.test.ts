@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { jwtVerify, SignJWT } from 'jose';
 import { hashConnection } from '../../src/crm/token/access-token.ts';
-import { createBackoff } from '../../src/crm/token/backoff.ts';
+import { Backoff } from '../../src/crm/token/backoff.ts';
 import { AssertionSigner } from '../../src/crm/token/jwt.ts';
 import { noteOrg, readKnownOrg } from '../../src/crm/token/known-org.ts';
 import { createTokenEndpoint } from '../../src/crm/token/token-endpoint.ts';
@@ -233,7 +233,7 @@ describe('the back-off', () => {
     let now = 1_000_000;
     const cache = createMemoryCache({ now: () => now });
     const make = (connectionHash = 'same') =>
-      createBackoff({ cache, key: 'b', connectionHash, now: () => now });
+      new Backoff({ cache, key: 'b', connectionHash, now: () => now });
     const [one, two] = [make(), make()];
     for (let failures = 1; failures <= 12; failures++) {
       const waitMs = await (failures % 2 === 0 ? one : two).failed('v1');
@@ -258,7 +258,7 @@ describe('the back-off', () => {
 
   it('lets the first refused token go free', async () => {
     const now = () => 1_000_000;
-    const backoff = createBackoff({
+    const backoff = new Backoff({
       cache: createMemoryCache({ now }),
       key: 'b',
       connectionHash: 'c',

@@ -20,19 +20,6 @@ interface BackoffRecord {
   advice: string | null;
 }
 
-export interface Backoff {
-  /** The back-off in force, or undefined. */
-  current(): Promise<BackoffRecord | undefined>;
-  /** What to fix, where the last failure was such that only that helps; known a little longer than the back-off. */
-  faultToFix(): Promise<string | undefined>;
-  /** No token could be had; with `advice` where trying again is useless. Returns the milliseconds to wait. */
-  failed(keyVersion: string | null, advice?: string): Promise<number>;
-  /** A new token was refused before it was ever taken. The first such is free: the call's repeat needs a token. */
-  refused(keyVersion: string | null): Promise<number>;
-  /** All is well, or worth another try. `kind`: only where the streak is of that kind. */
-  end(kind?: BackoffRecord['kind']): Promise<void>;
-}
-
 interface BackoffOptions {
   cache: SharedCache;
   /** Key in the shared cache. */
@@ -45,56 +32,69 @@ interface BackoffOptions {
  * The back-off after failed acquisitions, shared by all replicas through the cache. Where the cache is unavailable, each
  * replica keeps what it last knew. Records of other settings do not count: changed settings deserve a try at once.
  */
-export function createBackoff(options: BackoffOptions): Backoff {
-  const { cache, key, connectionHash, now } = options;
+export class Backoff {
+  readonly #options: BackoffOptions;
   /** The streak as last seen, here or in the cache. */
-  let known: BackoffRecord | undefined;
+  #known: BackoffRecord | undefined;
 
-  const read = async (): Promise<BackoffRecord | undefined> => {
+  constructor(options: BackoffOptions) {
+    this.#options = options;
+  }
+
+  /** The back-off in force, or undefined. */
+  async current(): Promise<BackoffRecord | undefined> {
+    const record = await this.#read();
+    return record !== undefined && record.until > this.#options.now() ? record : undefined;
+  }
+
+  /** What to fix, where the last failure was such that only that helps; known a little longer than the back-off. */
+  async faultToFix(): Promise<string | undefined> {
+    return (await this.#read())?.advice ?? undefined;
+  }
+
+  /** No token could be had; with `advice` where trying again is useless. Returns the milliseconds to wait. */
+  async failed(keyVersion: string | null, advice?: string): Promise<number> {
+    const failures = ((await this.#read())?.failures ?? 0) + 1;
+    const until = this.#options.now() + (advice === undefined ? delayMs(failures) : longestMs);
+    return this.#write({ until, failures, kind: 'failed', keyVersion, advice: advice ?? null });
+  }
+
+  /** A new token was refused before it was ever taken. The first such is free: the call's repeat needs a token. */
+  async refused(keyVersion: string | null): Promise<number> {
+    const before = (await this.#read())?.failures ?? 0;
+    const until = this.#options.now() + (before === 0 ? 0 : delayMs(before));
+    return this.#write({ until, failures: before + 1, kind: 'refused', keyVersion, advice: null });
+  }
+
+  /** All is well, or worth another try. `kind`: only where the streak is of that kind. */
+  async end(kind?: BackoffRecord['kind']): Promise<void> {
+    if (this.#known === undefined || (kind !== undefined && this.#known.kind !== kind)) return;
+    this.#known = undefined;
+    const { cache, key } = this.#options;
+    const shared = await cache.get(key).catch(() => undefined);
+    if (shared !== undefined) await cache.deleteIfEqual(key, shared).catch(() => undefined);
+  }
+
+  async #read(): Promise<BackoffRecord | undefined> {
+    const { cache, key, connectionHash, now } = this.#options;
     try {
-      const shared = parse(await cache.get(key), connectionHash);
       // Nothing shared: another replica ended it, unless ours never got there, which a new failure corrects.
-      known = shared;
+      this.#known = parse(await cache.get(key), connectionHash);
     } catch {
       // The cache is unavailable: what this process knows must do.
     }
-    if (known !== undefined && known.until + memoryMs <= now()) known = undefined;
-    return known;
-  };
+    if (this.#known !== undefined && this.#known.until + memoryMs <= now()) this.#known = undefined;
+    return this.#known;
+  }
 
-  const write = async (record: BackoffRecord): Promise<number> => {
-    known = record;
+  async #write(record: BackoffRecord): Promise<number> {
+    const { cache, key, connectionHash, now } = this.#options;
+    this.#known = record;
     const waitMs = Math.max(0, record.until - now());
     const value = JSON.stringify({ ...record, connection: connectionHash });
     await cache.set(key, value, waitMs + memoryMs).catch(() => undefined);
     return waitMs;
-  };
-
-  return {
-    async current() {
-      const record = await read();
-      return record !== undefined && record.until > now() ? record : undefined;
-    },
-    async faultToFix() {
-      return (await read())?.advice ?? undefined;
-    },
-    async failed(keyVersion, advice) {
-      const failures = ((await read())?.failures ?? 0) + 1;
-      const until = now() + (advice === undefined ? delayMs(failures) : longestMs);
-      return write({ until, failures, kind: 'failed', keyVersion, advice: advice ?? null });
-    },
-    async refused(keyVersion) {
-      const before = (await read())?.failures ?? 0;
-      const until = now() + (before === 0 ? 0 : delayMs(before));
-      return write({ until, failures: before + 1, kind: 'refused', keyVersion, advice: null });
-    },
-    async end(kind) {
-      if (known === undefined || (kind !== undefined && known.kind !== kind)) return;
-      known = undefined;
-      const shared = await cache.get(key).catch(() => undefined);
-      if (shared !== undefined) await cache.deleteIfEqual(key, shared).catch(() => undefined);
-    },
-  };
+  }
 }
 
 /** Whole milliseconds; doubles with each failure, a quarter more or less, so that replicas and retries spread. */
