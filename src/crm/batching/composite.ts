@@ -1,6 +1,6 @@
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { CrmAnswer, CrmRequest, Part } from '../rest/request.ts';
+import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from '../rest/request.ts';
 import type { ItemOutcome } from './operation.ts';
 
 /**
@@ -58,10 +58,6 @@ export function readCollection(
       failure.kind === 'reference' && failure.facts.error?.code === 'INVALID_CROSS_REFERENCE_KEY';
     return { failure, ofItem: true, isAmbiguous };
   });
-}
-
-export function isSuccess({ status }: CrmAnswer): boolean {
-  return status >= 200 && status < 300;
 }
 
 /** An answer without success that stands inside another answer. Throws `CrmFailure`. */

@@ -48,7 +48,8 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
     execute(items, call, permit) {
       const refusalOf = ({ visible }: Lookup) => ownerRefusal(resource, visible);
       return unlessRefused(items, refusalOf, async (lookups) => {
-        const rows = await queryFor(options, lookups, call, permit);
+        const query = findQuery(resource, groupByViewer(lookups), options.withDeleted);
+        const rows = await queryRows(options, query, call, permit);
         const found = byKey(resource, options.withDeleted ? deletedFirst(rows) : rows);
         const records = new Map<string, StoredRecord | undefined>();
         for (const [key, row] of found) records.set(key, toRecord(row));
@@ -59,11 +60,6 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
       });
     },
   };
-}
-
-function queryFor(options: OperationOptions, items: readonly Lookup[], call: BatchCall, permit?: Permit) {
-  const wanted = groupByViewer(items);
-  return queryRows(options, findQuery(options.resource, wanted, options.withDeleted), call, permit);
 }
 
 /** Deleted records first: an existing record then replaces earlier ones with the same key. */

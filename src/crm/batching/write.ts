@@ -3,10 +3,10 @@ import type { CrmRow } from '../mapping/records.ts';
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
-import type { CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
+import { type CrmAnswer, type CrmRequest, isSuccess, type Part, type Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import type { RowsQuery } from '../soql/query.ts';
-import { isSuccess, readCollection, readComposite, requireSuccess, toComposite } from './composite.ts';
+import { readCollection, readComposite, requireSuccess, toComposite } from './composite.ts';
 import { readPage, toPart } from './find.ts';
 import type { ItemOutcome } from './operation.ts';
 

@@ -224,19 +224,18 @@ function isCode(pattern: string, code: string): boolean {
   return pattern.endsWith('*') ? code.startsWith(pattern.slice(0, -1)) : pattern === code;
 }
 
-/** The objects in a body that name another record by its key. */
-function referencesIn({ body = {} }: Pick<CrmRequest, 'body'>): string[] {
-  return Object.values(body).flatMap((value: unknown) =>
-    typeof value === 'object' && value !== null && !('rawJSON' in value)
-      ? Object.values(value).filter((key) => typeof key === 'string')
-      : [],
+/** The objects in a body that name another record by its key; a number with its digits is an object too: see `JSON.rawJSON`. */
+export function referencesIn({ body = {} }: Pick<CrmRequest, 'body'>): object[] {
+  return Object.values(body).filter(
+    (value: unknown): value is object => typeof value === 'object' && value !== null && !('rawJSON' in value),
   );
 }
 
 /** `Foreign key external ID: <key> not found for field X__c in entity Parent__c`, in whatever language. */
 function namesReference({ error, request }: Met): boolean {
   const text = error.message.toLowerCase();
-  return referencesIn(request).some((key) => text.includes(key.toLowerCase()));
+  const keys = referencesIn(request).flatMap((reference): unknown[] => Object.values(reference));
+  return keys.some((key) => typeof key === 'string' && text.includes(key.toLowerCase()));
 }
 
 /** Whether the error names fields, and none of them refers to a record that the caller names. */

@@ -1,5 +1,5 @@
 import { withoutIds } from '../mapping/names.ts';
-import { rowOf } from './error-codes.ts';
+import { referencesIn, rowOf } from './error-codes.ts';
 import { type CrmError, CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
@@ -62,15 +62,9 @@ function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKi
   // Without a record in the path it is the object that does not exist.
   if (row.kind === 'gone' && request.addressesRecord !== true) return 'setup';
   // Without a reference in the body it is the record itself that is not there, or something that the service sets.
-  if (row.kind === 'reference' && !hasReference(request)) return request.addressesRecord ? 'gone' : 'setup';
+  if (row.kind === 'reference' && referencesIn(request).length === 0)
+    return request.addressesRecord ? 'gone' : 'setup';
   return row.kind;
-}
-
-function hasReference({ body = {} }: CrmRequest): boolean {
-  // A number with its digits is an object too: see `JSON.rawJSON`.
-  return Object.values(body).some(
-    (value) => typeof value === 'object' && value !== null && !('rawJSON' in value),
-  );
 }
 
 function kindOfStatus(answer: CrmAnswer): FailureKind {

@@ -72,6 +72,10 @@ export interface CrmAnswer {
   body: unknown;
 }
 
+export function isSuccess({ status }: Pick<CrmAnswer, 'status'>): boolean {
+  return status >= 200 && status < 300;
+}
+
 /** What one exchange with the CRM needs: a call of the budget where there is one, a token and a slot. */
 export interface Permit {
   token: AccessToken;

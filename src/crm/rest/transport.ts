@@ -11,7 +11,7 @@ import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
 import { sharersOf } from './limiter.ts';
 import type { CallQuota } from './quota.ts';
-import { type CrmAnswer, type CrmRequest, type Exchange, isMetered } from './request.ts';
+import { type CrmAnswer, type CrmRequest, type Exchange, isMetered, isSuccess } from './request.ts';
 import { readRowStream, type TakeRow } from './row-stream.ts';
 
 /**
@@ -69,7 +69,7 @@ export function createTransport(options: TransportOptions): Exchange {
       span.set({ 'http.response.status_code': answer.status });
       quota.note(answer);
       time.note(answer);
-      if (!isSuccess(answer.status))
+      if (!isSuccess(answer))
         throw await versions.explain(failureOf(answer, request), request, token.instanceUrl);
       versions.noteSuccess(request);
       return request.unwrap?.(answer) ?? answer;
@@ -153,7 +153,7 @@ function exchangeRows(
   { request, take, parse }: { request: CrmRequest; take: TakeRow; parse: ParseJson },
 ): Promise<CrmAnswer> {
   return http.stream(options, async ({ status, headers }, chunks) => {
-    if (!isSuccess(status))
+    if (!isSuccess({ status }))
       return { status, headers, body: parseBody(await readStart(chunks), { status, request, parse }) };
     try {
       return { status, headers, body: await readRowStream(chunks, take, { ...request, parse }) };
@@ -206,7 +206,7 @@ function parseBody(
   try {
     return parse(text);
   } catch {
-    if (!isSuccess(status)) return text.slice(0, 1000);
+    if (!isSuccess({ status })) return text.slice(0, 1000);
     throw notJson(status, request);
   }
 }
@@ -214,8 +214,4 @@ function parseBody(
 function notJson(status: number, { effect }: CrmRequest): CrmFailure {
   const outcomeUnknown = effect !== 'read';
   return new CrmFailure('broken', `an answer with status ${status} is no JSON`, { status, outcomeUnknown });
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299;
 }
