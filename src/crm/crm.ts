@@ -14,7 +14,7 @@ import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.
 import { CallBudget } from './budget/call-budget.ts';
 import { CrmHealth } from './crm-health.ts';
 import { createColumns } from './optional-columns.ts';
-import { createOrgSchema, type OrgSchema } from './org-schema.ts';
+import { OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
 import { budgetExhausted } from './rest/failure.ts';
 import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
@@ -90,7 +90,7 @@ export function createCrm(options: CrmOptions): Crm {
   const connection = { cache, environment, connectionHash };
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const columnsOf = createColumns();
-  const schema = createOrgSchema({ resources: options.resources ?? resourcesOf(), client, columnsOf, log });
+  const schema = new OrgSchema({ resources: options.resources ?? resourcesOf(), client, columnsOf, log });
   const health = new CrmHealth({ ...connection, client, tokens, budget, lacks: () => schema.faults });
   let unwatch: (() => void) | undefined;
   return {

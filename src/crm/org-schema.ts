@@ -16,23 +16,6 @@ export interface OrgFault {
   problem: string;
 }
 
-/** What the org's objects are like, and what of them does not fit the declarations. */
-export interface OrgSchema {
-  readonly faults: readonly OrgFault[];
-  /** Counts the changes of types. */
-  readonly version: number;
-  /** Columns of numbers, whose digits are kept as the CRM writes them. */
-  readonly numberColumns: ReadonlySet<string>;
-  /** Asks the CRM for the objects of all resources, in one call. Throws `Problem`, `CrmFailure`. */
-  describe(call: Call): Promise<Described>;
-  /** Takes a description: from here on requests are checked, queried and answered by it. Logs what has changed. */
-  apply(described: Described): void;
-  /** Notified when types have changed. */
-  changed: Listeners<[]>;
-  /** Notified when a request is refused for what the org is like: it may have changed. */
-  refused: Listeners<[]>;
-}
-
 interface OrgSchemaOptions {
   resources: Resources;
   client: Pick<CrmClient, 'send' | 'dataPath'>;
@@ -40,51 +23,53 @@ interface OrgSchemaOptions {
   log: Log;
 }
 
-export function createOrgSchema({ resources, client, columnsOf, log }: OrgSchemaOptions): OrgSchema {
-  const all: readonly Resource[] = listOf(resources);
-  const refused = new Listeners<[]>();
-  const changed = new Listeners<[]>();
-  for (const { fit } of all) fit.onRefused = () => void refused.notify();
-  let faults: readonly OrgFault[] = [];
-  let version = 0;
-  let types = '';
-  let numberColumns: ReadonlySet<string> = new Set();
-  return {
-    get faults() {
-      return faults;
-    },
-    get version() {
-      return version;
-    },
-    get numberColumns() {
-      return numberColumns;
-    },
-    describe: (call) =>
-      describeObjects(
-        client,
-        all.map(({ crmObject }) => crmObject),
-        call,
-      ),
-    apply(described) {
-      const checked = all.map(
-        (resource) => [resource, checkResource(resource, described, resources.member.crmObject)] as const,
-      );
-      for (const [resource, found] of checked) take(resource, found, described, columnsOf(resource));
-      const found = checked.flatMap(([{ crmObject }, { misfits }]) =>
-        misfits.map(({ column, problem }) => ({ object: crmObject, field: column, problem })),
-      );
-      logChanges(log, faults, found);
-      faults = found;
-      const now = JSON.stringify(checked.map(([, one]) => [...one.types]));
-      const isChanged = now !== types;
-      types = now;
-      version += Number(isChanged);
-      numberColumns = new Set(all.flatMap(({ fields }) => Object.values(fields).flatMap(numberColumn)));
-      if (isChanged) void changed.notify();
-    },
-    changed,
-    refused,
-  };
+/** What the org's objects are like, and what of them does not fit the declarations. */
+export class OrgSchema {
+  faults: readonly OrgFault[] = [];
+  /** Counts the changes of types. */
+  version = 0;
+  /** Columns of numbers, whose digits are kept as the CRM writes them. */
+  numberColumns: ReadonlySet<string> = new Set();
+  /** Notified when types have changed. */
+  readonly changed = new Listeners<[]>();
+  /** Notified when a request is refused for what the org is like: it may have changed. */
+  readonly refused = new Listeners<[]>();
+  readonly #options: OrgSchemaOptions;
+  readonly #all: readonly Resource[];
+  #types = '';
+
+  constructor(options: OrgSchemaOptions) {
+    this.#options = options;
+    this.#all = listOf(options.resources);
+    for (const { fit } of this.#all) fit.onRefused = () => void this.refused.notify();
+  }
+
+  /** Asks the CRM for the objects of all resources, in one call. Throws `Problem`, `CrmFailure`. */
+  describe(call: Call): Promise<Described> {
+    const names = this.#all.map(({ crmObject }) => crmObject);
+    return describeObjects(this.#options.client, names, call);
+  }
+
+  /** Takes a description: from here on requests are checked, queried and answered by it. Logs what has changed. */
+  apply(described: Described): void {
+    const { resources, columnsOf, log } = this.#options;
+    const checked = this.#all.map(
+      (resource) => [resource, checkResource(resource, described, resources.member.crmObject)] as const,
+    );
+    for (const [resource, found] of checked) take(resource, found, described, columnsOf(resource));
+    const found = checked.flatMap(([{ crmObject }, { misfits }]) =>
+      misfits.map(({ column, problem }) => ({ object: crmObject, field: column, problem })),
+    );
+    logChanges(log, this.faults, found);
+    this.faults = found;
+    const columns = this.#all.flatMap(({ fields }) => Object.values(fields).flatMap(numberColumn));
+    this.numberColumns = new Set(columns);
+    const types = JSON.stringify(checked.map(([, one]) => [...one.types]));
+    if (types === this.#types) return;
+    this.#types = types;
+    this.version += 1;
+    void this.changed.notify();
+  }
 }
 
 function numberColumn({ kind, crm }: Resource['fields'][string]): string[] {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Described, describeObjects } from '../../src/crm/describe.ts';
 import { createColumns } from '../../src/crm/optional-columns.ts';
-import { createOrgSchema } from '../../src/crm/org-schema.ts';
+import { OrgSchema } from '../../src/crm/org-schema.ts';
 import { startCall } from '../../src/platform/base/call.ts';
 import { listOf, type Mapping, resourcesOf } from '../../src/records/mapping.ts';
 import { type Changes, describedFor } from '../support/described.ts';
@@ -56,7 +56,7 @@ async function look(
       body: { compositeResponse: bodies.map((body) => ({ httpStatusCode: 200, body })) },
     }),
   };
-  const schema = createOrgSchema({ resources, client, columnsOf: createColumns(), log });
+  const schema = new OrgSchema({ resources, client, columnsOf: createColumns(), log });
   schema.apply(await schema.describe(startCall('test')));
   const faults = schema.faults.map(({ object, field, problem }) => `${object}.${field} ${problem}`);
   return { resources, schema, lines, faults: faults.filter((fault) => !fault.includes('place__c')) };

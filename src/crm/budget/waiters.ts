@@ -126,9 +126,7 @@ export class Waiters {
   }
 
   /** The calls to take from the bucket. Polls beyond their share are reads, and only while there are plenty of calls. */
-  wanted(
-    isPlenty: boolean,
-  ): Record<'writes' | 'reads' | 'polls', number> & { writeSince: number | undefined } {
+  wanted(isPlenty: boolean) {
     const { write, read, poll } = this.#queues;
     const polls = Math.min(poll.size, Math.floor(this.#polls.available));
     const since = [...write].map((entry) => entry.since);

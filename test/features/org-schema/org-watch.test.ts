@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createColumns } from '../../../src/crm/optional-columns.ts';
-import { createOrgSchema } from '../../../src/crm/org-schema.ts';
+import { OrgSchema } from '../../../src/crm/org-schema.ts';
 import { DescribedObjectsTable } from '../../../src/features/org-schema/described-objects-table.ts';
 import { orgSchemaMetrics } from '../../../src/features/org-schema/metrics.ts';
 import { OrgWatch } from '../../../src/features/org-schema/org-watch.ts';
@@ -41,7 +41,7 @@ class WatchedOrg {
       return { status: 200, headers: {}, body: { compositeResponse } };
     };
     const client = { dataPath: '/services/data/v68.0', send };
-    const schema = createOrgSchema({ resources, client, columnsOf: createColumns(), log });
+    const schema = new OrgSchema({ resources, client, columnsOf: createColumns(), log });
     const lock = `org-schema:${this.#name}`;
     const watch = new OrgWatch({
       ...{ schema, log, metrics: createMetrics(orgSchemaMetrics) },
