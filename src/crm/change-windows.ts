@@ -1,7 +1,8 @@
 import type { ChangedRecord, ChangePlace } from '../records/changes.ts';
 import type { Resource } from '../records/resource.ts';
-import { mostHeavyParts } from './budget/waiters.ts';
 
+/** Queries in a Composite call at most (Salesforce's REST guide, Composite). */
+const mostQueries = 5;
 /** Target fill of a window: the windows after a full one have to be read again. */
 const fullness = 0.8;
 
@@ -39,7 +40,7 @@ export class ChangeWindows {
   ): ChangeWindow[] {
     const busiest = this.#busiest(places);
     const taken = [...places.keys()].reduce((sum, resource) => sum + queriesOf(resource), 0);
-    const spare = busiest === undefined ? 0 : Math.floor((mostHeavyParts - taken) / queriesOf(busiest));
+    const spare = busiest === undefined ? 0 : Math.floor((mostQueries - taken) / queriesOf(busiest));
     return [...places].flatMap(([resource, place]) => {
       const widthMs = fullness * limit * (this.#msPerRow.get(resource) ?? 0);
       return resource === busiest && widthMs >= 1000

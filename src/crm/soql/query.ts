@@ -145,7 +145,7 @@ function searchCondition(resource: Resource, search: string): string {
 }
 
 /** The changes of a resource after a position, and before a time if one is given. */
-interface ChangesQuery {
+export interface ChangesQuery {
   place: ChangePlace;
   before?: string;
   limit: number;
