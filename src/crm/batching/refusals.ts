@@ -68,7 +68,9 @@ export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | und
 /** Refuses values that the org cannot take, and texts that its columns do not hold. */
 export function valueRefusal(resource: Resource, values: FieldValues): CrmFailure | undefined {
   const { fit } = resource;
-  const misfit = Object.keys(values).flatMap((name) => fit.why('write', name) ?? [])[0];
+  const misfit = fit.isWhole
+    ? undefined
+    : Object.keys(values).flatMap((name) => fit.why('write', name) ?? [])[0];
   return misfit ? misfitFailure(fit.refusal(misfit)) : textRefusal(resource, values);
 }
 
