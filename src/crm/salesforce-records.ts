@@ -97,48 +97,41 @@ class SalesforceRecords implements Records {
     return this.#options.client.time.now();
   }
 
-  create(
+  async createAndRead(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
     options?: CreateOptions,
-  ): Promise<RecordRef>;
-  create(
-    resource: Resource,
-    externalId: string,
-    values: FieldValues,
-    call: Call,
-    options: ReadBack & CreateOptions,
-  ): Promise<StoredRecord | undefined>;
-  create(
-    resource: Resource,
-    externalId: string,
-    values: FieldValues,
-    call: Call,
-    options: { readBack: 'if possible' } & CreateOptions,
-  ): Promise<RecordRef | StoredRecord>;
+  ): Promise<StoredRecord | undefined> {
+    const created = await this.create(resource, externalId, values, call, { ...options, readBack: true });
+    if ('values' in created) return created;
+    return this.find(resource, externalId, call).catch(rethrowAsUnknown);
+  }
+
   async create(
     resource: Resource,
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack, mayExist, validUntil }: { readBack?: true | 'if possible' } & CreateOptions = {},
-  ): Promise<RecordRef | StoredRecord | undefined> {
+    { readBack = false, mayExist, validUntil }: CreateOptions & ReadBack = {},
+  ): Promise<RecordRef | StoredRecord> {
     requireLive(call);
     const key = externalId.toLowerCase();
     const lookUp = () => this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);
     const made = mayExist ? await lookUp() : undefined;
     if (made !== undefined) return made;
     try {
-      const creation = toCreation(
-        resource,
-        { key, values, validUntil, isReadBack: readBack !== undefined },
-        call,
-      );
+      const isOwned = resource.fields[ownerField] !== undefined;
+      const creation: Creation = {
+        externalId: key,
+        values: isOwned ? { ...creatorValues(call), ...values } : values,
+        readBack,
+        validUntil,
+        visible: call.visible(resource.collection),
+      };
       const created = await this.#batchersOf(resource).creates.submit(creation, call);
-      if (readBack !== true) return created.record ?? created;
-      return created.record ?? (await this.find(resource, key, call).catch(rethrowAsUnknown));
+      return created.record ?? created;
     } catch (error) {
       const problem = asProblem(error, resource);
       if (!isDuplicate(problem)) throw this.#noted(problem, resource, call);
@@ -188,45 +181,45 @@ class SalesforceRecords implements Records {
     }
   }
 
-  update(
-    resource: Resource,
-    record: RecordRef | StoredRecord,
-    values: FieldValues,
-    call: Call,
-  ): Promise<void>;
-  update(
-    resource: Resource,
-    record: StoredRecord,
-    values: FieldValues,
-    call: Call,
-    options: ReadBack,
-  ): Promise<StoredRecord | undefined>;
   async update(
     resource: Resource,
     ref: RecordRef | StoredRecord,
     values: FieldValues,
     call: Call,
-    { readBack }: Partial<ReadBack> = {},
-  ): Promise<StoredRecord | undefined | void> {
-    requireLive(call);
+  ): Promise<void> {
+    await this.#update(resource, { ref, values, readBack: false }, call);
+  }
+
+  async updateAndRead(
+    resource: Resource,
+    ref: StoredRecord,
+    values: FieldValues,
+    call: Call,
+  ): Promise<StoredRecord | undefined> {
+    const { record } = await this.#update(resource, { ref, values, readBack: true }, call);
+    return record ?? this.find(resource, ref.values['id'] ?? '', call).catch(rethrowAsUnknown);
+  }
+
+  #update(resource: Resource, update: Update, call: Call): Promise<Updated> {
     const { updates } = this.#batchersOf(resource);
-    try {
-      const update = { ref, values, readBack: readBack === true };
-      const { record } = await this.#order.run(ref.nativeId, call, () => updates.submit(update, call));
-      if (!readBack || record !== undefined) return record;
-    } catch (error) {
-      throw await this.#asProblemOf(ref, error, resource, call);
-    } finally {
-      this.#options.onWrite();
-    }
-    return this.find(resource, ('values' in ref && ref.values['id']) || '', call).catch(rethrowAsUnknown);
+    return this.#change(resource, update.ref, call, () => updates.submit(update, call));
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
-    requireLive(call);
     const { deletes } = this.#batchersOf(resource);
+    await this.#change(resource, ref, call, () => deletes.submit({ ref }, call));
+  }
+
+  /** Changes or deletes a record, after the writes to it that came before. */
+  async #change<T>(
+    resource: Resource,
+    ref: RecordRef | StoredRecord,
+    call: Call,
+    send: () => Promise<T>,
+  ): Promise<T> {
+    requireLive(call);
     try {
-      await this.#order.run(ref.nativeId, call, () => deletes.submit({ ref }, call));
+      return await this.#order.run(ref.nativeId, call, send);
     } catch (error) {
       throw await this.#asProblemOf(ref, error, resource, call);
     } finally {
@@ -274,20 +267,6 @@ class SalesforceRecords implements Records {
   }
 }
 
-function toCreation(
-  resource: Resource,
-  {
-    key,
-    values,
-    isReadBack: readBack,
-    validUntil,
-  }: Pick<CreateOptions, 'validUntil'> & { key: string; values: FieldValues; isReadBack: boolean },
-  call: Call,
-): Creation {
-  const given = resource.fields[ownerField] === undefined ? values : { ...creatorValues(call), ...values };
-  return { externalId: key, values: given, readBack, validUntil, visible: call.visible(resource.collection) };
-}
-
 function createBatchers(
   resource: Resource,
   options: SalesforceRecordsOptions & { mixing: Mixing | undefined },
@@ -299,7 +278,9 @@ function createBatchers(
     return (row) => shown(toRecord(row));
   };
   const over = (used: Resource): OperationOptions => ({
-    ...{ resource: used, client: options.client, toRecord: toRecordOf(used) },
+    resource: used,
+    client: options.client,
+    toRecord: toRecordOf(used),
   });
   // Replicas of another version may know other fields.
   const fields = createHash('sha256')

@@ -25,24 +25,16 @@ export interface Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    options?: CreateOptions,
-  ): Promise<RecordRef>;
-  /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
-  create(
-    resource: Resource,
-    externalId: string,
-    values: FieldValues,
-    call: Call,
-    options: ReadBack & CreateOptions,
-  ): Promise<StoredRecord | undefined>;
-  /** The same, and the record where the call that made it gives it too. */
-  create(
-    resource: Resource,
-    externalId: string,
-    values: FieldValues,
-    call: Call,
-    options: { readBack: 'if possible' } & CreateOptions,
+    options?: CreateOptions & ReadBack,
   ): Promise<RecordRef | StoredRecord>;
+  /** The same; returns the record as it is then, read in the same call where possible. Undefined: it was deleted meanwhile. */
+  createAndRead(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options?: CreateOptions,
+  ): Promise<StoredRecord | undefined>;
   /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
   /** The same, including records in the recycle bin, which the CRM keeps for 15 days. */
@@ -60,21 +52,15 @@ export interface Records {
     values: FieldValues,
     call: Call,
   ): Promise<void>;
-  /** The same, and the record as it is then; undefined where it was deleted meanwhile. */
-  update(
+  /** The same; returns the record as it is then, read in the same call where possible. Undefined: it was deleted meanwhile. */
+  updateAndRead(
     resource: Resource,
     record: StoredRecord,
     values: FieldValues,
     call: Call,
-    options: ReadBack,
   ): Promise<StoredRecord | undefined>;
   /** Throws `not_found` where the record is gone. */
   remove(resource: Resource, ref: RecordRef, call: Call): Promise<void>;
-}
-
-/** The written record is wanted too, in the same call where that is possible. */
-export interface ReadBack {
-  readBack: true;
 }
 
 export interface MayExist {
@@ -85,6 +71,11 @@ export interface MayExist {
 export interface CreateOptions extends MayExist {
   /** Milliseconds since 1970, by the clock of the service: from then on no call that creates the record is sent. */
   validUntil?: number | undefined;
+}
+
+export interface ReadBack {
+  /** The created record is wanted too, if the call that creates it can read it. */
+  readBack?: boolean;
 }
 
 export type FieldValues = Readonly<Record<string, string | null>>;

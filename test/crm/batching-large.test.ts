@@ -27,9 +27,7 @@ async function existing(): Promise<StoredRecord[]> {
   for (let n = 0; n < count; n++) {
     const values = quoteFor(harness.memberId, { details: details(n) });
     made.push(
-      (await harness.crm.records.create(quote, randomUUID(), values, aCall(), {
-        readBack: true,
-      })) as StoredRecord,
+      (await harness.crm.records.createAndRead(quote, randomUUID(), values, aCall())) as StoredRecord,
     );
   }
   return made;
@@ -45,7 +43,7 @@ it('many of them are read, changed and deleted at once, also where answers are l
   for (const [n, record] of found.entries()) assert.equal(record?.values['details'], details(n));
   await harness.org.fault({ kind: 'loseAnswer' }, { operation: 'updateMany' }, 2);
   const changed = await Promise.all(
-    all.map((record, n) => records.update(quote, record, { name: `name ${n}` }, aCall(), { readBack: true })),
+    all.map((record, n) => records.updateAndRead(quote, record, { name: `name ${n}` }, aCall())),
   );
   for (const [n, record] of changed.entries()) {
     assert.equal(record?.values['name'], `name ${n}`);

@@ -96,10 +96,9 @@ async function prepare(asked: Asked[], records: Records): Promise<Map<string, St
 }
 
 function carryOut(records: Records, before: Map<string, StoredRecord>, { kind, id }: Asked): Promise<Ending> {
-  const readBack = { readBack: true } as const;
   const make = (member: string) => {
     const values = quoteFor(member, { name: `new ${id}` });
-    return records.create(quote, id, values, aCall(), readBack);
+    return records.createAndRead(quote, id, values, aCall());
   };
   const record = before.get(id) as StoredRecord;
   const work: Record<Kind, () => Promise<StoredRecord | undefined | void>> = {
@@ -107,7 +106,7 @@ function carryOut(records: Records, before: Map<string, StoredRecord>, { kind, i
     refused: () => make(randomUUID()),
     find: () => records.find(quote, id, aCall()),
     missing: () => records.find(quote, id, aCall()),
-    update: () => records.update(quote, record, { name: `new ${id}` }, aCall(), readBack),
+    update: () => records.updateAndRead(quote, record, { name: `new ${id}` }, aCall()),
     remove: () => records.remove(quote, record, aCall()),
   };
   return ending(work[kind]());

@@ -11,11 +11,9 @@ const harness = await startBatchingHarness();
 const { find, callsDuring } = harness;
 
 const create = (id: string, values: FieldValues = {}) =>
-  harness.crm.records.create(quote, id, quoteFor(harness.memberId, { name: id, ...values }), aCall(), {
-    readBack: true,
-  });
+  harness.crm.records.createAndRead(quote, id, quoteFor(harness.memberId, { name: id, ...values }), aCall());
 const update = (record: StoredRecord, values: FieldValues) =>
-  harness.crm.records.update(quote, record, values, aCall(), { readBack: true });
+  harness.crm.records.updateAndRead(quote, record, values, aCall());
 const remove = (record: StoredRecord) => harness.crm.records.remove(quote, record, aCall());
 
 async function existing(count: number): Promise<StoredRecord[]> {

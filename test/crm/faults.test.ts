@@ -101,7 +101,7 @@ describe('a 500', () => {
     return (await replica.crm.records.find(quote, id, aCall())) as StoredRecord;
   };
   const change = (record: StoredRecord, name: string) =>
-    replica.crm.records.update(quote, record, { name }, aCall(), { readBack: true });
+    replica.crm.records.updateAndRead(quote, record, { name }, aCall());
 
   for (const [form, effect] of Object.entries(faults)) {
     it(`${form} is repeated at a read and at an insert, looked after at a change and a deletion`, async () => {
@@ -126,7 +126,7 @@ describe('a 500', () => {
     await harness.org.fault(ofPart, { operation: 'create' }, 1);
     const id = randomUUID();
     const values = quoteFor(harness.memberId);
-    const made = await replica.crm.records.create(quote, id, values, aCall(), { readBack: true });
+    const made = await replica.crm.records.createAndRead(quote, id, values, aCall());
     assert.equal(made?.values['id'], id);
     await harness.org.fault(ofPart, { operation: 'update' }, 1);
     assert.equal((await change(record, 'Hotel 500'))?.values['name'], 'Hotel 500');

@@ -59,30 +59,25 @@ async function useUpCalls(): Promise<void> {
 /** Two records, made without a budget. */
 async function makeRecords(resource: Resource): Promise<StoredRecord[]> {
   const make = () =>
-    harness.crm.records.create(resource, randomUUID(), quoteFor(harness.memberId), aCall(), {
-      readBack: true,
-    });
+    harness.crm.records.createAndRead(resource, randomUUID(), quoteFor(harness.memberId), aCall());
   return (await Promise.all([make(), make()])).map((record) => record ?? assert.fail());
 }
 
-const readBack = { readBack: true } as const;
 const find = (resource: Resource, { values }: Pick<StoredRecord, 'values'>, who = 'reader') =>
   replica.crm.records.find(resource, values['id'] ?? '', startCall('test', who));
 const create = (resource: Resource, name: string, id: string = randomUUID()) =>
-  replica.crm.records.create(
+  replica.crm.records.createAndRead(
     resource,
     id,
     quoteFor(harness.memberId, { name }),
     startCall('test', 'maker'),
-    readBack,
   );
 const update = (resource: Resource, record: StoredRecord | undefined, name: string) =>
-  replica.crm.records.update(
+  replica.crm.records.updateAndRead(
     resource,
     record ?? assert.fail(),
     { name },
     startCall('test', 'changer'),
-    readBack,
   );
 const metered = async () => (await harness.org.counters()).metered;
 const nameOf = (record: StoredRecord | undefined) => record?.values['name'];
@@ -265,12 +260,12 @@ describe('in a call for requests of several kinds', () => {
   });
 
   it('a creation whose offer ends before it is sent leaves the others alone', async () => {
-    const late = replica.crm.records.create(
+    const late = replica.crm.records.createAndRead(
       quote,
       randomUUID(),
       quoteFor(harness.memberId),
       startCall('test', 'late'),
-      { ...readBack, validUntil: Date.now() + 1 },
+      { validUntil: Date.now() + 1 },
     );
     const others = mixture('in time');
     await assert.rejects(late, hasCode('offer_expired'));

@@ -65,7 +65,7 @@ describe('a call for requests of several kinds, of two replicas', {
   const callOf = (replica: number) => startCall('test', `consumer ${replica}`);
   const create = (replica: number, resource: Resource, name: string) => {
     const values = quoteFor(harness.memberId, { name });
-    return recordsOf(replica).create(resource, randomUUID(), values, callOf(replica), { readBack: true });
+    return recordsOf(replica).createAndRead(resource, randomUUID(), values, callOf(replica));
   };
   const mixture = (replica: number, name: string) => [
     create(replica, quote, name),

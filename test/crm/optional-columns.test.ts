@@ -24,7 +24,7 @@ describe('an org that lacks columns', () => {
   after(() => harness.stop());
   afterEach(() => harness.org.configure({ missingFields: [] }));
   const create = (call = callOf('con_1'), { records } = harness.crm) =>
-    records.create(quote, randomUUID(), quoteFor(harness.memberId), call, { readBack: true });
+    records.createAndRead(quote, randomUUID(), quoteFor(harness.memberId), call);
 
   it('takes records without them, each once, also in a batch', async () => {
     await harness.org.configure({ missingFields: columns });
@@ -152,9 +152,7 @@ describe('an org that lacks the columns in which details go on', () => {
   it('takes what one column holds, and refuses the rest, whatever shares the call', async () => {
     const { crm } = harness.addReplica();
     const create = (details: string) =>
-      crm.records.create(quote, randomUUID(), quoteFor(harness.memberId, { details }), aCall(), {
-        readBack: true,
-      });
+      crm.records.createAndRead(quote, randomUUID(), quoteFor(harness.memberId, { details }), aCall());
     const made = await Promise.allSettled([short, long, short, long, short].map(create));
     for (const [index, outcome] of made.entries()) {
       if (outcome.status === 'fulfilled') assert.equal(outcome.value?.values['details'], short);
@@ -163,8 +161,7 @@ describe('an org that lacks the columns in which details go on', () => {
     assert.equal((await harness.org.records('Quote__c')).length, 3);
     const [record] = made.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
     assert.ok(record);
-    const update = (details: string) =>
-      crm.records.update(quote, record, { details }, aCall(), { readBack: true });
+    const update = (details: string) => crm.records.updateAndRead(quote, record, { details }, aCall());
     await assert.rejects(update(long), tooLarge);
     assert.equal((await update('{}'))?.values['details'], '{}');
     const found = await crm.records.find(quote, record.values['id'] as string, aCall());
@@ -175,7 +172,7 @@ describe('an org that lacks the columns in which details go on', () => {
     await harness.org.configure({ missingFields: [] });
     const { crm } = harness.addReplica();
     const values = quoteFor(harness.memberId, { details: long });
-    const made = await crm.records.create(quote, randomUUID(), values, aCall(), { readBack: true });
+    const made = await crm.records.createAndRead(quote, randomUUID(), values, aCall());
     assert.equal(made?.values['details'], long);
   });
 });

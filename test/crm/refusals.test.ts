@@ -110,7 +110,7 @@ describe('an org with rules, whose user speaks German', () => {
     await assert.rejects(create(harness.crm, { source }), { code: 'crm_rejected' });
     await create(crm, { source });
     const values = quoteFor(harness.memberId, { source });
-    assert.ok(await crm.records.create(quote, randomUUID(), values, aCall(), { readBack: true }));
+    assert.ok(await crm.records.createAndRead(quote, randomUUID(), values, aCall()));
     const block = [{ ...rule, action: 'block' }];
     await harness.org.change({ objects: { Quote__c: { duplicateRules: block } } });
     await assert.rejects(create(crm, { source }), { code: 'crm_rejected' });
@@ -166,7 +166,7 @@ describe('calls', () => {
     const harness = await startCrmHarness();
     const { crm } = harness.addReplica(changes);
     const values = quoteFor(randomUUID());
-    await assert.rejects(crm.records.create(quote, randomUUID(), values, aCall(), { readBack: true }));
+    await assert.rejects(crm.records.createAndRead(quote, randomUUID(), values, aCall()));
     const call = seen.find(({ url }) => url.endsWith('/composite'));
     assert.equal(call?.headers['sforce-call-options'], 'client=handoff-gateway');
     const parts = (JSON.parse(call.body) as { compositeRequest: { httpHeaders?: object }[] })

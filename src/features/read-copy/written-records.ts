@@ -1,6 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import type { CreateOptions, FieldValues, RecordRef, Records, StoredRecord } from '../../records/records.ts';
+import type { RecordRef, Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
@@ -18,40 +18,26 @@ type Written = RecordRef | StoredRecord | 'gone' | undefined;
  */
 export function withCopy(records: Records, reads: CopiedReads, note: Note): Records {
   const noting = createNoting(note);
-
-  const create = (
-    resource: Resource,
-    externalId: string,
-    values: FieldValues,
-    call: Call,
-    { readBack, ...options }: { readBack?: true } & CreateOptions = {},
-  ) =>
-    noting(resource, { externalId: externalId.toLowerCase() }, () =>
-      readBack
-        ? records.create(resource, externalId, values, call, { readBack, ...options })
-        : records.create(resource, externalId, values, call, { readBack: 'if possible', ...options }),
-    );
-
-  async function update(
-    resource: Resource,
-    record: RecordRef | StoredRecord,
-    values: FieldValues,
-    call: Call,
-    options?: { readBack: true },
-  ): Promise<StoredRecord | undefined> {
-    const written = await noting(resource, nameOf(record), async () => {
-      if ('values' in record) return records.update(resource, record, values, call, { readBack: true });
-      await records.update(resource, record, values, call);
-      return undefined;
-    });
-    return options && written;
-  }
-
   return {
     admit: (call) => records.admit(call),
     now: () => records.now(),
-    create: create as Records['create'],
-    update: update as Records['update'],
+    create: (resource, externalId, values, call, options) =>
+      noting(resource, { externalId: externalId.toLowerCase() }, () =>
+        records.create(resource, externalId, values, call, { ...options, readBack: true }),
+      ),
+    createAndRead: (resource, externalId, values, call, options) =>
+      noting(resource, { externalId: externalId.toLowerCase() }, () =>
+        records.createAndRead(resource, externalId, values, call, options),
+      ),
+    async update(resource, record, values, call) {
+      await noting(resource, nameOf(record), async () => {
+        if ('values' in record) return records.updateAndRead(resource, record, values, call);
+        await records.update(resource, record, values, call);
+        return undefined;
+      });
+    },
+    updateAndRead: (resource, record, values, call) =>
+      noting(resource, nameOf(record), () => records.updateAndRead(resource, record, values, call)),
     async find(resource, externalId, call) {
       const fromCopy = (taken: Call) => reads.find(resource, externalId, taken);
       const found = await fromCopy(call);

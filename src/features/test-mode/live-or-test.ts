@@ -8,13 +8,15 @@ export function liveOrTest(live: Records, test: Records): Records {
   return {
     admit: (call) => of(call).admit(call),
     now: (call) => of(call).now(call),
-    create: (resource, externalId, values, call, options?: object) =>
-      of(call).create(resource, externalId, values, call, options as never),
+    create: (resource, externalId, values, call, options) =>
+      of(call).create(resource, externalId, values, call, options),
+    createAndRead: (resource, externalId, values, call, options) =>
+      of(call).createAndRead(resource, externalId, values, call, options),
     find: (resource, externalId, call) => of(call).find(resource, externalId, call),
     findWithDeleted: (resource, externalId, call) => of(call).findWithDeleted(resource, externalId, call),
     list: (resource, query, call) => of(call).list(resource, query, call),
-    update: (resource, record, values, call, options?: object) =>
-      of(call).update(resource, record as never, values, call, options as never),
+    update: (resource, record, values, call) => of(call).update(resource, record, values, call),
+    updateAndRead: (resource, record, values, call) => of(call).updateAndRead(resource, record, values, call),
     remove: (resource, ref, call) => of(call).remove(resource, ref, call),
-  } as Records;
+  };
 }

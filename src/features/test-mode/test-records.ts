@@ -11,7 +11,6 @@ import type {
   CreateOptions,
   FieldValues,
   ListQuery,
-  ReadBack,
   RecordPage,
   RecordRef,
   Records,
@@ -90,7 +89,7 @@ export class TestRecords implements Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    { validUntil }: { readBack?: true | 'if possible' } & CreateOptions = {},
+    { validUntil }: CreateOptions = {},
   ): Promise<StoredRecord> {
     const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
     const known = await orUnavailable(() => this.#find(key), kept);
@@ -104,6 +103,16 @@ export class TestRecords implements Records {
       const after = toRecord(resource, row);
       return { after, event: isNew && eventOfWrite(resource, key.consumerId, 'created', { after }) };
     });
+  }
+
+  createAndRead(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+    call: Call,
+    options?: CreateOptions,
+  ): Promise<StoredRecord> {
+    return this.create(resource, externalId, values, call, options);
   }
 
   /** The record that is there already, else the new one; none where the world is full. */
@@ -168,25 +177,21 @@ export class TestRecords implements Records {
     );
   }
 
-  update(
+  async update(
     resource: Resource,
     record: RecordRef | StoredRecord,
     values: FieldValues,
     call: Call,
-  ): Promise<void>;
-  update(
-    resource: Resource,
-    record: StoredRecord,
-    values: FieldValues,
-    call: Call,
-    options: ReadBack,
-  ): Promise<StoredRecord | undefined>;
-  async update(
+  ): Promise<void> {
+    await this.updateAndRead(resource, record, values, call);
+  }
+
+  async updateAndRead(
     resource: Resource,
     ref: RecordRef | StoredRecord,
     values: FieldValues,
     call: Call,
-  ): Promise<StoredRecord | undefined | void> {
+  ): Promise<StoredRecord> {
     const world = worldOf(call, resource);
     const externalId = 'values' in ref ? (ref.values['id'] ?? '') : '';
     const fault = await this.#check({ ...world, externalId }, values);

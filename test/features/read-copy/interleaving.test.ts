@@ -139,10 +139,9 @@ class Run {
     const before = await this.#crm.find(quote, id);
     try {
       let written: unknown;
-      if (before === undefined)
-        written = await records.create(quote, id, { name: 'made' }, call, { readBack: true });
+      if (before === undefined) written = await records.createAndRead(quote, id, { name: 'made' }, call);
       else if (what === 'delete') await records.remove(quote, before, call);
-      else written = await records.update(quote, before, { name: 'changed' }, call, { readBack: true });
+      else written = await records.updateAndRead(quote, before, { name: 'changed' }, call);
       if (written !== undefined) this.#acknowledge((written as StoredRecord).values);
     } catch (error) {
       assert.match(String((error as { code?: string }).code), /crm_timeout|not_found/);
@@ -235,18 +234,18 @@ test('of two writes whose answers overtake each other the older one never shows'
   const before = await crm.find(quote, id);
   assert.ok(before);
   const [isHeld, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const update = crm.update.bind(crm);
-  crm.update = async (...call) => {
+  const update = crm.updateAndRead.bind(crm);
+  crm.updateAndRead = async (...call) => {
     const written = await update(...call);
     isHeld.resolve();
     await release.promise;
     return written;
   };
   const change = ({ copy }: Replica, name: string) =>
-    copy.records.update(quote, before, { name }, startCall('test'), { readBack: true });
+    copy.records.updateAndRead(quote, before, { name }, startCall('test'));
   const slow = change(one, 'older');
   await isHeld.promise;
-  crm.update = update;
+  crm.updateAndRead = update;
   const newest = await change(two, 'newer');
   const shown = async ({ copy }: Replica) => {
     const call = agedCall();
@@ -269,18 +268,18 @@ test('a change of somebody else after a write shows with the next poll, however 
   const { crm, id, one, two } = opened;
   const { records } = one.copy;
   // From its first write on a replica knows the database's clock.
-  await records.create(quote, randomUUID(), { name: 'other' }, startCall('test'), { readBack: true });
+  await records.createAndRead(quote, randomUUID(), { name: 'other' }, startCall('test'));
   const before = await crm.find(quote, id);
   assert.ok(before);
   const [isHeld, release, isPolling, goOn] = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
-  const [update, readChanges] = [crm.update.bind(crm), crm.readChanges.bind(crm)];
-  crm.update = async (...call) => {
+  const [update, readChanges] = [crm.updateAndRead.bind(crm), crm.readChanges.bind(crm)];
+  crm.updateAndRead = async (...call) => {
     const written = await update(...call);
     isHeld?.resolve();
     await release?.promise;
     return written;
   };
-  const slow = records.update(quote, before, { name: 'ours' }, startCall('test'), { readBack: true });
+  const slow = records.updateAndRead(quote, before, { name: 'ours' }, startCall('test'));
   await isHeld?.promise;
   crm.change(quote, id, { name: 'theirs' });
   crm.readChanges = async (places) => {

@@ -136,20 +136,36 @@ export class MemoryRecords implements ChangeSource, Records {
     return { records: records.slice(0, limit), hasMore: records.length > limit };
   }
 
-  async create(resource: Resource, externalId: string, values: FieldValues): Promise<never> {
-    return (await this.#write(() => {
-      this.change(resource, externalId, values);
-      return this.#get(externalId);
-    })) as never;
+  async create(resource: Resource, externalId: string, values: FieldValues): Promise<StoredRecord> {
+    return (await this.createAndRead(resource, externalId, values)) as StoredRecord;
   }
 
-  async update(resource: Resource, { nativeId }: RecordRef, values: FieldValues): Promise<never> {
-    return (await this.#write(() => {
+  createAndRead(
+    resource: Resource,
+    externalId: string,
+    values: FieldValues,
+  ): Promise<StoredRecord | undefined> {
+    return this.#write(() => {
+      this.change(resource, externalId, values);
+      return this.#get(externalId);
+    });
+  }
+
+  async update(resource: Resource, ref: RecordRef, values: FieldValues): Promise<void> {
+    await this.updateAndRead(resource, ref, values);
+  }
+
+  updateAndRead(
+    resource: Resource,
+    { nativeId }: RecordRef,
+    values: FieldValues,
+  ): Promise<StoredRecord | undefined> {
+    return this.#write(() => {
       const row = [...this.rows.values()].find((one) => one.nativeId === nativeId && !one.isDeleted);
       if (row?.externalId === undefined) throw new Problem('not_found', 'It is gone.');
       this.change(resource, row.externalId, { ...row.values, ...values });
       return this.#get(row.externalId);
-    })) as never;
+    });
   }
 
   async remove(resource: Resource, { nativeId }: RecordRef): Promise<void> {

@@ -183,7 +183,7 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   const cut = { getExecutor: () => database.sql.getExecutor(), executeQuery } as unknown as Database['sql'];
   const answers = [stored('one', id, late), stored('one', other)];
   const crm = new MemoryRecords(() => 0);
-  crm.update = async () => answers.shift() as never;
+  crm.updateAndRead = async () => answers.shift();
   const copy = createCopy({
     ...{ cache: createMemoryCache(), environment: 'test' },
     ...{ database: { ...database, sql: cut }, org: 'memory', resources: [quote], source: crm, records: crm },
@@ -198,7 +198,7 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   const before = stored('one', other);
   // The notes fail in the order of the answers: the one of the newer write first.
   for (let writes = 0; writes < 2; writes++)
-    await copy.records.update(quote, before, { name: 'n' }, startCall('test'), { readBack: true });
+    await copy.records.updateAndRead(quote, before, { name: 'n' }, startCall('test'));
   isCut = false;
   while ((await found(other)) === 'none') await sleep(20);
   assert.deepEqual([await found(id), await found(other)], ['ask', 'ask']);

@@ -29,9 +29,7 @@ test('a write that waits to be noted is kept by its name, not with its values', 
     },
   });
   const write = async () => {
-    const written = await copy.records.create(quote, randomUUID(), { name: 'n' }, startCall('test'), {
-      readBack: true,
-    });
+    const written = await copy.records.createAndRead(quote, randomUUID(), { name: 'n' }, startCall('test'));
     return new WeakRef(written?.values ?? assert.fail());
   };
   const values = await write();

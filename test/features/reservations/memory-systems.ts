@@ -6,8 +6,7 @@ import type {
 } from '../../../src/features/reservations/connectors/connector.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { member } from '../../../src/records/members.ts';
-import type { FieldValues, RecordRef, Records } from '../../../src/records/records.ts';
-import type { Resource } from '../../../src/records/resource.ts';
+import type { FieldValues, Records } from '../../../src/records/records.ts';
 
 /**
  * What becomes of one call: it takes effect; it is refused; it fails and did nothing; its answer is lost, after it took
@@ -17,6 +16,10 @@ export type Fate = 'works' | 'refused' | 'fails' | 'answerLost' | 'callLost';
 
 /** Decides the fate of each call; what it returns later than now holds the call up. */
 export type Judge = (call: string) => Fate | Promise<Fate>;
+
+function notUsed(): never {
+  throw new Error('reservations do not read back what they write');
+}
 
 /** Two systems in memory that fail as they are told. */
 export class MemorySystems {
@@ -79,12 +82,14 @@ export class MemorySystems {
       return values && { nativeId: id, values };
     },
     list: async () => ({ records: [], hasMore: false }),
-    update: ((_resource: Resource, { nativeId }: RecordRef, values: FieldValues) =>
+    update: (_resource, { nativeId }, values) =>
       this.#call('crm.update', new Problem('crm_rejected', 'A rule.'), () => {
         const before = this.bookings.get(nativeId);
         if (!before) throw new Problem('not_found', 'Gone.');
         this.bookings.set(nativeId, { ...before, ...values });
-      })) as Records['update'],
+      }),
+    createAndRead: notUsed,
+    updateAndRead: notUsed,
     remove: (_resource, { nativeId }) =>
       this.#call('crm.remove', new Problem('conflict', 'It is locked.'), () => {
         if (!this.bookings.delete(nativeId)) throw new Problem('not_found', 'Gone.');

@@ -62,7 +62,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
           continue;
         }
         await claim.confirmOwnership();
-        const changed = await records.update(resource, record, values, call, { readBack: true });
+        const changed = await records.updateAndRead(resource, record, values, call);
         if (!changed) throw shared.recordNotFound(resource);
         return answer(changed);
       }

@@ -64,10 +64,9 @@ function createRoute(context: shared.RecordsContext): Route {
     async handle({ prepared: values, call, claim }) {
       const { externalId } = claim;
       await claim.confirmOwnership();
-      const record = await records.create(resource, externalId, { ...values, status: 'created' }, call, {
-        readBack: true,
-        mayExist: claim.continued,
-      });
+      const fields = { ...values, status: 'created' };
+      const mayExist = claim.continued;
+      const record = await records.createAndRead(resource, externalId, fields, call, { mayExist });
       // Another caller found it in a list and deleted it already.
       if (!record) throw shared.recordNotFound(resource);
       return creationAnswer(context, record, externalId, call);

@@ -97,7 +97,7 @@ class OneRecord {
         await pass();
         return values && { nativeId: 'native', values };
       },
-      update: async (_resource: unknown, _ref: unknown, values: FieldValues) => {
+      updateAndRead: async (_resource: unknown, _ref: unknown, values: FieldValues) => {
         await write(() => {
           this.values = { ...(this.values as FieldValues), ...values };
         });
