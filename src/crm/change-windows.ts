@@ -1,4 +1,4 @@
-import type { ChangedRecord, ChangePlace } from '../records/changes.ts';
+import type { ChangedRecord, ChangePosition } from '../records/changes.ts';
 import type { Resource } from '../records/resource.ts';
 
 /** Queries in a Composite call at most (Salesforce's REST guide, Composite). */
@@ -6,10 +6,10 @@ const mostQueries = 5;
 /** Target fill of a window: the windows after a full one have to be read again. */
 const fullness = 0.8;
 
-/** What one query of a call asks for: the changes of a resource behind a place and, with `before`, from before that moment. */
+/** What one query of a call asks for: the changes of a resource behind a position and, with `before`, from before that moment. */
 export interface ChangeWindow {
   resource: Resource;
-  place: ChangePlace;
+  position: ChangePosition;
   before?: string;
 }
 
@@ -33,19 +33,19 @@ export class ChangeWindows {
    * a window of the resource needs.
    */
   split(
-    places: ReadonlyMap<Resource, ChangePlace>,
+    positions: ReadonlyMap<Resource, ChangePosition>,
     limit: number,
     now: number,
     queriesOf: (resource: Resource) => number = () => 1,
   ): ChangeWindow[] {
-    const busiest = this.#busiest(places);
-    const taken = [...places.keys()].reduce((sum, resource) => sum + queriesOf(resource), 0);
+    const busiest = this.#busiest(positions);
+    const taken = [...positions.keys()].reduce((sum, resource) => sum + queriesOf(resource), 0);
     const spare = busiest === undefined ? 0 : Math.floor((mostQueries - taken) / queriesOf(busiest));
-    return [...places].flatMap(([resource, place]) => {
+    return [...positions].flatMap(([resource, position]) => {
       const widthMs = fullness * limit * (this.#msPerRow.get(resource) ?? 0);
       return resource === busiest && widthMs >= 1000
-        ? inWindows({ resource, place }, widthMs, spare, now)
-        : [{ resource, place }];
+        ? inWindows({ resource, position }, widthMs, spare, now)
+        : [{ resource, position }];
     });
   }
 
@@ -69,8 +69,8 @@ export class ChangeWindows {
     return { records: [...byId.values()], complete };
   }
 
-  #busiest(places: ReadonlyMap<Resource, ChangePlace>): Resource | undefined {
-    const known = [...places.keys()].filter((resource) => this.#msPerRow.has(resource));
+  #busiest(positions: ReadonlyMap<Resource, ChangePosition>): Resource | undefined {
+    const known = [...positions.keys()].filter((resource) => this.#msPerRow.has(resource));
     return known.sort((a, b) => (this.#msPerRow.get(a) ?? 0) - (this.#msPerRow.get(b) ?? 0))[0];
   }
 
@@ -85,19 +85,19 @@ export class ChangeWindows {
 
 /** Windows of whole seconds, as stamps are; the last one has no end. */
 function inWindows(
-  { resource, place }: ChangeWindow,
+  { resource, position }: ChangeWindow,
   widthMs: number,
   spare: number,
   now: number,
 ): ChangeWindow[] {
   const windows: ChangeWindow[] = [];
-  let from = place;
-  for (let end = Date.parse(place.stamp); windows.length < spare; ) {
+  let from = position;
+  for (let end = Date.parse(position.stamp); windows.length < spare; ) {
     end = Math.floor((end + widthMs) / 1000) * 1000;
     if (end >= now) break;
     const before = new Date(end).toISOString();
-    windows.push({ resource, place: from, before });
+    windows.push({ resource, position: from, before });
     from = { stamp: before };
   }
-  return [...windows, { resource, place: from }];
+  return [...windows, { resource, position: from }];
 }

@@ -1,7 +1,7 @@
 import type { Call } from '../platform/base/call.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
-import type { ChangedRecord, ChangePlace, ChangeSource, IdRange, ReadIds } from '../records/changes.ts';
+import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } from '../records/changes.ts';
 import { ownerField } from '../records/created-by.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
@@ -70,11 +70,11 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
   const windows = new ChangeWindows();
   /** Halved by a call that took too long, doubled by one that did not. */
   let limit = mostRows;
-  type Places = ReadonlyMap<Resource, ChangePlace>;
-  const readPage = async (places: Places, used: ReadonlyMap<Resource, Resource>, call: Call) => {
+  type Positions = ReadonlyMap<Resource, ChangePosition>;
+  const readPage = async (positions: Positions, used: ReadonlyMap<Resource, Resource>, call: Call) => {
     const queriesOf = (resource: Resource) => (nextColumns(usedOf(used, resource)).length > 0 ? 2 : 1);
     const reading = new PageReading(
-      windows.split(places, limit, client.time.now(), queriesOf),
+      windows.split(positions, limit, client.time.now(), queriesOf),
       used,
       readRow,
     );
@@ -100,12 +100,12 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
       return client.usage;
     },
     ...(dailyCallBudget !== undefined && { leastSeconds: 86_400 / dailyCallBudget / pollShare }),
-    readChanges(places, call) {
-      return withColumns([...places.keys()], columnsOf, async (used) => {
-        const page = await readPage(places, used, call);
+    readChanges(positions, call) {
+      return withColumns([...positions.keys()], columnsOf, async (used) => {
+        const page = await readPage(positions, used, call);
         // Nothing lay in the first windows, and too much behind them: without windows it comes first.
         const isInVain = page.records.length === 0 && page.complete.size === 0;
-        return isInVain ? readPage(places, used, call) : page;
+        return isInVain ? readPage(positions, used, call) : page;
       });
     },
     readIds: (ranges, most, call) => readIds(client, ranges, most, call),
@@ -325,11 +325,11 @@ class PageReading {
     });
   }
 
-  #recordsOf({ resource, place, before }: ChangeWindow): ChangedRecord[] {
+  #recordsOf({ resource, position, before }: ChangeWindow): ChangedRecord[] {
     return this.#records.filter(
       (record) =>
         record.resource === resource &&
-        record.stamp >= place.stamp &&
+        record.stamp >= position.stamp &&
         (before === undefined || record.stamp < before),
     );
   }

@@ -5,10 +5,10 @@ import type { Resource } from './resource.ts';
 /** The port through which changes of records are read, by any system or user. */
 export interface ChangeSource {
   /**
-   * One call for what has changed in all these resources; of each in the order of stamp and native id, behind its place.
+   * One call for what has changed in all these resources; of each in the order of stamp and native id, behind its position.
    * Ends early where it would hold too much at once. Throws `Problem` with a code of the CRM.
    */
-  readChanges(places: ReadonlyMap<Resource, ChangePlace>, call: Call): Promise<ChangedPage>;
+  readChanges(positions: ReadonlyMap<Resource, ChangePosition>, call: Call): Promise<ChangedPage>;
   /**
    * Reads the ids of the records in at most five ranges with one call, in the order of the ids, at most `limit` of each
    * range. Throws as `readChanges`.
@@ -33,8 +33,8 @@ export interface ReadIds {
   isWhole: boolean;
 }
 
-/** A place among the changes of a resource: before all with this stamp, or, with an id, right behind that record. */
-export interface ChangePlace {
+/** A position among the changes of a resource: before all with this stamp, or, with an id, right behind that record. */
+export interface ChangePosition {
   /** RFC 3339; whole seconds count. */
   stamp: string;
   nativeId?: string;

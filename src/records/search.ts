@@ -4,6 +4,11 @@ import type { Resource } from './resource.ts';
 /** Between texts: a search finds nothing across it. */
 const separator = '\u001f';
 
+/** A text as filters and searches compare it: without case, as the CRM does. The database takes no NUL and no half of a pair. */
+export function folded(value: string): string {
+  return value.toLowerCase().replaceAll('\0', '').toWellFormed();
+}
+
 /** The texts in which a search looks; each of the values of one field, or of several with a space between. */
 export function searchedTexts({ search = [], fields }: Resource): readonly (readonly string[])[] {
   return search

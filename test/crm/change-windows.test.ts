@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ChangeWindows, type ReadWindow } from '../../src/crm/change-windows.ts';
-import type { ChangedRecord, ChangePlace } from '../../src/records/changes.ts';
+import type { ChangedRecord, ChangePosition } from '../../src/records/changes.ts';
 import { member } from '../../src/records/members.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
 import type { Resource } from '../../src/records/resource.ts';
@@ -27,10 +27,10 @@ function changedAt(resource: Resource, seconds: readonly number[]): ChangedRecor
 /** Answers a window as the CRM does. */
 function answer(
   all: readonly ChangedRecord[],
-  { resource, place, before }: Window,
+  { resource, position, before }: Window,
   limit: number,
 ): ReadWindow {
-  const { stamp, nativeId = '' } = place;
+  const { stamp, nativeId = '' } = position;
   const records = all.filter(
     (record) =>
       record.resource === resource &&
@@ -38,24 +38,24 @@ function answer(
       (before === undefined || record.stamp < before),
   );
   const page = records.slice(0, limit);
-  return { resource, place, ...(before && { before }), records: page, isWhole: page.length < limit };
+  return { resource, position, ...(before && { before }), records: page, isWhole: page.length < limit };
 }
 type Window = ReturnType<ChangeWindows['split']>[number];
 
 /** Reads all that there is; the records as they came, and how many calls it took. */
 function readAll(windows: ChangeWindows, all: readonly ChangedRecord[], limit: number, from = 0) {
   const read: ChangedRecord[] = [];
-  const places = new Map<Resource, ChangePlace>(
+  const positions = new Map<Resource, ChangePosition>(
     [member, quote, booking].map((resource) => [resource, { stamp: stampAt(from) }]),
   );
   let calls = 0;
-  for (; places.size > 0; calls++) {
-    const asked = windows.split(places, limit, began + 3_600_000);
+  for (; positions.size > 0; calls++) {
+    const asked = windows.split(positions, limit, began + 3_600_000);
     assert.ok(asked.length <= 5, `${asked.length} queries`);
     const { records, complete } = windows.join(asked.map((window) => answer(all, window, limit)));
     read.push(...records);
-    for (const { resource, stamp, nativeId } of records) places.set(resource, { stamp, nativeId });
-    for (const resource of complete) places.delete(resource);
+    for (const { resource, stamp, nativeId } of records) positions.set(resource, { stamp, nativeId });
+    for (const resource of complete) positions.delete(resource);
   }
   return { read, calls };
 }
@@ -101,10 +101,10 @@ describe('the queries of a call for changes', () => {
     const windows = new ChangeWindows();
     const [early, late] = changedAt(quote, [1, 50]) as [ChangedRecord, ChangedRecord];
     const moved = { ...late, nativeId: early.nativeId };
-    const place = { stamp: stampAt(0) };
+    const position = { stamp: stampAt(0) };
     const { records, complete } = windows.join([
-      { resource: quote, place, before: stampAt(20), records: [early], isWhole: true },
-      { resource: quote, place: { stamp: stampAt(20) }, records: [moved], isWhole: true },
+      { resource: quote, position, before: stampAt(20), records: [early], isWhole: true },
+      { resource: quote, position: { stamp: stampAt(20) }, records: [moved], isWhole: true },
     ]);
     assert.deepEqual([records, [...complete]], [[moved], [quote]]);
   });
@@ -115,13 +115,13 @@ describe('the queries of a call for changes', () => {
       quote,
       Array.from({ length: 200 }, (_, index) => index),
     );
-    const places = new Map([[quote, { stamp: stampAt(0) }]]);
-    const split = () => windows.split(places, 10, began + 3_600_000);
-    windows.join([answer(all, { resource: quote, place: { stamp: stampAt(0) } }, 100)]);
+    const positions = new Map([[quote, { stamp: stampAt(0) }]]);
+    const split = () => windows.split(positions, 10, began + 3_600_000);
+    windows.join([answer(all, { resource: quote, position: { stamp: stampAt(0) } }, 100)]);
     const asked = split();
     assert.equal(asked.length, 5);
     const cut = asked.map((window) => ({ ...window, records: [], isWhole: false }));
     assert.deepEqual(windows.join(cut), { records: [], complete: new Set() });
-    assert.deepEqual(split(), [{ resource: quote, place: { stamp: stampAt(0) } }]);
+    assert.deepEqual(split(), [{ resource: quote, position: { stamp: stampAt(0) } }]);
   });
 });

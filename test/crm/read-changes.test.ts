@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, it } from 'node:test';
 import fc from 'fast-check';
-import type { ChangePlace } from '../../src/records/changes.ts';
+import type { ChangePosition } from '../../src/records/changes.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
 import type { Resource } from '../../src/records/resource.ts';
 import { aCall, type CrmHarness, startCrmHarness } from './crm-harness.ts';
@@ -22,7 +22,7 @@ const parts = fc.array(
 it('details in any of their columns are what a look-up of the record gives', async () => {
   const { crm, org } = harness;
   const [id, added] = [randomUUID(), { Name__c: 'edited', Source__c: 's' }];
-  const places = new Map([[quote, { stamp: '2020-01-01T00:00:00.000Z' }]]);
+  const positions = new Map([[quote, { stamp: '2020-01-01T00:00:00.000Z' }]]);
   const columns = ['Details__c', ...(quote.fields.details.crm.continuations ?? [])];
   const examples = [[['{"a":1}', 'x']], [['{"a":', '1}']], [['{"a":1}']], [['{', '"a":1', '}']]] as [
     (string | null)[],
@@ -32,7 +32,7 @@ it('details in any of their columns are what a look-up of the record gives', asy
       await org.clear('Quote__c');
       const details = Object.fromEntries(columns.map((column, index) => [column, texts[index] ?? null]));
       await org.insert('Quote__c', [{ External_Id__c: id, ...added, ...details }]);
-      const [read] = (await crm.changes.readChanges(places, aCall())).records;
+      const [read] = (await crm.changes.readChanges(positions, aCall())).records;
       assert.deepEqual(read?.values, (await crm.records.find(quote, id, aCall()))?.values);
     }),
     { examples, numRuns: 40 },
@@ -49,16 +49,16 @@ it('much that has changed takes one call for several pages', async () => {
     SystemModstamp: new Date(began + Math.floor(index / 10) * 1000).toISOString(),
   }));
   await org.insert('Quote__c', rows);
-  const places = new Map<Resource, ChangePlace>([[quote, { stamp: new Date(began).toISOString() }]]);
+  const positions = new Map<Resource, ChangePosition>([[quote, { stamp: new Date(began).toISOString() }]]);
   const ids = new Set<string>();
   let calls = 0;
-  for (; places.size > 0; calls++) {
-    const { records, complete } = await crm.changes.readChanges(places, aCall());
+  for (; positions.size > 0; calls++) {
+    const { records, complete } = await crm.changes.readChanges(positions, aCall());
     for (const { resource, stamp, nativeId, externalId } of records) {
-      places.set(resource, { stamp, nativeId });
+      positions.set(resource, { stamp, nativeId });
       ids.add(externalId ?? '');
     }
-    for (const resource of complete) places.delete(resource);
+    for (const resource of complete) positions.delete(resource);
   }
   assert.ok(rows.every((row) => ids.has(row.External_Id__c)));
   assert.equal(calls, 3);
@@ -82,11 +82,11 @@ it('records with long texts are read behind a time in which nothing changed', as
   );
   await org.insert('Quote__c', rows);
   const ids = new Set<string>();
-  let place: ChangePlace = { stamp: new Date(began).toISOString() };
+  let position: ChangePosition = { stamp: new Date(began).toISOString() };
   for (let calls = 0; calls < 8 && !rows.every((row) => ids.has(row.External_Id__c)); calls++) {
-    const { records } = await crm.changes.readChanges(new Map([[quote, place]]), aCall());
+    const { records } = await crm.changes.readChanges(new Map([[quote, position]]), aCall());
     for (const { stamp, nativeId, externalId } of records) {
-      place = { stamp, nativeId };
+      position = { stamp, nativeId };
       ids.add(externalId ?? '');
     }
   }

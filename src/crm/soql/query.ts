@@ -1,5 +1,5 @@
 import type { Visible } from '../../platform/base/call.ts';
-import type { ChangePlace } from '../../records/changes.ts';
+import type { ChangePosition } from '../../records/changes.ts';
 import { ownerField } from '../../records/created-by.ts';
 import type { Field, Resource } from '../../records/resource.ts';
 import { searchedTexts } from '../../records/search.ts';
@@ -146,7 +146,7 @@ function searchCondition(resource: Resource, search: string): string {
 
 /** The changes of a resource after a position, and before a time if one is given. */
 export interface ChangesQuery {
-  place: ChangePlace;
+  position: ChangePosition;
   before?: string;
   limit: number;
 }
@@ -177,7 +177,7 @@ export function idsQuery(
   return `SELECT Id FROM ${resource.crmObject} WHERE ${conditions.join(' AND ')} ORDER BY Id LIMIT ${wholeNumber(limit)}`;
 }
 
-function changes({ place: { stamp, nativeId }, before, limit }: ChangesQuery): string {
+function changes({ position: { stamp, nativeId }, before, limit }: ChangesQuery): string {
   const at = formatDateTime(stamp);
   const behind =
     nativeId === undefined

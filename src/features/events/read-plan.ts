@@ -1,4 +1,4 @@
-import type { ChangedRecord, ChangePlace } from '../../records/changes.ts';
+import type { ChangedRecord, ChangePosition } from '../../records/changes.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { Chunk, Positions } from './reader-table.ts';
 
@@ -22,7 +22,7 @@ interface ReadPlanOptions {
  */
 export class ReadPlan {
   readonly #isLong: boolean;
-  readonly #places: Map<Resource, ChangePlace>;
+  readonly #left: Map<Resource, ChangePosition>;
   /** The stamp from which on the next poll starts after this poll's start, by resource. */
   readonly #ahead: ReadonlyMap<Resource, string>;
   /** When the poll began, by the CRM's clock. */
@@ -31,7 +31,7 @@ export class ReadPlan {
   constructor({ resources, positions, isLong, lookBackMs, lookFarBackMs }: ReadPlanOptions) {
     this.#isLong = isLong;
     const lookBack = isLong ? lookFarBackMs : lookBackMs;
-    this.#places = new Map(
+    this.#left = new Map(
       resources.map((resource) => {
         const position = positions.get(resource.name);
         const from = ((isLong ? position?.readLateTo : position?.readTo) ?? 0) - lookBack;
@@ -39,7 +39,7 @@ export class ReadPlan {
       }),
     );
     this.#ahead = new Map(
-      [...this.#places].map(([resource, { stamp }]) => [
+      [...this.#left].map(([resource, { stamp }]) => [
         resource,
         new Date(Date.parse(stamp) + 2 * lookBack).toISOString(),
       ]),
@@ -47,8 +47,8 @@ export class ReadPlan {
   }
 
   /** What is left to read. */
-  get places(): ReadonlyMap<Resource, ChangePlace> {
-    return this.#places;
+  get left(): ReadonlyMap<Resource, ChangePosition> {
+    return this.#left;
   }
 
   /**
@@ -56,7 +56,7 @@ export class ReadPlan {
    * followed by others that read the same for ever, where very much has changed within moments.
    */
   get isAhead(): boolean {
-    return [...this.#places].every(
+    return [...this.#left].every(
       ([resource, { stamp }]) => Date.parse(stamp) >= Date.parse(this.#ahead.get(resource) ?? ''),
     );
   }
@@ -69,7 +69,7 @@ export class ReadPlan {
   advance(records: readonly ChangedRecord[]): Chunk['positions'] {
     const positions: Chunk['positions'] = new Map();
     for (const { resource, stamp, nativeId } of records) {
-      this.#places.set(resource, { stamp, nativeId });
+      this.#left.set(resource, { stamp, nativeId });
       positions.set(resource.name, this.#position(Math.min(Date.parse(stamp), this.#beganAt)));
     }
     return positions;
@@ -79,7 +79,7 @@ export class ReadPlan {
   complete(resources: ReadonlySet<Resource>): Chunk['positions'] {
     const positions: Chunk['positions'] = new Map();
     for (const resource of resources) {
-      this.#places.delete(resource);
+      this.#left.delete(resource);
       // Where nothing changes, what changed last must not be read for ever.
       positions.set(resource.name, this.#position(this.#beganAt - clockMarginMs));
     }

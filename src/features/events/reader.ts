@@ -29,7 +29,7 @@ import { createDiff, type Diff, deletionOf, type WatchedResource } from './recor
  *            replaced stores nothing, since every chunk checks the fence.
  *
  * Nothing is lost: a record's stamp is set before its transaction commits, so a record may become visible behind the
- * place that was read to. Every poll looks 120 s behind where the poll before began, and every tenth, and the first of
+ * position that was read to. Every poll looks 120 s behind where the poll before began, and every tenth, and the first of
  * every process, 15 minutes behind where the one that did so before began. Nothing comes twice: an event is made only where
  * what the API shows differs from what was known. An External ID that its record no longer has gets its deletion event at
  * the end of the poll: until then another record may be read that has it now.
@@ -37,7 +37,7 @@ import { createDiff, type Diff, deletionOf, type WatchedResource } from './recor
  * The very first poll reads everything there is, so that all is known. What changed before the reader's start is no event.
  */
 
-/** How far behind its last place a poll looks, in milliseconds. */
+/** How far behind its last position a poll looks, in milliseconds. */
 const lookBackMs = 120_000;
 const lookFarBackMs = 900_000;
 /** Every so many polls one looks far back. */
@@ -230,7 +230,7 @@ export class ChangeReader {
     for (let pages = 0; (pages < mostPages || !plan.isAhead) && !stopping.aborted; pages++) {
       const sentAfter = performance.now() - takenAt;
       const call = { ...startCall('changes', undefined, callMs), background: 'poll' as const };
-      const page = await source.readChanges(plan.places, call);
+      const page = await source.readChanges(plan.left, call);
       if (pages === 0) {
         plan.begin(page.sentAt);
         startedAt = Math.floor((page.sentAt - sentAfter - lease.startedAgo * 1000) / 1000) * 1000;
@@ -239,7 +239,7 @@ export class ChangeReader {
         await this.#storeChunk(lease, records, startedAt, plan.advance(records));
       const positions = plan.complete(page.complete);
       if (positions.size > 0) await table.store(lease.fence, { events: [], positions });
-      if (plan.places.size === 0) return true;
+      if (plan.left.size === 0) return true;
       if (page.records.length === 0)
         throw new Error('the CRM gave an empty page and says that there are more');
     }

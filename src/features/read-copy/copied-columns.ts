@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
+import { folded } from '../../records/search.ts';
 import { lastPollBegan } from '../events/reader-table.ts';
-import { type CopiedRow, contentOf, filterColumns, folded } from './copied-row.ts';
+import { type CopiedRow, contentOf, filterColumns } from './copied-row.ts';
 
 const columns = [
   ...['resource', 'native_id', 'external_id', 'created_at', 'updated_at', ...filterColumns],

@@ -3,6 +3,7 @@ import type { Call } from '../../platform/base/call.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { ownerField } from '../../records/created-by.ts';
+import { startPage } from '../../records/record-page.ts';
 import type { ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { filterColumns, readContent } from './copied-row.ts';
@@ -120,7 +121,7 @@ function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log
 
 async function lookUpAll(table: CopyTable, keys: readonly LookupKey[]): Promise<(Found | undefined)[]> {
   const found = await table.find(keys);
-  return keys.map((_, place) => found && { age: found.age, rows: found.rows[place] ?? [] });
+  return keys.map((_, index) => found && { age: found.age, rows: found.rows[index] ?? [] });
 }
 
 function toRecord(
@@ -163,19 +164,11 @@ function toPage(
   rows: readonly FoundRow[],
   ageSeconds: number,
 ): RecordPage | undefined {
-  const { limit, maxBytes, represent, updatedSince } = query;
-  const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
-  const records: RecordPage['records'] = [];
-  let bytes = 0;
-  let hasMore = false;
-  for (const row of rows) {
-    const values = readContent(resource, row.content);
+  const { page, add } = startPage(query);
+  for (const { content } of rows) {
+    const values = readContent(resource, content);
     if (values === undefined) return undefined;
-    const json = Buffer.from(represent(values));
-    hasMore = records.length === limit || (records.length > 0 && bytes + json.length > maxBytes);
-    if (hasMore) break;
-    bytes += json.length;
-    records.push({ id: row.external_id, at: values[orderedBy] as string, json });
+    if (!add(values)) break;
   }
-  return { records, hasMore, ageSeconds };
+  return { ...page, ageSeconds };
 }

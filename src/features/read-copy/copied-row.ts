@@ -43,12 +43,6 @@ export function staleWhereShared(rows: readonly CopiedRow[]): CopiedRow[] {
   return rows.map((row) => (!row.isDeleted && shared.has(idOf(row)) ? { ...row, isStale: true } : row));
 }
 
-/** The text as filters compare it: without case, as the CRM does. */
-export function folded(value: string): string {
-  // The database takes no NUL in a text.
-  return value.toLowerCase().replaceAll('\0', '');
-}
-
 /** The fields as JSON; nothing of a record that is gone or stale. */
 export function contentOf({ values, isDeleted, isStale }: CopiedRow): string {
   return isDeleted || isStale ? '' : JSON.stringify(values);

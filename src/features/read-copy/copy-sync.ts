@@ -4,7 +4,7 @@ import type { Database } from '../../platform/store/database.ts';
 import type {
   ChangedPage,
   ChangedRecord,
-  ChangePlace,
+  ChangePosition,
   ChangeSource,
   IdRange,
 } from '../../records/changes.ts';
@@ -14,7 +14,7 @@ import type { Resource } from '../../records/resource.ts';
 import { type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
 import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
 import { copyLease } from './copy-lease.ts';
-import type { CopyTable, Places, StaleRecord } from './copy-table.ts';
+import type { CopyTable, FillPositions, StaleRecord } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
 /** For so long one poll of the reader asks for stale records, and then fills: events wait for the next poll. */
@@ -29,7 +29,7 @@ const storedInTransaction = 2000;
 const callMs = 15_000;
 const none: ReadonlySet<Resource> = new Set();
 /** Before all changes. */
-const firstPlace: ChangePlace = { stamp: '1970-01-01T00:00:00.000Z' };
+const firstPosition: ChangePosition = { stamp: '1970-01-01T00:00:00.000Z' };
 
 export interface CopySyncOptions {
   table: CopyTable;
@@ -59,8 +59,8 @@ export class CopySync implements CopyWriter {
     if (isKept && !hasGap) return;
     if (state !== undefined)
       log.warn({}, 'the copy lacks changes, or is of another org or other fields: it is filled again');
-    const places = Object.fromEntries(resources.map(({ name }) => [name, firstPlace]));
-    await fenced((transaction) => table.reset(transaction, fence, places));
+    const positions = Object.fromEntries(resources.map(({ name }) => [name, firstPosition]));
+    await fenced((transaction) => table.reset(transaction, fence, positions));
   }
 
   async keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void> {
@@ -126,30 +126,34 @@ export class CopySync implements CopyWriter {
   /** Goes on with the fill; whether there is more of it. */
   async #fill(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, source, resources, log } = this.#options;
-    let places = (await table.state())?.places;
-    for (let pages = 0; places !== undefined && pages < mostPages; pages++) {
+    let positions = (await table.state())?.positions;
+    for (let pages = 0; positions !== undefined && pages < mostPages; pages++) {
       if (isOver()) return true;
-      const page = await source.readChanges(placesOf(resources, places), fillCall());
-      places = await this.#storePage(fenced, places, page);
-      if (places === undefined) log.info({}, 'the copy of the CRM is filled');
+      const page = await source.readChanges(positionsOf(resources, positions), fillCall());
+      positions = await this.#storePage(fenced, positions, page);
+      if (positions === undefined) log.info({}, 'the copy of the CRM is filled');
     }
-    return places !== undefined;
+    return positions !== undefined;
   }
 
-  /** Stores a page chunk by chunk; the places behind it, undefined where nothing is left. */
-  async #storePage(fenced: Fenced, from: Places, page: ChangedPage): Promise<Places | undefined> {
+  /** Stores a page chunk by chunk; the positions behind it, undefined where nothing is left. */
+  async #storePage(
+    fenced: Fenced,
+    from: FillPositions,
+    page: ChangedPage,
+  ): Promise<FillPositions | undefined> {
     const { table } = this.#options;
-    let places = from;
+    let positions = from;
     for (let start = 0; start === 0 || start < page.records.length; start += storedInTransaction) {
       const end = start + storedInTransaction;
       const records = page.records.slice(start, end);
-      places = placesAfter(places, records, end < page.records.length ? none : page.complete);
+      positions = positionsAfter(positions, records, end < page.records.length ? none : page.complete);
       await fenced(async (transaction) => {
         await this.keep(transaction, records);
-        await table.move(transaction, places);
+        await table.move(transaction, positions);
       });
     }
-    return Object.keys(places).length === 0 ? undefined : places;
+    return Object.keys(positions).length === 0 ? undefined : positions;
   }
 
   async #logProgress(): Promise<void> {
@@ -192,21 +196,24 @@ function fillCall(): Call {
   return { ...startCall('copy', undefined, callMs), background: 'batch' };
 }
 
-function placesOf(resources: readonly Resource[], places: Places): Map<Resource, ChangePlace> {
+function positionsOf(
+  resources: readonly Resource[],
+  positions: FillPositions,
+): Map<Resource, ChangePosition> {
   return new Map(
     resources.flatMap((resource) => {
-      const place = places[resource.name];
-      return place === undefined ? [] : [[resource, place] as const];
+      const position = positions[resource.name];
+      return position === undefined ? [] : [[resource, position] as const];
     }),
   );
 }
 
-function placesAfter(
-  places: Places,
+function positionsAfter(
+  positions: FillPositions,
   records: readonly ChangedRecord[],
   complete: ReadonlySet<Resource>,
-): Places {
-  const after = { ...places };
+): FillPositions {
+  const after = { ...positions };
   for (const { resource, stamp, nativeId } of records) after[resource.name] = { stamp, nativeId };
   for (const { name } of complete) delete after[name];
   return after;

@@ -1,10 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, executePrepared, interval } from '../../platform/store/statements.ts';
-import type { ChangePlace, IdRange, MissingId } from '../../records/changes.ts';
+import { changeInChunks, containing, executePrepared, interval } from '../../platform/store/statements.ts';
+import type { ChangePosition, IdRange, MissingId } from '../../records/changes.ts';
 import { member } from '../../records/members.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
 import type { ListQuery } from '../../records/records.ts';
+import { folded } from '../../records/search.ts';
 import { lastPollBegan, wereChangesRead } from '../events/reader-table.ts';
 import {
   added,
@@ -18,7 +19,7 @@ import {
   replaced,
   staleIds,
 } from './copied-columns.ts';
-import { type CopiedRow, folded, staleWhereShared } from './copied-row.ts';
+import { type CopiedRow, staleWhereShared } from './copied-row.ts';
 
 /** Rows of deleted records that one statement clears. */
 const clearedAtOnce = 5000;
@@ -65,7 +66,7 @@ export interface FoundList extends Found {
 }
 
 /** Where the fill of each resource is, by name; a resource that is filled is left out. */
-export type Places = Record<string, ChangePlace>;
+export type FillPositions = Record<string, ChangePosition>;
 
 /** A stale record; `now`: by the database's clock. */
 export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'> {
@@ -76,7 +77,7 @@ export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'>
 export interface CopyState {
   fields: string;
   fence: string;
-  places: Places | undefined;
+  positions: FillPositions | undefined;
 }
 
 export interface CopyFacts {
@@ -103,14 +104,14 @@ export class CopyTable {
     const { rows } = await executePrepared(
       this.#database.sql,
       'copy-find',
-      sql<FoundRow & { age: number; place: number | null }>`
+      sql<FoundRow & { age: number; position: number | null }>`
       select s.age, r.* from ${this.#usable()} s left join (
-        select k.place::integer, r.external_id, r.native_id, case when r.is_stale then '' else r.content end as content,
+        select k.position::integer, r.external_id, r.native_id, case when r.is_stale then '' else r.content end as content,
           r.is_stale
         from unnest(${keys.map(({ resource }) => resource)}::text[],
           ${keys.map(({ externalId }) => externalId)}::text[],
           ${keys.map(({ madeBy }) => (madeBy === undefined ? null : folded(madeBy)))}::text[]
-        ) with ordinality k (resource, external_id, made_by, place)
+        ) with ordinality k (resource, external_id, made_by, position)
         join copied_records r on r.resource = k.resource and r.external_id = k.external_id
         where r.is_stale or (not r.is_deleted and (k.made_by is null or r.consumer_id = k.made_by))
       ) r on true`,
@@ -118,7 +119,7 @@ export class CopyTable {
     const [first] = rows;
     if (first === undefined) return undefined;
     const found = keys.map((): FoundRow[] => []);
-    for (const { place, ...row } of rows) if (place !== null) found[place - 1]?.push(row);
+    for (const { position, ...row } of rows) if (position !== null) found[position - 1]?.push(row);
     return { age: first.age, rows: found };
   }
 
@@ -296,26 +297,28 @@ export class CopyTable {
     const { rows } = await sql<{ fields: string; fence: string; places: string | null }>`
       select fields, fence::text, places from copy_state`.execute(this.#database.sql);
     const [row] = rows;
-    return row && { ...row, places: row.places === null ? undefined : (JSON.parse(row.places) as Places) };
+    if (row === undefined) return undefined;
+    const { fields, fence, places } = row;
+    return { fields, fence, positions: places === null ? undefined : (JSON.parse(places) as FillPositions) };
   }
 
   /**
-   * Empties the copy, to be filled from these places on. Where the reader has read nothing yet, its own first poll reads
+   * Empties the copy, to be filled from these positions on. Where the reader has read nothing yet, its own first poll reads
    * everything, and fills it.
    */
-  async reset(transaction: Database['sql'], fence: string, places: Places): Promise<void> {
+  async reset(transaction: Database['sql'], fence: string, positions: FillPositions): Promise<void> {
     await sql`truncate copied_records`.execute(transaction);
     await sql`
       insert into copy_state as s (fields, fence, places)
       select ${this.fields}, ${fence}::bigint,
-        case when ${wereChangesRead} then ${JSON.stringify(places)} end
+        case when ${wereChangesRead} then ${JSON.stringify(positions)} end
       on conflict (only_row) do update set fields = excluded.fields, fence = excluded.fence, places = excluded.places,
         kept_through = null`.execute(transaction);
   }
 
-  /** The fill has come to these places. */
-  async move(transaction: Database['sql'], places: Places): Promise<void> {
-    const left = Object.keys(places).length === 0 ? null : JSON.stringify(places);
+  /** The fill has come to these positions. */
+  async move(transaction: Database['sql'], positions: FillPositions): Promise<void> {
+    const left = Object.keys(positions).length === 0 ? null : JSON.stringify(positions);
     await sql`update copy_state set places = ${left}`.execute(transaction);
   }
 
@@ -373,11 +376,10 @@ function conditions({ resource, filters, search, updatedSince, after }: CopyList
   const all: RawBuilder<unknown>[] = [sql`resource = ${resource} and not is_deleted`];
   for (const [name, value] of Object.entries(filters))
     all.push(value === null ? sql`${sql.ref(name)} is null` : sql`${sql.ref(name)} = ${folded(value)}`);
-  if (search !== undefined)
-    all.push(sql`search_text like ${`%${folded(search).replace(/[\\%_]/g, '\\$&')}%`}`);
+  if (search !== undefined) all.push(sql`search_text like ${containing(folded(search))}`);
   if (updatedSince !== undefined) all.push(sql`updated_at >= ${updatedSince}::timestamptz`);
-  const place = after && sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
-  if (place && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${place}`);
-  if (place && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${place}`);
+  const position = after && sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
+  if (position && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${position}`);
+  if (position && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${position}`);
   return sql.join(all, sql` and `);
 }

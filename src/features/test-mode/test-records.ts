@@ -21,17 +21,7 @@ import { addEvents, type NewEvent } from '../events/event-log.ts';
 import { lostAnswer, meetFault, memberNotFound } from './test-faults.ts';
 import { eventOfWrite } from './world-events.ts';
 import { worldMember, worldMembers } from './world-members.ts';
-import {
-  allFields,
-  filtersOf,
-  newValues,
-  patternOf,
-  pickMembers,
-  rowIdOf,
-  toPage,
-  toRecord,
-  toWritten,
-} from './world-record.ts';
+import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
 import { mostRecords, type Row, type WorldKey, type WorldsTable } from './worlds-table.ts';
 
@@ -168,8 +158,7 @@ export class TestRecords implements Records {
         query,
       );
     }
-    const wanted = { filters: filtersOf(query.filters), pattern: patternOf(query.search) };
-    const read = () => this.#table.list(world, query, wanted);
+    const read = () => this.#table.list(world, query);
     const rows = await orUnavailable(() => this.#reading.run(world.consumerId, read), kept);
     return toPage(
       rows.map((row) => toRecord(resource, row).values),

@@ -1,7 +1,8 @@
 import { type Creator, creatorValues } from '../../records/created-by.ts';
+import { startPage } from '../../records/record-page.ts';
 import type { FieldValues, ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { searchText } from '../../records/search.ts';
+import { folded, searchText } from '../../records/search.ts';
 import type { Row, Written } from './worlds-table.ts';
 
 /** The form of the CRM's own identifiers. */
@@ -26,23 +27,6 @@ export function toWritten(resource: Resource, values: FieldValues): Written {
   // No field has the name of a parameter of lists.
   filters['q'] = folded(searchText(resource, values));
   return { content: JSON.stringify(content), filters: JSON.stringify(filters) };
-}
-
-/** The values that a list is to be filtered by, as they are stored. */
-export function filtersOf(filters: FieldValues): string {
-  return JSON.stringify(
-    Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, value && folded(value)])),
-  );
-}
-
-/** The pattern that the searched text of a record must be like, as it is stored; undefined where nothing is searched for. */
-export function patternOf(search: string | undefined): string | undefined {
-  return search === undefined ? undefined : `%${folded(search).replace(/[\\%_]/g, '\\$&')}%`;
-}
-
-/** Without case, as the CRM compares; the database takes no NUL and no half of a pair in such a text. */
-function folded(value: string): string {
-  return value.toLowerCase().replaceAll('\0', '').toWellFormed();
 }
 
 /** All fields of the resource, null where there is no value. */
@@ -72,21 +56,10 @@ export function newValues(values: FieldValues, call: Creator): FieldValues {
 }
 
 /** The page that these records make, of which there is one more than wanted where there are more. */
-export function toPage(
-  found: readonly FieldValues[],
-  { limit, maxBytes, represent, updatedSince }: ListQuery,
-): RecordPage {
-  const orderedBy = updatedSince === undefined ? 'created_at' : 'updated_at';
-  const records: RecordPage['records'] = [];
-  let bytes = 0;
-  for (const values of found) {
-    const json = Buffer.from(represent(values));
-    if (records.length === limit || (records.length > 0 && bytes + json.length > maxBytes))
-      return { records, hasMore: true };
-    bytes += json.length;
-    records.push({ id: values['id'] as string, at: values[orderedBy] as string, json });
-  }
-  return { records, hasMore: false };
+export function toPage(found: readonly FieldValues[], query: ListQuery): RecordPage {
+  const { page, add } = startPage(query);
+  for (const values of found) if (!add(values)) break;
+  return page;
 }
 
 /** Those of the members that a list has, in its order, with one more than wanted where there are more. */
@@ -97,15 +70,16 @@ export function pickMembers(
 ): FieldValues[] {
   const { filters, search, updatedSince, after, limit } = query;
   const wanted = Object.entries(filters);
-  const placeOf = ({ id, created_at, updated_at }: FieldValues) =>
+  const positionOf = ({ id, created_at, updated_at }: FieldValues) =>
     `${updatedSince === undefined ? created_at : updated_at} ${id}`;
-  const place = after && `${after.at} ${after.id}`;
+  const position = after && `${after.at} ${after.id}`;
   const isWanted = (values: FieldValues) =>
     (search === undefined || folded(searchText(resource, values)).includes(folded(search))) &&
     wanted.every(([name, value]) => value !== null && folded(values[name] ?? '') === folded(value)) &&
     (updatedSince === undefined || (values['updated_at'] ?? '') >= updatedSince);
   const isBehind = (values: FieldValues) =>
-    place === undefined || (updatedSince === undefined ? placeOf(values) < place : placeOf(values) > place);
+    position === undefined ||
+    (updatedSince === undefined ? positionOf(values) < position : positionOf(values) > position);
   // Newest first, as they are; by their changes the other way round.
   const ordered = updatedSince === undefined ? members : members.toReversed();
   return ordered.filter((values) => isWanted(values) && isBehind(values)).slice(0, limit + 1);

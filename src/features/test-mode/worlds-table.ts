@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, executePrepared, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, containing, executePrepared, interval } from '../../platform/store/statements.ts';
 import type { ListQuery } from '../../records/records.ts';
+import { folded } from '../../records/search.ts';
 import { sampleId } from './world-sample.ts';
 
 /** Quotes and bookings of a world at most; a reservation has a booking. */
@@ -53,49 +54,33 @@ export class WorldsTable {
 
   /** Looks records up, deleted ones too, in the order of the keys. */
   async find(keys: readonly WorldKey[], queries = this.#database.sql): Promise<(Row | undefined)[]> {
-    const statement = sql<Row & { place: number }>`
-      select k.place::integer, ${columns}
+    const statement = sql<Row & { position: number }>`
+      select k.position::integer, ${columns}
       from unnest(${keys.map(({ consumerId }) => consumerId)}::text[],
         ${keys.map(({ resource }) => resource)}::text[],
         ${keys.map(({ externalId }) => externalId)}::uuid[])
-        with ordinality k (consumer_id, resource, external_id, place)
+        with ordinality k (consumer_id, resource, external_id, position)
       join test_records r using (consumer_id, resource, external_id)`;
     const { rows } = await executePrepared(queries, 'test-records-find', statement);
     const found: (Row | undefined)[] = keys.map(() => undefined);
-    for (const row of rows) found[row.place - 1] = row;
+    for (const row of rows) found[row.position - 1] = row;
     return found;
   }
 
-  /** A page and one record more, where there are more. `filters`: JSON; `pattern`: for LIKE. */
-  async list(
-    { consumerId, resource }: Omit<WorldKey, 'externalId'>,
-    {
-      updatedSince,
-      after,
-      limit,
-      maxBytes,
-    }: Pick<ListQuery, 'updatedSince' | 'after' | 'limit' | 'maxBytes'>,
-    { filters, pattern }: { filters: string; pattern: string | undefined },
-  ): Promise<Row[]> {
-    const isByChange = updatedSince !== undefined;
-    const order = sql.raw(isByChange ? 'updated_at, external_id' : 'created_at desc, external_id desc');
-    const place = after && sql`(${after.at}::timestamptz, ${after.id}::uuid)`;
-    const conditions: RawBuilder<unknown>[] = [
-      sql`consumer_id = ${consumerId} and resource = ${resource} and deleted_at is null`,
-      ...(filters === '{}' ? [] : [sql`filters @> ${filters}::jsonb`]),
-      ...(pattern === undefined ? [] : [sql`filters ->> 'q' like ${pattern}`]),
-      ...(isByChange ? [sql`updated_at >= ${updatedSince}::timestamptz`] : []),
-      ...(place
-        ? [isByChange ? sql`(updated_at, external_id) > ${place}` : sql`(created_at, external_id) < ${place}`]
-        : []),
-    ];
+  /** A page and one record more, where there are more. */
+  async list(world: Omit<WorldKey, 'externalId'>, query: Omit<ListQuery, 'represent'>): Promise<Row[]> {
+    const { updatedSince, limit, maxBytes } = query;
+    const order =
+      updatedSince === undefined
+        ? sql.raw('created_at desc, external_id desc')
+        : sql.raw('updated_at, external_id');
     // What is stored is longer than what is shown, by less than this.
     const mostBytes = 2 * maxBytes + limit * 4096;
     const { rows } = await sql<Row>`
       select ${columns} from (
         select *, sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
         from (
-          select * from test_records where ${sql.join(conditions, sql` and `)} order by ${order} limit ${limit + 1}
+          select * from test_records where ${conditions(world, query)} order by ${order} limit ${limit + 1}
         ) as first
       ) as r where bytes_before <= ${mostBytes} order by ${order}`.execute(this.#database.sql);
     return rows;
@@ -229,4 +214,19 @@ export class WorldsTable {
     for (const statement of [ofRecords, ofFaults])
       await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
+}
+
+function conditions(
+  { consumerId, resource }: Omit<WorldKey, 'externalId'>,
+  { filters, search, updatedSince, after }: Omit<ListQuery, 'represent'>,
+): RawBuilder<unknown> {
+  const all = [sql`consumer_id = ${consumerId} and resource = ${resource} and deleted_at is null`];
+  const wanted = Object.entries(filters).map(([name, value]) => [name, value && folded(value)]);
+  if (wanted.length > 0) all.push(sql`filters @> ${JSON.stringify(Object.fromEntries(wanted))}::jsonb`);
+  if (search !== undefined) all.push(sql`filters ->> 'q' like ${containing(folded(search))}`);
+  if (updatedSince !== undefined) all.push(sql`updated_at >= ${updatedSince}::timestamptz`);
+  const position = after && sql`(${after.at}::timestamptz, ${after.id}::uuid)`;
+  if (position && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${position}`);
+  if (position && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${position}`);
+  return sql.join(all, sql` and `);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type {
   ChangedPage,
   ChangedRecord,
-  ChangePlace,
+  ChangePosition,
   ChangeSource,
   IdRange,
   ReadIds,
@@ -105,14 +105,14 @@ export class MemoryCrm implements ChangeSource {
     this.#rows.delete(nativeId);
   }
 
-  async readChanges(places: ReadonlyMap<Resource, ChangePlace>): Promise<ChangedPage> {
+  async readChanges(positions: ReadonlyMap<Resource, ChangePosition>): Promise<ChangedPage> {
     this.calls += 1;
     const complete = new Set<Resource>();
     const records: ChangedRecord[] = [];
     const sentAt = this.now;
-    for (const [resource, place] of places) {
+    for (const [resource, position] of positions) {
       const behind = this.rows
-        .filter((row) => row.resource === resource && isBehind(row, place))
+        .filter((row) => row.resource === resource && isBehind(row, position))
         .sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
       records.push(...behind.slice(0, pageSize));
       if (behind.length < pageSize) complete.add(resource);
@@ -148,6 +148,6 @@ function orderOf({ stamp, nativeId }: ChangedRecord): string {
   return `${stamp} ${nativeId}`;
 }
 
-function isBehind(row: ChangedRecord, { stamp, nativeId }: ChangePlace): boolean {
+function isBehind(row: ChangedRecord, { stamp, nativeId }: ChangePosition): boolean {
   return nativeId === undefined ? row.stamp >= stamp : orderOf(row) > `${stamp} ${nativeId}`;
 }

@@ -26,13 +26,13 @@ function manyAtOnce(count: number): ChangeSource & { pages: number } {
     usage: undefined,
     pages: 0,
     readIds: async () => [],
-    async readChanges(places) {
+    async readChanges(positions) {
       this.pages += 1;
-      const place = places.get(quote) ?? { stamp: '' };
+      const position = positions.get(quote) ?? { stamp: '' };
       const isBehind = ({ stamp, nativeId }: ChangedRecord) =>
-        place.nativeId === undefined
-          ? stamp >= place.stamp
-          : stamp > place.stamp || (stamp === place.stamp && nativeId > place.nativeId);
+        position.nativeId === undefined
+          ? stamp >= position.stamp
+          : stamp > position.stamp || (stamp === position.stamp && nativeId > position.nativeId);
       const [next, further] = records.filter(isBehind);
       return {
         records: next ? [next] : [],

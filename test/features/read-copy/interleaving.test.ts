@@ -282,10 +282,10 @@ test('a change of somebody else after a write shows with the next poll, however 
   const slow = records.updateAndRead(quote, before, { name: 'ours' }, startCall('test'));
   await isHeld?.promise;
   crm.change(quote, id, { name: 'theirs' });
-  crm.readChanges = async (places) => {
+  crm.readChanges = async (positions) => {
     isPolling?.resolve();
     await goOn?.promise;
-    return readChanges(places);
+    return readChanges(positions);
   };
   const poll = two.reader.check(new AbortController().signal);
   await isPolling?.promise;

@@ -5,7 +5,7 @@ import { Problem } from '../../../src/platform/base/problem.ts';
 import type {
   ChangedPage,
   ChangedRecord,
-  ChangePlace,
+  ChangePosition,
   ChangeSource,
   IdRange,
   ReadIds,
@@ -92,14 +92,14 @@ export class MemoryRecords implements ChangeSource, Records {
     return ranges.map((range) => idsIn([...this.rows.values()], range, limit));
   }
 
-  async readChanges(places: ReadonlyMap<Resource, ChangePlace>): Promise<ChangedPage> {
+  async readChanges(positions: ReadonlyMap<Resource, ChangePosition>): Promise<ChangedPage> {
     const sentAt = Date.now();
     await this.#pass();
     const complete = new Set<Resource>();
     const records: ChangedRecord[] = [];
-    for (const [resource, place] of places) {
+    for (const [resource, position] of positions) {
       const behind = [...this.rows.values()]
-        .filter((row) => row.resource === resource && isBehind(row, place))
+        .filter((row) => row.resource === resource && isBehind(row, position))
         .sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
       records.push(...behind.slice(0, pageSize).map(({ states: _states, ...record }) => record));
       if (behind.length < pageSize) complete.add(resource);
@@ -206,6 +206,6 @@ function orderOf({ stamp, nativeId }: ChangedRecord): string {
   return `${stamp} ${nativeId}`;
 }
 
-function isBehind(row: ChangedRecord, { stamp, nativeId }: ChangePlace): boolean {
+function isBehind(row: ChangedRecord, { stamp, nativeId }: ChangePosition): boolean {
   return nativeId === undefined ? row.stamp >= stamp : orderOf(row) > `${stamp} ${nativeId}`;
 }
