@@ -39,7 +39,7 @@ import type { CrmClient } from './rest/rest-client.ts';
 /** Never rejects. */
 export type OnMissing = (resource: Resource, externalId: string, call: Call) => Promise<void>;
 
-export interface SalesforceRecordsOptions {
+interface SalesforceRecordsOptions {
   client: CrmClient;
   /** The longest that a call may take. */
   timeoutMs: number;

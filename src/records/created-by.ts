@@ -47,6 +47,11 @@ export function creatorValues({ consumerId, consumerName, actor }: Creator): Fie
   };
 }
 
+/** Who made a record, as answers and histories show it. */
+export function creatorView({ consumerId, consumerName, actor }: Creator & { consumerId: string }) {
+  return { consumer_id: consumerId, consumer_name: consumerName ?? null, actor: actor ?? null };
+}
+
 /** No record is refused because a name is long: what does not fit is cut, never within a character. */
 function cut(long: string): string {
   return long.slice(0, maxLength).replace(/[\ud800-\udbff]$/, '');

@@ -22,14 +22,14 @@ const mostAliases = 100;
 const mostFaults = 50;
 
 /** Something that is wrong in the file. */
-export interface MappingFault {
+interface MappingFault {
   line: number;
   column: number;
   message: string;
 }
 
 /** The mapping, or all that is wrong with the file, in the order of its lines. */
-export type ParsedMapping = { mapping: Mapping } | { faults: MappingFault[] };
+type ParsedMapping = { mapping: Mapping } | { faults: MappingFault[] };
 
 type Path = readonly (string | number)[];
 type Found = { path: Path; message: string };
@@ -40,7 +40,9 @@ export function parseMapping(text: string): ParsedMapping {
     return { faults: [{ line: 1, column: 1, message: `the file has more than ${maxMappingBytes} bytes` }] };
   const lines = new LineCounter();
   const document = parseDocument(text, {
-    ...{ version: '1.2', lineCounter: lines, prettyErrors: false },
+    version: '1.2',
+    lineCounter: lines,
+    prettyErrors: false,
     // Sets and ordered maps would become objects without properties.
     resolveKnownTags: false,
   });
@@ -131,7 +133,7 @@ function schemaFaults(content: unknown): Found[] {
     } else if (keyword === 'boolean') add({ path, message: unknownName(path) });
     else add({ path, message: `must be ${expectedAt(schemaPath, path)}` });
   }
-  // Of a value that may be several things, each part of one of them is told as the value's own fault.
+  // For a union, faults of its alternatives are reported as one fault of the value.
   const all = [...found.values()];
   return all.filter(
     ({ path }) => !all.some((one) => one.path.length < path.length && isWithin(path, one.path)),
@@ -163,7 +165,7 @@ function partsOf(pointer: string): string[] {
 
 /** The description of the schema that was not met, or of the one around it. */
 function expectedAt(schemaPath: string, path: Path): string {
-  let schema = mappingSchema as unknown as Record<string, unknown> | undefined;
+  let schema: Record<string, unknown> | undefined = { ...mappingSchema };
   let expected = 'of another form';
   for (const part of partsOf(schemaPath.replace(/^#/, ''))) {
     schema = schema?.[part] as Record<string, unknown> | undefined;

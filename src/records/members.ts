@@ -1,3 +1,5 @@
+import { Problem } from '../platform/base/problem.ts';
+import type { ProblemFacts } from '../platform/base/problems.ts';
 import { defineResource, text, timestamp, uuid } from './resource.ts';
 
 /** Members are the CRM's contacts, where no mapping names another object; the service reads them and never writes them. */
@@ -29,3 +31,9 @@ export const member = defineResource({
     }),
   },
 });
+
+/** The refusal of a record whose field names a member that the CRM does not have. */
+export function unknownMember(field: string, facts: ProblemFacts = {}): Problem {
+  const errors = [{ pointer: `#/${field}`, message: 'The CRM knows no such member.' }];
+  return new Problem('member_not_found', 'The CRM knows no member with this id.', { ...facts, errors });
+}

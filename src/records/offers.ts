@@ -17,12 +17,12 @@ export interface MemberCache {
 export const memberCache = defineOffer<MemberCache>('the cache of members');
 
 /** Throws `conflict` for a booking that something else needs as it is. */
-export type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;
+type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;
 
 export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check that a booking is free');
 
 /** What becomes of test consumers; without it they are refused. */
-export interface TestWorlds {
+interface TestWorlds {
   /** What empties the world of a test consumer, each its own part. */
   readonly emptying: Set<(consumerId: string) => Promise<void>>;
 }

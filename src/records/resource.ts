@@ -92,7 +92,13 @@ function field<S extends TSchema>(
 ): Field<S> {
   const { writable = false, required = false, filter = false, indexed = false, optional, within } = options;
   return {
-    ...{ kind, crm, schema, writable, required, filter, indexed },
+    kind,
+    crm,
+    schema,
+    writable,
+    required,
+    filter,
+    indexed,
     ...(optional !== undefined && { optional }),
     ...(within !== undefined && { within }),
   };
@@ -126,7 +132,10 @@ interface AddedOptions {
 /** A field that a mapping adds. Its values are checked by `readJsonValue`, with the type that is known by then. */
 export function added(column: string, { from, description, ...access }: AddedOptions): Field {
   const made: Field & Required<Pick<Field, 'added'>> = {
-    ...{ kind: 'unknown', crm: { path: column }, indexed: false, ...access },
+    kind: 'unknown',
+    crm: { path: column },
+    indexed: false,
+    ...access,
     schema: Type.Unsafe({
       description,
       [currentSchema]: () => (made.added.type ? schemaOf(made.added.type) : {}),

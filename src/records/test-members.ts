@@ -16,7 +16,7 @@ export const testFaults = {
   /** A hand-off is accepted, and delivered some seconds later; nothing elsewhere. */
   '000000000202': 'accepted',
 } as const;
-export type TestFault = (typeof testFaults)[keyof typeof testFaults];
+type TestFault = (typeof testFaults)[keyof typeof testFaults];
 
 /** The fault that a member's id stands for, if any. */
 export function testFaultOf(memberId: string): TestFault | undefined {

@@ -1,3 +1,4 @@
+import { rawJson } from '../../platform/base/json-text.ts';
 import { joinText, splitText } from '../../platform/base/split-text.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
@@ -35,9 +36,6 @@ function contentOf({ kind }: Field, value: string | null): unknown {
   if (kind === 'number') return rawJson(value);
   return kind === 'boolean' ? value === 'true' : value;
 }
-
-/** ECMAScript's JSON.rawJSON, which the library of the compiler does not have yet. */
-const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => object };
 
 /** The constants that a new record gets; none is made before its record type is known. */
 export function constantsOf({ constants = {}, fit }: Resource): Record<string, unknown> {

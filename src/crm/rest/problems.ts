@@ -1,5 +1,6 @@
 import { Problem } from '../../platform/base/problem.ts';
 import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts';
+import { unknownMember } from '../../records/members.ts';
 import type { Resource } from '../../records/resource.ts';
 import { apiFieldOf, lookupFieldOf, namesIn } from '../mapping/names.ts';
 import { rowOf } from './error-codes.ts';
@@ -157,7 +158,5 @@ function unknownReference(
   facts: ProblemFacts,
 ): Problem {
   const lookup = resource && lookupFieldOf(resource);
-  if (lookup === undefined) return rejected(refusal, resource, facts);
-  const errors = [{ pointer: `#/${lookup}`, message: 'The CRM knows no such member.' }];
-  return new Problem('member_not_found', 'The CRM knows no member with this id.', { ...facts, errors });
+  return lookup === undefined ? rejected(refusal, resource, facts) : unknownMember(lookup, facts);
 }

@@ -66,7 +66,9 @@ function textRoute(
 ): Route {
   return defineRoute({
     ...common,
-    ...{ path, operationId, summary },
+    path,
+    operationId,
+    summary,
     answers: { 200: { description: 'The text.' } },
     handle: async () => ({ status: 200, headers: { 'content-type': type }, body: text() }),
   });

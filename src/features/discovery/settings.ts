@@ -1,7 +1,7 @@
 import { like, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 
-export const discoverySettings = {
+const discoverySettings = {
   securityContact: setting(
     'SECURITY_CONTACT',
     like('^(?:https://|mailto:|tel:)[^\\s]+$', 'an https://, mailto: or tel: URI'),

@@ -8,7 +8,7 @@ import {
   type HistorySource,
   mostEntries,
 } from '../../api/history.ts';
-import { fieldTexts } from '../../platform/base/json-text.ts';
+import { fieldTexts, rawJson } from '../../platform/base/json-text.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import type { StoredEvent } from './event-feed.ts';
@@ -16,8 +16,6 @@ import { eventVisibilityOf, isVisibleTo, shownTo } from './event-visibility.ts';
 
 /** Bytes of the data of events that one history reads at most. */
 const mostBytes = 4 * 1024 * 1024;
-/** ECMAScript's JSON.rawJSON, which the library of the compiler does not have yet: numbers keep their digits. */
-const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => object };
 
 interface Row extends Omit<StoredEvent, 'sequence' | 'id'> {
   /** Names of fields; null where they are not known. */

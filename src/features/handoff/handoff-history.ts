@@ -2,6 +2,7 @@ import { type Doer, entry, type FoundEntry, type HistorySource } from '../../api
 import { visibleFields } from '../../identity/consumers/visible-records.ts';
 import { isFieldVisible } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { creatorView } from '../../records/created-by.ts';
 import type { Approval, StoredHandoff } from './accepted.ts';
 import { targets } from './handoff.ts';
 import type { Handoffs } from './handoffs.ts';
@@ -24,7 +25,7 @@ function noneIfAbsent(error: unknown): undefined {
 
 function entriesOf(handoff: StoredHandoff, showsMaker: boolean): FoundEntry[] {
   const { approval, acceptedAt } = handoff;
-  const by = showsMaker ? makerOf(handoff) : null;
+  const by = showsMaker ? creatorView(handoff) : null;
   return [
     entry(acceptedAt, 'requested', { by, endpoint: 'POST /api/v1/handoff', once: 'requested' }),
     approval
@@ -49,8 +50,4 @@ function endOf({ status, completedAt }: StoredHandoff, by: Doer | null): FoundEn
   if (status === 'failed')
     return [entry(completedAt, status, { once: `failed ${completedAt.toISOString()}` })];
   return status === 'cancelled' ? [entry(completedAt, status)] : [];
-}
-
-function makerOf({ consumerId, consumerName, actor }: StoredHandoff): Doer {
-  return { consumer_id: consumerId, consumer_name: consumerName ?? null, actor: actor ?? null };
 }

@@ -72,7 +72,7 @@ function approvalOf({ approval: status, decided_by, decided_at, reason }: Row): 
   };
 }
 
-/** The event that tells how a hand-off is now; undefined where there is none. */
+/** The event that shows how a hand-off is now; undefined where there is none. */
 export type EventOf = (handoff: StoredHandoff) => NewEvent | undefined;
 
 export function eventsOf(handoffs: readonly StoredHandoff[], eventOf: EventOf): NewEvent[] {

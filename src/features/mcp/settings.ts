@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 
-export const mcpSettings = {
+const mcpSettings = {
   'mcp.enabled': setting(
     'MCP_ENABLED',
     Type.Boolean(),

@@ -3,7 +3,7 @@ import type { PassedRequest } from '../../api/pipeline/pass-on.ts';
 import { compactField, pickFields, replaceFields, sortedText } from '../../platform/base/json-text.ts';
 import { detailsFrom, largestLimit, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
 
-/** Characters of a name or an id in a path: none that is right is longer, and a longer one is as wrong when it is cut. */
+/** Characters. Longer path parts are cut: no valid id is as long. */
 const longestPathPart = 300;
 /** Levels of arguments in which the order of fields does not matter: more than any route takes. */
 const sortedLevels = 110;
@@ -78,7 +78,7 @@ function fillPath(path: string, given: Record<string, unknown>): string {
   });
 }
 
-/** Of null none: it is as good as left out. Of an object two, which no parameter takes. */
+/** Texts of a parameter: none for null; two for an object, which every parameter refuses. */
 function textsOf(value: unknown): string[] {
   if (value === null) return [];
   const text = scalarText(value);

@@ -13,7 +13,7 @@ export const leastSeconds = 5;
 const [firstPauseMs, longestPauseMs] = [2000, 15_000];
 const callMs = 15_000;
 
-export interface OrgWatchOptions {
+interface OrgWatchOptions {
   schema: OrgSchema;
   table: DescribedObjectsTable;
   /** Whether this process may look at the org now, and no other does for `leastSeconds`. Throws what the database does. */

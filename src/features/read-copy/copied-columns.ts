@@ -27,8 +27,8 @@ function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
 }
 
 /**
- * Unchanged content is not written again, since it may be large. An empty External ID does not replace a known one. Where
- * the row is stale, each of two External IDs may be its own: it keeps the first one, and `staleIds` notes the other.
+ * Assignments that replace a row. Unchanged content is not rewritten; a missing External ID does not replace a known one. A
+ * stale row keeps its External ID; `staleIds` marks the other one stale too.
  */
 export function replaced(isStale: RawBuilder<unknown>): RawBuilder<unknown> {
   const known = columns
@@ -44,7 +44,7 @@ export const isClaimed = sql.raw(`(not r.is_deleted and not r.is_stale and r.ext
   select from added b where b.resource = r.resource and b.external_id = r.external_id
     and b.native_id <> r.native_id and not b.is_deleted))`);
 
-/** External IDs that stale records may have, and that their rows do not have: the CRM is asked for them as well. */
+/** Marks the second External ID of a stale record as stale, so that requests for it go to the CRM. */
 export const staleIds = sql.raw(`staleIds as (
   insert into copied_records as r
     (resource, native_id, external_id, created_at, updated_at, content, is_stale, written_at)

@@ -16,7 +16,7 @@ const mostRecords = 200;
 /** For so long after a failure of the database the CRM is asked: replicas may have writes to note that they could not. */
 const pauseMs = 5000;
 
-export interface CopiedReadsOptions {
+interface CopiedReadsOptions {
   table: CopyTable;
   /** Of a request that does not say how old its answer may be. */
   defaultMaxAgeSeconds: number;
@@ -135,8 +135,8 @@ function toRecord(
 
 /**
  * What a caller gets of a row; undefined where the CRM has to be asked: the row is of another version, or the caller sees
- * its own records only and the row does not say that it made this one. Whether a foreign record exists must not show in
- * who answers.
+ * its own records only and the row does not say that it made this one. A caller must not learn from the source of the
+ * answer whether another consumer's record exists.
  */
 function visibleTo(call: Call, resource: Resource, record: StoredRecord | undefined, isThere: boolean) {
   if (isThere && record === undefined) return undefined;

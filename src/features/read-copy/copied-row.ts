@@ -79,15 +79,13 @@ export function rowOf(
     resource: resource.name,
     // Of a record that may have been made only its External ID is known.
     nativeId: found?.nativeId ?? known.nativeId ?? namelessId(externalId),
-    ...{
-      externalId,
-      values: {},
-      searchText: '',
-      memberNativeId: null,
-      isDeleted,
-      isStale: !isDeleted,
-      since,
-    },
+    externalId,
+    values: {},
+    searchText: '',
+    memberNativeId: null,
+    isDeleted,
+    isStale: !isDeleted,
+    since,
   };
 }
 
@@ -119,32 +117,24 @@ function isGone(written: RecordRef | StoredRecord | 'gone' | undefined): boolean
 
 function knownRow(
   resource: Resource,
-  { nativeId, values, links }: StoredRecord,
+  { nativeId, values, links }: Pick<StoredRecord, 'nativeId' | 'values' | 'links'>,
   since: CopiedRow['since'],
 ): CopiedRow {
   return {
-    ...{ resource: resource.name, nativeId, values, since, isDeleted: false, isStale: false },
-    searchText: searchText(resource, values),
+    resource: resource.name,
+    nativeId,
     externalId: values['id'] ?? '',
+    values,
+    searchText: searchText(resource, values),
     memberNativeId: links?.['member_id'] ?? null,
+    isDeleted: false,
+    isStale: false,
+    since,
   };
 }
 
 /** A record as the reader has read it. */
-export function changedRow({
-  resource,
-  nativeId,
-  externalId = '',
-  isDeleted,
-  values,
-  links,
-}: ChangedRecord): CopiedRow {
-  return {
-    ...{ resource: resource.name, nativeId, externalId, values },
-    searchText: searchText(resource, values),
-    memberNativeId: links?.['member_id'] ?? null,
-    isDeleted: isDeleted || externalId === '',
-    isStale: false,
-    since: 0,
-  };
+export function changedRow(record: ChangedRecord): CopiedRow {
+  const { resource, externalId = '', isDeleted } = record;
+  return { ...knownRow(resource, record, 0), externalId, isDeleted: isDeleted || externalId === '' };
 }

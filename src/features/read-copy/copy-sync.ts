@@ -31,7 +31,7 @@ const none: ReadonlySet<Resource> = new Set();
 /** Before all changes. */
 const firstPosition: ChangePosition = { stamp: '1970-01-01T00:00:00.000Z' };
 
-export interface CopySyncOptions {
+interface CopySyncOptions {
   table: CopyTable;
   resources: readonly Resource[];
   source: ChangeSource;

@@ -27,6 +27,7 @@ const clearedAtOnce = 5000;
 const erasedAtOnce = 1000;
 /** Up to so many records are counted; of more the database's own estimate is used. */
 const countedExactly = 100_000;
+const nowMs = sql.raw('extract(epoch from now())::float8 * 1000');
 
 /** A record as a read finds it. */
 export interface FoundRow {
@@ -42,7 +43,7 @@ export interface Found {
   rows: FoundRow[];
 }
 
-export interface CopyKey {
+interface CopyKey {
   resource: string;
   externalId: string;
 }
@@ -58,7 +59,7 @@ export interface CopyList
   resource: string;
 }
 
-export interface FoundList extends Found {
+interface FoundList extends Found {
   /** A row of the resource is stale, and may belong to any list. */
   hasStale: boolean;
   /** There are records of which the maker is known. */
@@ -74,13 +75,13 @@ export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'>
   now: string;
 }
 
-export interface CopyState {
+interface CopyState {
   fields: string;
   fence: string;
   positions: FillPositions | undefined;
 }
 
-export interface CopyFacts {
+interface CopyFacts {
   /** Null where nothing can be served. */
   age: number | null;
   isFilled: boolean;
@@ -192,7 +193,7 @@ export class CopyTable {
           where ${isNewer} or ${isClaimed}
           returning resource, native_id, external_id, is_stale
         ), ${staleIds}
-        select extract(epoch from now())::float8 * 1000 as at`,
+        select ${nowMs} as at`,
       );
       const [first] = noted;
       if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
@@ -203,12 +204,10 @@ export class CopyTable {
     }
   }
 
-  /** From before the statement, which may reach the database late: its own time tells nothing. */
+  /** Reads the database's clock before the statement: that one may arrive late, so its own time cannot be used. */
   async #readClock(queries: Database['sql']): Promise<Clock> {
     if (this.#clock === undefined || performance.now() - this.#clock.by > clockMs) {
-      const { rows } = await sql<{
-        at: number;
-      }>`select extract(epoch from now())::float8 * 1000 as at`.execute(queries);
+      const { rows } = await sql<{ at: number }>`select ${nowMs} as at`.execute(queries);
       this.#clock = { at: rows[0]?.at ?? 0, by: performance.now() };
     }
     return this.#clock;

@@ -29,7 +29,7 @@ import { withCopy } from './written-records.ts';
  *                                                                   stale
  *
  *   known     what the CRM had when the last poll began, or later. Answers from it are as old as that poll.
- *   stale  the CRM is asked, for this record and for every list of its resource.
+ *   stale     the CRM is asked, for this record and for every list of its resource.
  *   deleted   kept for a day, so that no read from before brings the record back.
  *
  * No clock is compared with the CRM's. Each state is known to have been read between two moments of the database's clock,
@@ -42,13 +42,13 @@ import { withCopy } from './written-records.ts';
  * filled again.
  */
 
-/** Writes that wait to be noted while the database is away; beyond that the copy is dropped when it is back. */
+/** Writes that wait to be noted while the database is unavailable; beyond that the copy is dropped when it is back. */
 const mostWaiting = 10_000;
 const retryMs = 500;
 
-export interface CopyOptions {
+interface CopyOptions {
   database: Database;
-  /** Tells one org from another. */
+  /** What distinguishes one org from another. */
   org: string;
   resources: readonly Resource[];
   /** Notified when fields of the org have another type: then the copy is another one. */
@@ -92,7 +92,9 @@ export function createCopy(options: CopyOptions): Copy {
   const unnoted = new UnnotedWrites(options.cache, options.environment);
   const notes = new Notes(table, unnoted, options.log);
   const reads = createCopiedReads({
-    ...{ ...options, table, isBehind: () => notes.isBehind },
+    ...options,
+    table,
+    isBehind: () => notes.isBehind,
     areUnnotedSeenBy: (pollAge) => unnoted.areSeenBy(pollAge),
   });
   return {
@@ -144,7 +146,7 @@ class Notes {
   readonly #write: (row: CopiedRow) => Promise<void>;
   /** Records that could not be noted: they are stale. */
   readonly #waiting = new Map<string, CopiedRow>();
-  /** Of how many more nothing is known. */
+  /** How many further records could not be kept here. */
   #lost = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -185,7 +187,7 @@ class Notes {
     clearTimeout(this.#timer);
   }
 
-  /** The last row of a record does not tell its last External ID: notes of two writes may fail in any order. */
+  /** The row that comes last may not have the record's last External ID: notes of two writes may fail in any order. */
   #wait(row: CopiedRow): void {
     const before = this.#waiting.get(keyOf(row));
     const rows = before && before.externalId !== row.externalId ? [row, staleIdRow(before)] : [row];

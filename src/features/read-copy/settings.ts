@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { seconds, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 
-export const readCopySettings = {
+const readCopySettings = {
   'copy.enabled': setting(
     'COPY_ENABLED',
     Type.Boolean(),

@@ -1,7 +1,7 @@
 import { coalesce } from '../../platform/base/coalesce.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 
-/** For so long a process that starts learns of such writes: after a longer time without a poll the copy is filled again. */
+/** How long a report is kept for processes that start later; after longer without a poll the copy is refilled anyway. */
 const keptMs = 15 * 86_400_000;
 const retryMs = 500;
 

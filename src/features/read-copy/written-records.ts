@@ -6,7 +6,7 @@ import type { CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
 
 /** Notes what a write left behind. Never throws. */
-export type Note = (row: CopiedRow) => Promise<void>;
+type Note = (row: CopiedRow) => Promise<void>;
 
 /** What a write left behind: a record, none any more, or what is not known. */
 type Written = RecordRef | StoredRecord | 'gone' | undefined;
@@ -85,7 +85,7 @@ async function orStale<T>(
   }
 }
 
-/** By the External ID a stale record is asked for. */
+/** The names of a record for its note; a stale record is read again by its External ID. */
 function nameOf(record: RecordRef | StoredRecord): { nativeId: string; externalId: string } {
   return { nativeId: record.nativeId, externalId: ('values' in record && record.values['id']) || '' };
 }

@@ -25,7 +25,7 @@ import type { RecordMetrics } from './metrics.ts';
 /** Longer than a request lives; a marker whose reader died keeps others from storing for so long. */
 const markerMs = 30_000;
 
-export interface MemberCacheOptions {
+interface MemberCacheOptions {
   cache: SharedCache;
   /** How the org has members. */
   member: Resource;

@@ -1,7 +1,7 @@
 import { seconds, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 
-export const recordsSettings = {
+const recordsSettings = {
   memberCacheSeconds: setting(
     'MEMBER_CACHE_SECONDS',
     seconds(0, 300),

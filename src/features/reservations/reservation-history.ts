@@ -1,5 +1,6 @@
 import { entry, type FoundEntry, type HistoryKind, type HistorySource } from '../../api/history.ts';
 import { isFieldVisible, type VisibleFields } from '../../platform/base/call.ts';
+import { creatorView } from '../../records/created-by.ts';
 import { booking } from '../../records/quotes-and-bookings.ts';
 import type { Plan, PlanStep } from './plan.ts';
 import type { PlansTable } from './plans-table.ts';
@@ -21,7 +22,7 @@ export function createReservationHistory(plans: PlansTable): HistorySource {
 }
 
 function entriesOf(plan: Plan, stored: readonly PlanStep[], visible: VisibleFields): FoundEntry[] {
-  const by = isFieldVisible(visible, 'created_by') ? makerOf(plan) : null;
+  const by = plan.creator && isFieldVisible(visible, 'created_by') ? creatorView(plan.creator) : null;
   const endpoint = 'POST /v1/reservations';
   const requested = entry(plan.createdAt, 'requested', { by, endpoint, once: 'requested' });
   // A step tells the status.
@@ -36,10 +37,4 @@ function ofStep({ step, at }: PlanStep, before: PlanStep | undefined): FoundEntr
   const isBack = step === 'confirmed' && before?.step === 'cancelling_table';
   const kind = isBack ? 'step' : (kinds[step] ?? 'step');
   return entry(new Date(at), kind, { changes: [{ field: 'step', from: before?.step ?? null, to: step }] });
-}
-
-function makerOf({ creator }: Plan) {
-  if (creator === undefined) return null;
-  const { consumerId, consumerName = null, actor = null } = creator;
-  return { consumer_id: consumerId, consumer_name: consumerName, actor };
 }

@@ -7,6 +7,7 @@ import {
 } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/clock.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { creatorView } from '../../records/created-by.ts';
 import { booking as bookingResource } from '../../records/quotes-and-bookings.ts';
 import { shownNames } from '../../records/shown-fields.ts';
 import { bookingOrder } from './booking-order.ts';
@@ -44,17 +45,11 @@ export function viewOfReservation(plan: Plan, parts: PartStates) {
       time_zone: order.table.timeZone ?? null,
       party_size: order.table.partySize,
     },
-    created_by: createdBy(plan),
+    created_by: plan.creator === undefined ? null : creatorView(plan.creator),
     created_at: plan.createdAt.toISOString(),
     updated_at: plan.updatedAt.toISOString(),
     ...(plan.erasedAt && { erased_at: plan.erasedAt.toISOString() }),
   };
-}
-
-function createdBy({ creator }: Plan) {
-  if (creator === undefined) return null;
-  const { consumerId, consumerName = null, actor = null } = creator;
-  return { consumer_id: consumerId, consumer_name: consumerName, actor };
 }
 
 /**

@@ -1,20 +1,17 @@
 import { Problem } from '../../platform/base/problem.ts';
 import { testFaultOf } from '../../records/test-members.ts';
 
-/** For so many seconds a fault that passes is met, from its first time on. */
-const passesAfter = 30;
-
-/** Since when a write has met its fault: seconds, 0 at the first time. */
-export type MetSince = () => Promise<number>;
+/** How long a transient fault lasts, in seconds after the first write that meets it. */
+const transientSeconds = 30;
 
 /**
- * Throws what a write for this member meets, as the CRM's failures are. `lost`: the write is to be done, and its answer is lost
- * then. `passed`: the fault that it has met is over. The same write meets the same fault until that passes: it is known by the
- * External ID of its record.
+ * Throws the failure that the member's id stands for. Returns `lost` if the write is to be done and its answer lost, `passed` if
+ * a transient fault is over; faults are remembered by External ID. `metSince`: how many seconds ago the write met its fault
+ * first, 0 at the first time.
  */
 export async function meetFault(
   memberId: string,
-  metSince: MetSince,
+  metSince: () => Promise<number>,
 ): Promise<'lost' | 'passed' | undefined> {
   const fault = testFaultOf(memberId);
   if (fault === 'refused')
@@ -22,7 +19,7 @@ export async function meetFault(
       errors: [{ pointer: '#/member_id', message: 'The member is closed.' }],
     });
   if (fault === 'unavailable' || fault === 'quota') {
-    const left = Math.ceil(passesAfter - (await metSince()));
+    const left = Math.ceil(transientSeconds - (await metSince()));
     if (left > 0) throw passing(fault, left);
     return 'passed';
   }
@@ -42,9 +39,4 @@ function passing(fault: 'unavailable' | 'quota', retryAfter: number): Problem {
 export function lostAnswer(externalId: string): Problem {
   const facts = { outcomeUnknown: true, externalId };
   return new Problem('crm_timeout', 'The CRM did not answer in time.', facts);
-}
-
-export function memberNotFound(): Problem {
-  const errors = [{ pointer: '#/member_id', message: 'The CRM knows no such member.' }];
-  return new Problem('member_not_found', 'The CRM knows no member with this id.', { errors });
 }

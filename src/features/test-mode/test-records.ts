@@ -6,7 +6,7 @@ import { createTurns } from '../../platform/base/turns.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
-import { member } from '../../records/members.ts';
+import { member, unknownMember } from '../../records/members.ts';
 import type {
   CreateOptions,
   FieldValues,
@@ -18,7 +18,7 @@ import type {
 } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
-import { lostAnswer, meetFault, memberNotFound } from './test-faults.ts';
+import { lostAnswer, meetFault } from './test-faults.ts';
 import { eventOfWrite } from './world-events.ts';
 import { worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
@@ -119,7 +119,7 @@ export class TestRecords implements Records {
     return { row: await this.#table.insert(transaction, key, written), isNew: true };
   }
 
-  /** Made when it is asked for, so that the lists of a new world are empty. It is sample data: no event tells of it. */
+  /** Made when it is asked for, so that the lists of a new world are empty. It is sample data, and has no event. */
   #makeSample(resource: Resource, key: WorldKey, call: Call): Promise<Row | undefined> {
     const values = newValues(sampleValues(resource), { ...call, actor: undefined });
     const make = () =>
@@ -221,7 +221,7 @@ export class TestRecords implements Records {
   async #check({ consumerId, externalId }: WorldKey, values: FieldValues): Promise<Fault> {
     const memberId = values['member_id']?.toLowerCase();
     if (memberId === undefined) return undefined;
-    if (worldMember(memberId) === undefined) throw memberNotFound();
+    if (worldMember(memberId) === undefined) throw unknownMember('member_id');
     return meetFault(memberId, () =>
       orUnavailable(
         () => this.#writing.run(consumerId, () => this.#table.metSince(consumerId, externalId)),

@@ -29,10 +29,13 @@ function memberAt(position: number, id = memberId(position)): FieldValues {
   const last_name = lastNames[position % lastNames.length] ?? '';
   const created = new Date(firstCreated + position * stepMs).toISOString();
   return {
-    ...{ id, first_name, last_name },
+    id,
+    first_name,
+    last_name,
     email: `${first_name}.${last_name}.${position + 1}@example.com`.toLowerCase(),
     phone: `+1 202 555 01${String(position % 100).padStart(2, '0')}`,
-    ...{ created_at: created, updated_at: created },
+    created_at: created,
+    updated_at: created,
   };
 }
 

@@ -86,7 +86,7 @@ export class WorldsTable {
     return rows;
   }
 
-  /** The number of records in the world, which nobody else changes until the end of the transaction. */
+  /** Locks the world until the transaction ends; returns how many records it has. */
   async hold(transaction: Database['sql'], consumerId: string): Promise<number> {
     const { rows } = await sql<{ records: number }>`
       insert into test_worlds (consumer_id) values (${consumerId})
@@ -108,7 +108,7 @@ export class WorldsTable {
     return rows[0] as Row;
   }
 
-  /** The record under this number, as nobody else changes it until the end of the transaction; undefined where it is gone. */
+  /** Locks the record until the transaction ends; undefined where it is gone. */
   async lock(
     transaction: Database['sql'],
     { consumerId, resource }: Omit<WorldKey, 'externalId'>,

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
 import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
+import { creatorView } from '../../../records/created-by.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
@@ -162,14 +163,13 @@ const requestFields = [...handedOffFields, 'created_by'];
 const undone: readonly StoredHandoff['status'][] = ['awaiting_approval', 'accepted', 'failed'];
 
 /** Its result stands last: details may follow. */
-function requestView({ status, tripId, memberId, consumerId: consumer_id, ...handoff }: StoredHandoff) {
-  const { consumerName: consumer_name = null, actor = null, name, source } = handoff;
+function requestView(handoff: StoredHandoff) {
+  const { status, tripId, memberId, name, source } = handoff;
   if (!undone.includes(status) || name === undefined) return null;
-  const created_by = { consumer_id, consumer_name, actor };
   return {
     trip_id: tripId,
     member_id: memberId,
-    created_by,
+    created_by: creatorView(handoff),
     result: { name, source },
   };
 }
