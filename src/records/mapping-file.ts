@@ -12,7 +12,7 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml';
-import { type Mapping, mappingSchema, type ResourceMapping, resourcesOf } from './mapping.ts';
+import { type Mapping, mappingSchema, pointerParts, type ResourceMapping, resourcesOf } from './mapping.ts';
 import { type Field, lookupColumns, type Resource } from './resource.ts';
 
 /** Bytes of a mapping file at most. */
@@ -127,7 +127,7 @@ function schemaFaults(content: unknown): Found[] {
   for (const error of allErrors(content)) {
     const { keyword, instancePath, schemaPath, params } = error;
     if (keyword === 'additionalProperties') continue;
-    const path = partsOf(instancePath);
+    const path = pointerParts(instancePath);
     if (keyword === 'required') {
       for (const name of params.requiredProperties) add({ path: [...path, name], message: 'is missing' });
     } else if (keyword === 'boolean') add({ path, message: unknownName(path) });
@@ -156,18 +156,11 @@ function allErrors(content: unknown) {
   }
 }
 
-function partsOf(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
 /** The description of the schema that was not met, or of the one around it. */
 function expectedAt(schemaPath: string, path: Path): string {
   let schema: Record<string, unknown> | undefined = { ...mappingSchema };
   let expected = 'of another form';
-  for (const part of partsOf(schemaPath.replace(/^#/, ''))) {
+  for (const part of pointerParts(schemaPath.replace(/^#/, ''))) {
     schema = schema?.[part] as Record<string, unknown> | undefined;
     const { description } = (schema ?? {}) as TSchema & { description?: string };
     if (description !== undefined) expected = description;

@@ -236,10 +236,10 @@ function addedField(
 }
 
 /** The parts of a JSON Pointer (RFC 6901). */
-function pointerParts(pointer: string): string[] {
+export function pointerParts(pointer: string): string[] {
   return pointer
-    .slice(1)
     .split('/')
+    .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 

@@ -73,8 +73,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
       serve(
         call,
         () => lookUp({ resource: resource.name, externalId, madeBy: makerSeenBy(call, resource) }),
-        ({ rows }, ageSeconds) => {
-          const [row, another] = rows;
+        ({ rows: [row, another] }, ageSeconds) => {
           if (another !== undefined || row?.is_stale) return undefined;
           return visibleTo(call, resource, row && toRecord(resource, row, ageSeconds), row !== undefined);
         },
@@ -140,21 +139,18 @@ function toRecord(
  */
 function visibleTo(call: Call, resource: Resource, record: StoredRecord | undefined, isThere: boolean) {
   if (isThere && record === undefined) return undefined;
-  const visible = call.visible(resource.collection);
-  if (visible === 'all') return { record };
-  return record?.values[ownerField] === visible.consumerId ? { record } : undefined;
+  const maker = makerSeenBy(call, resource);
+  return maker === undefined || record?.values[ownerField] === maker ? { record } : undefined;
 }
 
 /** The list with the filter for the caller's own records; undefined where the copy has not all its filters. */
 function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList | undefined {
-  const visible = call.visible(resource.collection);
-  const own = visible === 'all' ? {} : { [ownerField]: visible.consumerId };
-  const isOtherOwner = ownerField in query.filters && visible !== 'all';
-  const isCovered = Object.keys(query.filters).every((name) =>
-    filterColumns.some((column) => column === name),
-  );
-  if (!isCovered || isOtherOwner) return undefined;
-  return { ...query, resource: resource.name, filters: { ...query.filters, ...own } };
+  const { filters } = query;
+  const isCovered = Object.keys(filters).every((name) => filterColumns.some((column) => column === name));
+  const list = { ...query, resource: resource.name };
+  const maker = makerSeenBy(call, resource);
+  if (!isCovered || (maker !== undefined && ownerField in filters)) return undefined;
+  return maker === undefined ? list : { ...list, filters: { ...filters, [ownerField]: maker } };
 }
 
 /** The page, as it would be made of the CRM's rows; undefined where a row is of another version. */

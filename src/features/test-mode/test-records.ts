@@ -23,7 +23,13 @@ import { eventOfWrite } from './world-events.ts';
 import { worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
-import { mostRecords, type Row, type WorldKey, type WorldsTable } from './worlds-table.ts';
+import {
+  mostRecords,
+  type Row,
+  type WorldKey,
+  type WorldResource,
+  type WorldsTable,
+} from './worlds-table.ts';
 
 /**
  * Of look-ups, lists and writes so many are in flight at once: each holds a connection to the database, and live requests need
@@ -206,11 +212,7 @@ export class TestRecords implements Records {
   }
 
   /** Throws `not_found` where the record is gone. */
-  async #lock(
-    transaction: Database['sql'],
-    world: Omit<WorldKey, 'externalId'>,
-    { nativeId }: RecordRef,
-  ): Promise<Row> {
+  async #lock(transaction: Database['sql'], world: WorldResource, { nativeId }: RecordRef): Promise<Row> {
     const id = rowIdOf(nativeId);
     const row = id === undefined ? undefined : await this.#table.lock(transaction, world, id);
     if (row === undefined) throw new Problem('not_found', 'The record does not exist.');
@@ -275,7 +277,7 @@ interface Change {
 }
 
 /** The world of the caller. Throws for a live one: none is left to find by mistake. */
-function worldOf({ consumerId }: Call, { name }: Resource): Omit<WorldKey, 'externalId'> {
+function worldOf({ consumerId }: Call, { name }: Resource): WorldResource {
   if (consumerId === undefined || modeOf(consumerId) !== 'test')
     throw new Error('only test consumers have a world');
   return { consumerId, resource: name };
@@ -283,12 +285,9 @@ function worldOf({ consumerId }: Call, { name }: Resource): Omit<WorldKey, 'exte
 
 function memberRecord(resource: Resource, id: string): StoredRecord | undefined {
   const values = worldMember(id);
-  return (
-    values && {
-      nativeId: `003${id.replaceAll('-', '').slice(0, 15)}`,
-      values: allFields(resource, values),
-    }
-  );
+  if (values === undefined) return undefined;
+  const nativeId = `003${id.replaceAll('-', '').slice(0, 15)}`;
+  return { nativeId, values: allFields(resource, values) };
 }
 
 function worldFull(): Problem {

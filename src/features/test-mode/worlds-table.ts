@@ -20,9 +20,13 @@ export interface Row {
   is_deleted: boolean;
 }
 
-export interface WorldKey {
+/** The records of a resource in a world. */
+export interface WorldResource {
   consumerId: string;
   resource: string;
+}
+
+export interface WorldKey extends WorldResource {
   externalId: string;
 }
 
@@ -68,7 +72,7 @@ export class WorldsTable {
   }
 
   /** A page and one record more, where there are more. */
-  async list(world: Omit<WorldKey, 'externalId'>, query: Omit<ListQuery, 'represent'>): Promise<Row[]> {
+  async list(world: WorldResource, query: Omit<ListQuery, 'represent'>): Promise<Row[]> {
     const { updatedSince, limit, maxBytes } = query;
     const order =
       updatedSince === undefined
@@ -111,7 +115,7 @@ export class WorldsTable {
   /** Locks the record until the transaction ends; undefined where it is gone. */
   async lock(
     transaction: Database['sql'],
-    { consumerId, resource }: Omit<WorldKey, 'externalId'>,
+    { consumerId, resource }: WorldResource,
     id: string,
   ): Promise<Row | undefined> {
     const { rows } = await sql<Row>`
@@ -217,7 +221,7 @@ export class WorldsTable {
 }
 
 function conditions(
-  { consumerId, resource }: Omit<WorldKey, 'externalId'>,
+  { consumerId, resource }: WorldResource,
   { filters, search, updatedSince, after }: Omit<ListQuery, 'represent'>,
 ): RawBuilder<unknown> {
   const all = [sql`consumer_id = ${consumerId} and resource = ${resource} and deleted_at is null`];

@@ -16,22 +16,18 @@ const represent = (values: FieldValues) => JSON.stringify(values);
 function listsOf(list: () => Promise<object>) {
   const { log, lines } = recordLog();
   const reads = createCopiedReads({
-    ...{
-      table: { list } as unknown as CopyTable,
-      defaultMaxAgeSeconds: 60,
-      areUnnotedSeenBy: () => true,
-      isBehind: () => false,
-    },
-    ...{ log, metrics: createMetrics(readCopyMetrics) },
+    table: { list } as unknown as CopyTable,
+    defaultMaxAgeSeconds: 60,
+    areUnnotedSeenBy: () => true,
+    isBehind: () => false,
+    log,
+    metrics: createMetrics(readCopyMetrics),
   });
   const read = () =>
     reads.list(
       quote,
       { filters: {}, limit: 10, maxBytes: 4_000_000, represent },
-      {
-        ...startCall('test', 'con_a'),
-        freshness: { maxAgeSeconds: undefined },
-      },
+      { ...startCall('test', 'con_a'), freshness: { maxAgeSeconds: undefined } },
     );
   return { read, lines };
 }

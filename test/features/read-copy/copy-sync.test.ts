@@ -6,39 +6,36 @@ import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { rowOf } from '../../../src/features/read-copy/copied-row.ts';
-import { createCopy } from '../../../src/features/read-copy/copy.ts';
 import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
-import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import { openTestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
+import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 test('a record is settled that has the External ID of a deleted one', async (t) => {
   const { replicas, stop } = await openTestDatabase();
   t.after(stop);
   const crm = new MemoryRecords(() => 0.5);
-  const common = {
-    resources: [quote],
-    source: crm,
-    log: recordLog().log,
-    metrics: createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) })),
-  };
-  const copy = createCopy({
-    ...{ cache: createMemoryCache(), environment: 'test' },
-    ...{ ...common, database: replicas[0], org: 'memory', records: crm },
-    ...{ defaultMaxAgeSeconds: 0, pollSeconds: 1 },
-  });
+  const copy = openCopy(replicas[0], crm);
   t.after(() => copy.stop());
   const table = new ReaderTable(replicas[0]);
   await table.prepare();
   const reader = new ChangeReader({
-    ...{ ...common, table, copyWriter: copy.writer, pollSeconds: 0.001, minimumSeconds: 0.001 },
-    ...{ wake: () => {}, memberChanged: async () => {} },
+    table,
+    source: crm,
+    resources: [quote],
+    metrics: createMetrics(eventMetrics),
+    log: recordLog().log,
+    copyWriter: copy.writer,
+    pollSeconds: 0.001,
+    minimumSeconds: 0.001,
+    wake: () => {},
+    memberChanged: async () => {},
   });
   const poll = () => reader.check(new AbortController().signal);
 
@@ -67,14 +64,13 @@ test('the turn is kept while many records are stale', async (t) => {
   t.after(stop);
   const crm = new MemoryRecords(() => 0.5);
   const table = new CopyTable(database, 'fields');
-  const { log } = recordLog();
   const options = {
     table,
     resources: [quote],
     source: crm,
     records: crm,
-    log,
-    metrics: createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) })),
+    log: recordLog().log,
+    metrics: createMetrics(readCopyMetrics),
   };
   const staleRow = Array.from({ length: 101 }, () => ({ externalId: randomUUID() }));
   await table.write(staleRow.map((known) => rowOf(quote, known, { written: undefined, since: 0 })));

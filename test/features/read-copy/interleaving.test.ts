@@ -6,10 +6,8 @@ import fc from 'fast-check';
 import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
-import { type Copy, createCopy } from '../../../src/features/read-copy/copy.ts';
-import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
+import type { Copy } from '../../../src/features/read-copy/copy.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
-import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { member } from '../../../src/records/members.ts';
@@ -17,10 +15,11 @@ import { booking, quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
+import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 const resources = [member, quote, booking];
-const metrics = createMetrics((registers) => ({ ...eventMetrics(registers), ...readCopyMetrics(registers) }));
+const metrics = createMetrics(eventMetrics);
 const names = ['A', 'B'];
 
 interface Replica {
@@ -29,31 +28,18 @@ interface Replica {
 }
 
 function newReplica(database: Database, crm: MemoryRecords): Replica {
-  const { log } = recordLog();
-  const copy = createCopy({
-    ...{ cache: createMemoryCache(), environment: 'test' },
-    org: 'memory',
-    ...{
-      database,
-      resources,
-      source: crm,
-      records: crm,
-      defaultMaxAgeSeconds: 0,
-      pollSeconds: 1,
-      log,
-      metrics,
-    },
-  });
+  const copy = openCopy(database, crm, resources);
   const reader = new ChangeReader({
-    ...{
-      table: new ReaderTable(database),
-      source: crm,
-      resources,
-      metrics,
-      log,
-      copyWriter: copy.writer,
-    },
-    ...{ pollSeconds: 0.001, minimumSeconds: 0.001, wake: () => {}, memberChanged: async () => {} },
+    table: new ReaderTable(database),
+    source: crm,
+    resources,
+    metrics,
+    log: recordLog().log,
+    copyWriter: copy.writer,
+    pollSeconds: 0.001,
+    minimumSeconds: 0.001,
+    wake: () => {},
+    memberChanged: async () => {},
   });
   return { copy, reader };
 }

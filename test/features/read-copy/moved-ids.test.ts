@@ -6,19 +6,18 @@ import { type CompiledQuery, sql } from 'kysely';
 import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type CopiedRow, changedRow, rowOf, staleRow } from '../../../src/features/read-copy/copied-row.ts';
-import { createCopy } from '../../../src/features/read-copy/copy.ts';
 import { copyLease } from '../../../src/features/read-copy/copy-lease.ts';
 import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
-import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
+import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 const [early, late] = ['2027-03-01T08:00:00.000Z', '2027-03-01T08:00:05.000Z'];
@@ -80,9 +79,7 @@ async function found(externalId: string): Promise<string> {
 }
 
 async function listed(): Promise<string[] | 'ask'> {
-  const list = await table.list({
-    ...{ resource: 'quote', filters: {}, limit: 9, maxBytes: 1e6 },
-  });
+  const list = await table.list({ resource: 'quote', filters: {}, limit: 9, maxBytes: 1e6 });
   assert.ok(list);
   return list.hasStale ? 'ask' : list.rows.map(({ native_id }) => native_id).sort();
 }
@@ -90,7 +87,10 @@ async function listed(): Promise<string[] | 'ask'> {
 /** Asks the CRM, which has these records, for the stale ones. */
 async function settle(...records: StoredRecord[]): Promise<void> {
   const copyWriter = new CopySync({
-    ...{ table, resources: [quote], source: new MemoryRecords(() => 0), log: recordLog().log },
+    table,
+    resources: [quote],
+    source: new MemoryRecords(() => 0),
+    log: recordLog().log,
     records: { find: async (_, externalId) => records.find(({ values }) => values['id'] === externalId) },
     metrics: createMetrics(readCopyMetrics),
   });
@@ -184,16 +184,7 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   const answers = [stored('one', id, late), stored('one', other)];
   const crm = new MemoryRecords(() => 0);
   crm.updateAndRead = async () => answers.shift();
-  const copy = createCopy({
-    ...{ cache: createMemoryCache(), environment: 'test' },
-    ...{ database: { ...database, sql: cut }, org: 'memory', resources: [quote], source: crm, records: crm },
-    ...{
-      defaultMaxAgeSeconds: 0,
-      pollSeconds: 1,
-      log: recordLog().log,
-      metrics: createMetrics(readCopyMetrics),
-    },
-  });
+  const copy = openCopy({ ...database, sql: cut }, crm);
   t.after(() => copy.stop());
   const before = stored('one', other);
   // The notes fail in the order of the answers: the one of the newer write first.

@@ -4,30 +4,17 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createCopy } from '../../../src/features/read-copy/copy.ts';
-import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
-import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
-import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import { openTestDatabase } from '../../support/databases.ts';
-import { recordLog } from '../../support/log.ts';
+import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
 
 test('a write that waits to be noted is kept by its name, not with its values', async () => {
   const { replicas, stop } = await openTestDatabase();
   await stop();
   const crm = new MemoryRecords(() => 0.5);
-  const copy = createCopy({
-    ...{ cache: createMemoryCache(), environment: 'test' },
-    ...{ database: replicas[0], org: 'memory', resources: [quote], source: crm, records: crm },
-    ...{
-      defaultMaxAgeSeconds: 0,
-      pollSeconds: 1,
-      log: recordLog().log,
-      metrics: createMetrics(readCopyMetrics),
-    },
-  });
+  const copy = openCopy(replicas[0], crm);
   const write = async () => {
     const written = await copy.records.createAndRead(quote, randomUUID(), { name: 'n' }, startCall('test'));
     return new WeakRef(written?.values ?? assert.fail());
