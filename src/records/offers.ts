@@ -17,7 +17,7 @@ export interface MemberCache {
 export const memberCache = defineOffer<MemberCache>('the cache of members');
 
 /** Throws `conflict` for a booking that something else needs as it is. */
-type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;
+export type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;
 
 export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check that a booking is free');
 

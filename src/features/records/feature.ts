@@ -1,7 +1,7 @@
 import { historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { type Resources, resourcesOf } from '../../records/mapping.ts';
-import { memberCache, requireFreeBooking } from '../../records/offers.ts';
+import { memberCache, type RequireFreeBooking, requireFreeBooking } from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
 import { cachedMembers, createMemberCache, forgetMember } from './member-cache.ts';
 import { type RecordMetrics, recordMetrics } from './metrics.ts';
@@ -16,8 +16,7 @@ interface Parts {
   records: Records;
   /** Reads one member, from the cache where that is allowed. */
   members: Pick<Records, 'find'>;
-  /** Throws `conflict` for a booking that something else needs as it is. */
-  requireFree?: (externalId: string, call: Parameters<Records['find']>[2]) => Promise<void>;
+  requireFree?: RequireFreeBooking;
 }
 
 /** Members, quotes and bookings of the CRM. */

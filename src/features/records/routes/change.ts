@@ -56,7 +56,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
         const tags = shared.tagsOf(context, record, call);
         if (claim.before === undefined) requireMatch(ifMatch, tags.shown);
         else if (isDone(resource, claim, record, { values, state: tags.state })) return answer(record);
-        await shared.nameUnconditional(context, { id, ifMatch }, claim, call);
+        if (!conditional) await shared.nameUnconditional(context, id, claim, call);
         if (!(await claim.rememberBefore(tags.state))) {
           await delay(pauseMs);
           continue;

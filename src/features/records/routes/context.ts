@@ -2,12 +2,12 @@ import { Type } from 'typebox';
 import type { HistorySubject } from '../../../api/history.ts';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
-import { isConditional } from '../../../api/pipeline/conditional.ts';
 import type { Route } from '../../../api/route.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
 import { pickFields } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import type { RequireFreeBooking } from '../../../records/offers.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';
 import { type Resource, uuidSchema } from '../../../records/resource.ts';
@@ -18,15 +18,19 @@ import {
   shownNames,
 } from '../../../records/shown-fields.ts';
 
-/** What every operation on records works with. */
-export interface RecordsContext {
+/** What reading one record works with; members may come from a cache. */
+export interface ReadingContext {
   resource: Resource & { collection: Exclude<PermissionResource, 'webhooks' | 'consumers'> };
-  records: Records;
+  records: Pick<Records, 'find'>;
   representFor: RepresentFor;
+}
+
+/** What every operation on records works with. */
+export interface RecordsContext extends ReadingContext {
+  records: Records;
   /** Writes all of a record, null for what the org does not show. */
   representState: Represent;
-  /** Throws `conflict` for a record that something else needs as it is. */
-  requireFree(id: string, call: Call): Promise<void>;
+  requireFree: RequireFreeBooking;
 }
 
 export function recordsContext(
@@ -41,11 +45,6 @@ export function recordsContext(
     representState: createRepresentation({ fields: resource.fields }),
     requireFree,
   };
-}
-
-/** What reading one record works with; members may come from a cache. */
-export interface ReadingContext extends Omit<RecordsContext, 'records'> {
-  records: Pick<Records, 'find'>;
 }
 
 /** The group of operations in the documentation, by collection. */
@@ -73,7 +72,7 @@ export function idParams(name: string, { name: resource, fields }: Resource) {
  * the rest, nor hold them up with one: the record is looked up first. Throws `not_found`, and what the lease does.
  */
 export async function leaseVisible(
-  { resource, records }: Pick<RecordsContext, 'resource' | 'records'>,
+  { resource, records }: ReadingContext,
   id: string,
   claim: Pick<Claim, 'before' | 'leaseRecord'>,
   call: Call,
@@ -86,28 +85,22 @@ export async function leaseVisible(
 
 /** Names the record of an unconditional change, where the caller sees only some records and has just looked it up. */
 export async function nameUnconditional(
-  { resource }: Pick<RecordsContext, 'resource'>,
-  { id, ifMatch }: { id: string; ifMatch: string | undefined },
+  { resource }: ReadingContext,
+  id: string,
   claim: Pick<Claim, 'nameRecord'>,
   call: Call,
 ): Promise<void> {
-  if (isConditional(ifMatch) || call.visible(resource.collection) === 'all') return;
-  await claim.nameRecord(recordName(resource, id));
+  if (call.visible(resource.collection) !== 'all') await claim.nameRecord(recordName(resource, id));
 }
 
-type Shown = Pick<RecordsContext, 'resource' | 'representFor'>;
-
 /** Writes records as the caller sees them. */
-export function representTo({ resource, representFor }: Shown, call: Call): Represent {
+export function representTo({ resource, representFor }: ReadingContext, call: Call): Represent {
   return representFor(call.visibleFields?.(resource.collection));
 }
 
 /** A record as an answer, with its entity tag. Readers may keep it, but must revalidate it before each use. */
-export function recordAnswer(status: number, context: Shown, record: StoredRecord, call: Call) {
-  return taggedAnswer(status, representTo(context, call)(record.values));
-}
-
-function taggedAnswer(status: number, body: string) {
+export function recordAnswer(status: number, context: ReadingContext, record: StoredRecord, call: Call) {
+  const body = representTo(context, call)(record.values);
   return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
 }
 
@@ -126,7 +119,7 @@ export function tagsOf(context: RecordsContext, { values }: StoredRecord, call: 
  * A stored answer as the caller may see it now: its permission may name fewer fields than when it was stored, and what the
  * housekeeping stores has all.
  */
-function showStored({ resource }: Shown, answer: StoredAnswer, call: Call): StoredAnswer {
+function showStored({ resource }: ReadingContext, answer: StoredAnswer, call: Call): StoredAnswer {
   const visible = call.visibleFields?.(resource.collection);
   if (visible === undefined || answer.status >= 300) return answer;
   const body = pickFields(answer.body, (name) => isFieldVisible(visible, name));
@@ -134,14 +127,14 @@ function showStored({ resource }: Shown, answer: StoredAnswer, call: Call): Stor
 }
 
 /** The fields that a body names, whether they can be written or not. */
-function fieldsIn({ resource }: Pick<RecordsContext, 'resource'>, body: unknown): string[] {
+function fieldsIn({ resource }: ReadingContext, body: unknown): string[] {
   if (typeof body !== 'object' || body === null) return [];
   return shownNames(resource).filter((name) => Object.hasOwn(body, name));
 }
 
 /** What a route with a body does for callers that see some fields only. `always`: fields that it writes whatever its body names. */
 export function byFields(
-  context: Shown,
+  context: ReadingContext,
   always: readonly string[] = [],
 ): Required<Pick<Route, 'usedFields' | 'showStored'>> {
   return {
@@ -151,7 +144,7 @@ export function byFields(
 }
 
 /** Those that a creation writes whatever its body names. */
-export function requiredFields({ resource: { fields } }: Pick<RecordsContext, 'resource'>): string[] {
+export function requiredFields({ resource: { fields } }: ReadingContext): string[] {
   return Object.entries(fields).flatMap(([name, field]) => (field.required ? [shownName(name, field)] : []));
 }
 
@@ -161,7 +154,7 @@ export function recordName({ name }: Resource, id: string): string {
 }
 
 /** Before a write whose answer shows the record. Throws `crm_error` for a field that the org does not show. */
-export function admitShown({ records, resource }: Pick<RecordsContext, 'records' | 'resource'>, call: Call) {
+export function admitShown({ records, resource }: RecordsContext, call: Call) {
   records.admit(call);
   const { fields, fit, collection } = resource;
   const visible = call.visibleFields?.(collection);
