@@ -199,7 +199,7 @@ describe("a planted use of another's table is found", () => {
     'whose rows say what is cleared': 'sql`delete from handoffs h using events e where e.id = h.id`',
     'that is emptied': "database.execute('truncate handoffs, events')",
     'that is locked': 'sql`lock table events in share mode`',
-    'in a part of a statement': "sql.raw('left join events e on true')",
+    'in a join of its own': "sql.raw('left join events e on true')",
     'in a text': "const text = 'select id ' + `from handoffs where exists (select from events)`;",
     'in quotes': 'sql`select from "events"`',
     'with its schema': 'sql`select from PUBLIC.Events`',
@@ -210,6 +210,15 @@ describe("a planted use of another's table is found", () => {
     'by an insertion of Kysely': "queries.insertInto('events')",
     'by an update of Kysely': "queries.updateTable('events')",
     'by a deletion of Kysely': "queries.deleteFrom('events')",
+    'whose rows are leased': "leasesOf({ table: 'events', row: 'e', key: ['id'] })",
+    'whose name is an argument': "isDue('events')",
+    'whose name is an argument, in backquotes': 'isDue(`events`)',
+    'whose rows are forgotten': 'forgetRows({ from: sql`events e` })',
+    'later in the list of a fragment': 'sql`handoffs h, events e`',
+    'in a fragment that begins with a comma': 'sql`, events e`',
+    'in a raw fragment': "sql.raw('events e')",
+    'by a reference to it': "sql.ref('events')",
+    'by a reference to its column': "sql.ref('events.id')",
     'that a query is named like': 'sql`with events as (select id from events) select from events`',
     'beside a query of that name in another scope':
       'sql`select from (with events as (select 1) select from events) as e, events`',
@@ -229,6 +238,8 @@ describe("a planted use of another's table is found", () => {
     'a function of that name': 'sql`select from events(1) where a is distinct from events`',
     'a comment': 'sql`select 1 -- from events\n /* from events */`',
     'a value': "sql`select 'from events'`",
+    'a reference to a column of that name': "sql.ref('handoffs.events')",
+    'a text that has more than the name': "const texts = ['/events', 'events.keptDays', `events ${count}`];",
     prose: "log.warn('where events come from, events are read from events')",
   };
   for (const [what, code] of Object.entries(allowed)) {

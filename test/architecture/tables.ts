@@ -6,10 +6,10 @@ import { tableOwners } from './table-owners.ts';
 
 /** Methods whose texts are SQL, whatever they look like. */
 const takesSql = new Set(['raw', 'execute', 'query', 'exec']);
-/** Methods of Kysely that take tables, perhaps with `as` and another name. */
+/** Methods of Kysely that take tables, perhaps with `as` and another name, or a table's column. */
 const takesTables = new Set([
   ...['selectFrom', 'insertInto', 'updateTable', 'deleteFrom', 'mergeInto', 'replaceInto', 'table', 'using'],
-  ...['innerJoin', 'leftJoin', 'rightJoin', 'fullJoin', 'crossJoin'],
+  ...['innerJoin', 'leftJoin', 'rightJoin', 'fullJoin', 'crossJoin', 'ref'],
 ]);
 /** Other texts are SQL where they look like a statement, not like prose. */
 const statement =
@@ -50,6 +50,10 @@ export function tablesOf(root: string): string[] {
   return [...tables].sort();
 }
 
+/**
+ * The names in the SQL of a file, among them those of tables. A text that is a name alone counts too, since what it is
+ * given to may put it into a statement: `leasesOf({ table: 'handoffs' })`.
+ */
 function tablesUsedIn(file: string, code: string): Set<string> {
   const { program, errors } = parseSync(file, code);
   if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);
@@ -57,22 +61,23 @@ function tablesUsedIn(file: string, code: string): Set<string> {
   const addFrom = (text: string) => {
     for (const table of tablesIn(text)) found.add(table);
   };
+  // A fragment may be what follows `from` in a statement: `handoffs h`.
+  const addFromFragment = (text: string) => addFrom(`from ${text}`);
+  const addFromText = (text: string) => {
+    if (statement.test(text)) addFrom(text);
+    else found.add(text);
+  };
   new Visitor({
     TaggedTemplateExpression: ({ tag, quasi }) => {
-      if (tag.type === 'Identifier' && tag.name === 'sql') addFrom(textOf(quasi));
+      if (tag.type === 'Identifier' && tag.name === 'sql') addFromFragment(textOf(quasi));
     },
-    TemplateLiteral: (template) => {
-      const text = textOf(template);
-      if (statement.test(text)) addFrom(text);
-    },
+    TemplateLiteral: (template) => addFromText(textOf(template)),
     Literal: ({ value }) => {
-      if (typeof value === 'string' && statement.test(value)) addFrom(value);
+      if (typeof value === 'string') addFromText(value);
     },
     CallExpression: ({ callee, arguments: given }) => {
       const method = methodOf(callee);
-      const texts = given.flatMap(textsOf);
-      if (takesSql.has(method)) texts.forEach(addFrom);
-      if (takesTables.has(method)) for (const text of texts) addFrom(`from ${text}`);
+      if (takesSql.has(method) || takesTables.has(method)) given.flatMap(textsOf).forEach(addFromFragment);
     },
   }).visit(program);
   return found;
