@@ -61,7 +61,7 @@ for (const name of Object.keys(databaseKinds)) {
       harness.systems.decision = 'pending';
       const undecided = await made(daysAgo(3));
       harness.systems.decision = 'confirmed';
-      harness.systems.judge = updateRefused;
+      harness.systems.outcomeOf = updateRefused;
       const stuck = await made(daysAgo(3));
       assert.equal((await harness.plan(stuck))?.status, 'needs_attention');
       assert.equal(await erase(1), 0);

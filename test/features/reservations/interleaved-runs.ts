@@ -1,15 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Fate, MemorySystems } from './memory-systems.ts';
+import type { MemorySystems, Outcome } from './memory-systems.ts';
 
 /** A call on its way to a system, or its answer on the way back. */
 interface Held {
   call: string;
   stage: 'going' | 'coming';
-  go(fate: Fate): void;
+  go(outcome: Outcome): void;
 }
 
 /**
- * Runs that stop at each call to a system, on the way there and on the way back, until they are told to go on; so that a
+ * Runs that stop at each call to a system, on the way there and on the way back, until a test continues them; so that the
  * test decides in which order they do, and which of them die.
  */
 export class InterleavedRuns {
@@ -17,11 +17,11 @@ export class InterleavedRuns {
   #running = 0;
 
   constructor(systems: MemorySystems) {
-    systems.judge = (call) => this.#hold(call, 'going');
+    systems.outcomeOf = (call) => this.#hold(call, 'going');
     systems.deliver = async (call) => void (await this.#hold(call, 'coming'));
   }
 
-  #hold(call: string, stage: Held['stage']): Promise<Fate> {
+  #hold(call: string, stage: Held['stage']): Promise<Outcome> {
     return new Promise((go) => this.#held.push({ call, stage, go }));
   }
 
@@ -39,9 +39,9 @@ export class InterleavedRuns {
   }
 
   /** Lets one held call, or its answer, go on. */
-  async letGo(index: number, fate: Fate): Promise<void> {
+  async letGo(index: number, outcome: Outcome): Promise<void> {
     const [held] = this.#held.length > 0 ? this.#held.splice(index % this.#held.length, 1) : [];
-    held?.go(held.stage === 'going' ? fitting(held.call, fate) : 'works');
+    held?.go(held.stage === 'going' ? possibleOutcome(held.call, outcome) : 'works');
     await this.#settle();
   }
 
@@ -56,10 +56,10 @@ export class InterleavedRuns {
    * A call that is under way so long that a lease runs out has come to its system by then, or never will; its answer
    * may come at any time.
    */
-  async arrive(fate: 'works' | 'callLost'): Promise<void> {
+  async arrive(outcome: 'works' | 'callLost'): Promise<void> {
     for (const held of this.#held.filter(({ stage }) => stage === 'going')) {
       this.#held.splice(this.#held.indexOf(held), 1);
-      held.go(fate);
+      held.go(outcome);
     }
     await this.#settle();
   }
@@ -74,7 +74,9 @@ export class InterleavedRuns {
   }
 }
 
-/** What is never refused by its nature fails instead. */
-function fitting(call: string, fate: Fate): Fate {
-  return fate === 'refused' && (call.startsWith('crm.find') || call === 'dining.retrieve') ? 'fails' : fate;
+/** Reads are never refused; they fail instead. */
+function possibleOutcome(call: string, outcome: Outcome): Outcome {
+  return outcome === 'refused' && (call.startsWith('crm.find') || call === 'dining.retrieve')
+    ? 'fails'
+    : outcome;
 }

@@ -5,18 +5,18 @@ import fc from 'fast-check';
 import type { Plan } from '../../../src/features/reservations/plan.ts';
 import { Harness, type Result } from './harness.ts';
 import { InterleavedRuns } from './interleaved-runs.ts';
-import type { Fate } from './memory-systems.ts';
+import type { Outcome } from './memory-systems.ts';
 
 type Act =
   | { act: 'create' | 'cancel'; which: number }
-  | { act: 'letGo'; which: number; fate: Fate }
+  | { act: 'letGo'; which: number; outcome: Outcome }
   | { act: 'kill'; which: number }
-  | { act: 'time'; fate: 'works' | 'callLost' }
+  | { act: 'time'; outcome: 'works' | 'callLost' }
   | { act: 'job' }
   | { act: 'decide'; decision: 'pending' | 'confirmed' | 'failed' };
 
 const which = fc.constantFrom(0, 0, 0, 1, 2, 3);
-const fate = fc.constantFrom<Fate>(
+const outcome = fc.constantFrom<Outcome>(
   'works',
   'works',
   'works',
@@ -30,13 +30,13 @@ const fate = fc.constantFrom<Fate>(
 const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ act: fc.constant('create' as const), which: fc.nat({ max: 1 }) }) },
   { weight: 2, arbitrary: fc.record({ act: fc.constant('cancel' as const), which: fc.nat({ max: 1 }) }) },
-  { weight: 14, arbitrary: fc.record({ act: fc.constant('letGo' as const), which, fate }) },
+  { weight: 14, arbitrary: fc.record({ act: fc.constant('letGo' as const), which, outcome }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('kill' as const), which }) },
   {
     weight: 2,
     arbitrary: fc.record({
       act: fc.constant('time' as const),
-      fate: fc.constantFrom('works' as const, 'callLost' as const),
+      outcome: fc.constantFrom('works' as const, 'callLost' as const),
     }),
   },
   { weight: 3, arbitrary: fc.record({ act: fc.constant('job' as const) }) },
@@ -49,8 +49,8 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   },
 );
 
-/** One consumer's wish, sent under one key however often. */
-interface Wish {
+/** One consumer's request, sent under one key however often. */
+interface KeyedRequest {
   key: string;
   order: ReturnType<Harness['order']>;
   answers: Set<string>;
@@ -78,12 +78,12 @@ test('whatever fails, dies or comes late, a reservation ends whole or not there'
 class Play {
   readonly #harness: Harness;
   readonly #runs: InterleavedRuns;
-  readonly #wishes: Wish[];
+  readonly #requests: KeyedRequest[];
 
   constructor(current: Harness) {
     this.#harness = current;
     this.#runs = new InterleavedRuns(current.systems);
-    this.#wishes = [0, 1].map(() => ({
+    this.#requests = [0, 1].map(() => ({
       key: randomUUID(),
       order: current.order(),
       answers: new Set(),
@@ -96,22 +96,22 @@ class Play {
     for (const each of acts) await this.#do(each);
     await this.#finish();
     for (const plan of await this.#harness.plans()) this.#assertWhole(plan);
-    for (const wish of this.#wishes) await this.#assertAnswered(wish);
+    for (const request of this.#requests) await this.#assertAnswered(request);
   }
 
   async #do(each: Act): Promise<void> {
     const { systems } = this.#harness;
     switch (each.act) {
       case 'create':
-        return this.#create(this.#wishes[each.which] as Wish);
+        return this.#create(this.#requests[each.which] as KeyedRequest);
       case 'cancel':
-        return this.#cancel(this.#wishes[each.which] as Wish);
+        return this.#cancel(this.#requests[each.which] as KeyedRequest);
       case 'letGo':
-        return this.#runs.letGo(each.which, each.fate);
+        return this.#runs.letGo(each.which, each.outcome);
       case 'kill':
         return this.#runs.kill(each.which);
       case 'time':
-        await this.#runs.arrive(each.fate);
+        await this.#runs.arrive(each.outcome);
         return this.#harness.passTime();
       case 'job':
         return this.#runs.start(
@@ -124,23 +124,23 @@ class Play {
     }
   }
 
-  #create(wish: Wish): Promise<void> {
+  #create(request: KeyedRequest): Promise<void> {
     return this.#runs.start(
-      () => this.#harness.create(wish.key, wish.order),
-      (result) => note(wish, result as Result),
+      () => this.#harness.create(request.key, request.order),
+      (result) => note(request, result as Result),
     );
   }
 
-  async #cancel(wish: Wish): Promise<void> {
-    const { id } = wish;
+  async #cancel(request: KeyedRequest): Promise<void> {
+    const { id } = request;
     if (id !== undefined)
       await this.#runs.start(
-        () => this.#harness.cancel(wish.cancelKey, id),
+        () => this.#harness.cancel(request.cancelKey, id),
         () => {},
       );
   }
 
-  /** The partner makes up its mind about what waits. */
+  /** The partner decides what is pending. */
   #decide(decision: 'pending' | 'confirmed' | 'failed'): void {
     for (const table of this.#harness.systems.tables.values()) {
       if (table.status === 'pending') table.status = decision;
@@ -152,7 +152,7 @@ class Play {
     this.#harness.systems.decision = 'confirmed';
     this.#decide('confirmed');
     await this.#runs.finish();
-    this.#harness.systems.judge = () => 'works';
+    this.#harness.systems.outcomeOf = () => 'works';
     this.#harness.systems.deliver = () => {};
     await this.#harness.passTime();
     while (await this.#harness.runJob()) await this.#harness.passTime();
@@ -176,19 +176,19 @@ class Play {
   }
 
   /** All answers were the same, and the last one fits what is there. */
-  async #assertAnswered(wish: Wish): Promise<void> {
-    note(wish, await this.#harness.create(wish.key, wish.order));
-    assert.equal(wish.answers.size, 1, [...wish.answers].join('\n'));
-    const [status] = [...wish.answers].map((answer) => answer.slice(0, 3));
-    const plan = wish.id === undefined ? undefined : await this.#harness.plan(wish.id);
+  async #assertAnswered(request: KeyedRequest): Promise<void> {
+    note(request, await this.#harness.create(request.key, request.order));
+    assert.equal(request.answers.size, 1, [...request.answers].join('\n'));
+    const [status] = [...request.answers].map((answer) => answer.slice(0, 3));
+    const plan = request.id === undefined ? undefined : await this.#harness.plan(request.id);
     if (status === '201') assert.match(String(plan?.state), /^(confirmed|cancelled|failed)$/);
     else assert.equal(status, '422');
   }
 }
 
 /** Remembers each answer, and the id of what it made. */
-function note(wish: Wish, result: Result): void {
+function note(request: KeyedRequest, result: Result): void {
   if ('problem' in result) return;
-  wish.answers.add(`${result.status} ${result.body}`);
-  if (result.status === 201) wish.id = (JSON.parse(result.body) as { id: string }).id;
+  request.answers.add(`${result.status} ${result.body}`);
+  if (result.status === 201) request.id = (JSON.parse(result.body) as { id: string }).id;
 }

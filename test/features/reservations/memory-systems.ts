@@ -12,18 +12,18 @@ import type { FieldValues, Records } from '../../../src/records/records.ts';
  * What becomes of one call: it takes effect; it is refused; it fails and did nothing; its answer is lost, after it took
  * effect or before.
  */
-export type Fate = 'works' | 'refused' | 'fails' | 'answerLost' | 'callLost';
+export type Outcome = 'works' | 'refused' | 'fails' | 'answerLost' | 'callLost';
 
-/** Decides the fate of each call; what it returns later than now holds the call up. */
-export type Judge = (call: string) => Fate | Promise<Fate>;
+/** Decides the outcome of each call; a promise delays the call until it resolves. */
+export type OutcomeOf = (call: string) => Outcome | Promise<Outcome>;
 
 function notUsed(): never {
   throw new Error('reservations do not read back what they write');
 }
 
-/** Two systems in memory that fail as they are told. */
+/** Two systems in memory that fail on demand. */
 export class MemorySystems {
-  judge: Judge = () => 'works';
+  outcomeOf: OutcomeOf = () => 'works';
   /** Holds the answer of a call back. */
   deliver: (call: string) => void | Promise<void> = () => {};
   /** What the partner says to a new table. */
@@ -35,24 +35,25 @@ export class MemorySystems {
   readonly tables = new Map<string, ConnectorPart>();
   readonly calls: string[] = [];
 
-  /** Carries out a call as it is judged. */
+  /** Carries out a call with its outcome. */
   async #call<T>(name: string, refusal: Problem, work: () => T): Promise<T> {
     this.calls.push(name);
     const side = name.startsWith('dining') ? 'partner' : 'crm';
-    const fate = await this.judge(name);
+    const outcome = await this.outcomeOf(name);
     try {
-      return this.#carryOut(side, fate, refusal, work);
+      return this.#carryOut(side, outcome, refusal, work);
     } finally {
       await this.deliver(name);
     }
   }
 
-  #carryOut<T>(side: 'partner' | 'crm', fate: Fate, refusal: Problem, work: () => T): T {
-    if (fate === 'refused') throw refusal;
-    if (fate === 'fails') throw new Problem(`${side}_unavailable`, 'Not now.', { retryAfter: 1 });
-    if (fate === 'callLost') throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
+  #carryOut<T>(side: 'partner' | 'crm', outcome: Outcome, refusal: Problem, work: () => T): T {
+    if (outcome === 'refused') throw refusal;
+    if (outcome === 'fails') throw new Problem(`${side}_unavailable`, 'Not now.', { retryAfter: 1 });
+    if (outcome === 'callLost') throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
     const result = work();
-    if (fate === 'answerLost') throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
+    if (outcome === 'answerLost')
+      throw new Problem(`${side}_timeout`, 'No answer.', { outcomeUnknown: true });
     return result;
   }
 

@@ -5,7 +5,7 @@ import { PlansTable } from '../../../src/features/reservations/plans-table.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { Harness, type Result } from './harness.ts';
-import type { Fate } from './memory-systems.ts';
+import type { Outcome } from './memory-systems.ts';
 
 for (const name of Object.keys(databaseKinds)) {
   describe(`reservations on ${name}`, () => {
@@ -24,8 +24,8 @@ for (const name of Object.keys(databaseKinds)) {
       void test(what, async (context) => (skipped ? context.skip('there is no PostgreSQL') : body()));
 
     /** These calls end like this, once each, in this order; all others work. */
-    const fates = (...planned: [call: string, fate: Fate][]) => {
-      harness.systems.judge = (call) => {
+    const setOutcomes = (...planned: [call: string, outcome: Outcome][]) => {
+      harness.systems.outcomeOf = (call) => {
         const index = planned.findIndex(([wanted]) => wanted === call);
         return index < 0 ? 'works' : (planned.splice(index, 1)[0]?.[1] ?? 'works');
       };
@@ -82,7 +82,7 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('a refusal at the table leaves nothing, and its cause is told', async () => {
-      fates(['dining.create', 'refused']);
+      setOutcomes(['dining.create', 'refused']);
       const key = randomUUID();
       const order = harness.order();
       const { status, body } = parse(await harness.create(key, order));
@@ -109,7 +109,7 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('where the CRM does not answer at first, nothing is made and the key stays good', async () => {
-      fates(['crm.create', 'fails']);
+      setOutcomes(['crm.create', 'fails']);
       const [key, order] = [randomUUID(), harness.order()];
       assert.deepEqual(await harness.create(key, order), { problem: 'crm_unavailable', unknown: false });
       assert.deepEqual(await harness.plans(), []);
@@ -119,7 +119,7 @@ for (const name of Object.keys(databaseKinds)) {
     for (const lost of ['answerLost', 'callLost'] as const) {
       for (const call of ['crm.create', 'dining.create', 'crm.update']) {
         behaves(`${call}, ${lost}: the repeat goes on`, async () => {
-          fates([call, lost]);
+          setOutcomes([call, lost]);
           const [key, order] = [randomUUID(), harness.order()];
           const first = await harness.create(key, order);
           assert.ok('unknown' in first && first.unknown);
@@ -128,7 +128,7 @@ for (const name of Object.keys(databaseKinds)) {
         });
 
         behaves(`${call}, ${lost}: the job goes on, and the repeat gets its answer`, async () => {
-          fates([call, lost]);
+          setOutcomes([call, lost]);
           const [key, order] = [randomUUID(), harness.order()];
           await harness.create(key, order);
           await harness.passTime();
@@ -142,7 +142,7 @@ for (const name of Object.keys(databaseKinds)) {
     }
 
     behaves('after a lost answer a refusal is not taken for final', async () => {
-      fates(['dining.create', 'answerLost'], ['dining.create', 'refused']);
+      setOutcomes(['dining.create', 'answerLost'], ['dining.create', 'refused']);
       const [key, order] = [randomUUID(), harness.order()];
       await harness.create(key, order);
       assert.equal(parse(await harness.create(key, order)).body.status, 'confirmed');
@@ -150,7 +150,7 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('an undo that the CRM refuses needs attention, and is done once the CRM lets us', async () => {
-      fates(['dining.create', 'refused'], ['crm.remove', 'refused']);
+      setOutcomes(['dining.create', 'refused'], ['crm.remove', 'refused']);
       const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
       assert.deepEqual([status, body.code, body.cause], [422, 'partner_rejected', 'SLOT_UNAVAILABLE']);
       const plan = await only();
@@ -173,7 +173,7 @@ for (const name of Object.keys(databaseKinds)) {
     behaves(
       'an outcome that the CRM refuses needs attention, and is written once the CRM lets us',
       async () => {
-        fates(['crm.update', 'refused'], ['crm.update', 'refused']);
+        setOutcomes(['crm.update', 'refused'], ['crm.update', 'refused']);
         const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
         assert.deepEqual([status, body.status], [201, 'needs_attention']);
         await harness.passTime();
@@ -191,7 +191,7 @@ for (const name of Object.keys(databaseKinds)) {
     );
 
     behaves('a booking that somebody deleted meanwhile is made again', async () => {
-      fates(['dining.create', 'answerLost']);
+      setOutcomes(['dining.create', 'answerLost']);
       const [key, order] = [randomUUID(), harness.order()];
       await harness.create(key, order);
       harness.systems.bookings.clear();
@@ -200,7 +200,7 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('a member that is gone when the booking may exist: the booking is taken back', async () => {
-      fates(['crm.create', 'answerLost']);
+      setOutcomes(['crm.create', 'answerLost']);
       const [key, order] = [randomUUID(), harness.order()];
       await harness.create(key, order);
       assert.deepEqual(bookings(), ['pending']);
@@ -248,7 +248,7 @@ for (const name of Object.keys(databaseKinds)) {
 
     behaves('a cancellation that the partner refuses changes nothing', async () => {
       const id = await made();
-      fates(['dining.cancel', 'refused']);
+      setOutcomes(['dining.cancel', 'refused']);
       const { status, body } = parse(await harness.cancel(randomUUID(), id));
       assert.deepEqual([status, body.code, body.request_id], [409, 'conflict', 'request-2']);
       assert.deepEqual(
@@ -261,7 +261,7 @@ for (const name of Object.keys(databaseKinds)) {
     for (const call of ['dining.cancel', 'crm.update']) {
       behaves(`a cancellation whose ${call} is lost goes on`, async () => {
         const id = await made();
-        fates([call, 'answerLost']);
+        setOutcomes([call, 'answerLost']);
         const key = randomUUID();
         const first = await harness.cancel(key, id);
         assert.ok('unknown' in first && first.unknown);
@@ -274,22 +274,22 @@ for (const name of Object.keys(databaseKinds)) {
 
     behaves('what cannot be cancelled', async () => {
       assert.equal(parse(await harness.cancel(randomUUID(), randomUUID())).status, 404);
-      fates(['dining.create', 'refused'], ['dining.create', 'answerLost']);
+      setOutcomes(['dining.create', 'refused'], ['dining.create', 'answerLost']);
       await harness.create(randomUUID(), harness.order());
       assert.equal(parse(await harness.cancel(randomUUID(), (await only()).id)).status, 404);
     });
 
     behaves('a reservation that is being made is not cancelled', async () => {
-      fates(['dining.create', 'answerLost']);
+      setOutcomes(['dining.create', 'answerLost']);
       await harness.create(randomUUID(), harness.order());
       const { status, body } = parse(await harness.cancel(randomUUID(), (await only()).id));
       assert.deepEqual([status, body.code], [409, 'conflict']);
     });
 
     behaves('a repeat waits while somebody drives', async () => {
-      const held = Promise.withResolvers<Fate>();
+      const held = Promise.withResolvers<Outcome>();
       const reached = Promise.withResolvers<void>();
-      harness.systems.judge = (call) => {
+      harness.systems.outcomeOf = (call) => {
         if (call !== 'dining.create') return 'works';
         reached.resolve();
         return held.promise;
@@ -314,10 +314,10 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves('a driver that was replaced changes nothing', async () => {
-      const held = Promise.withResolvers<Fate>();
+      const held = Promise.withResolvers<Outcome>();
       const reached = Promise.withResolvers<void>();
       let first = true;
-      harness.systems.judge = (call) => {
+      harness.systems.outcomeOf = (call) => {
         if (call !== 'dining.create' || !first) return 'works';
         first = false;
         reached.resolve();
@@ -343,16 +343,16 @@ for (const name of Object.keys(databaseKinds)) {
         return [view?.status, view?.booking.status, view?.dining.status];
       };
       assert.deepEqual(await read(), ['confirmed', 'confirmed', 'confirmed']);
-      fates(['crm.find booking', 'fails']);
+      setOutcomes(['crm.find booking', 'fails']);
       assert.deepEqual(await read(), ['confirmed', 'unknown', 'confirmed']);
-      fates(['dining.retrieve', 'callLost']);
+      setOutcomes(['dining.retrieve', 'callLost']);
       assert.deepEqual(await read(), ['confirmed', 'confirmed', 'unknown']);
       harness.systems.bookings.clear();
       assert.deepEqual(await read(), ['needs_attention', null, 'confirmed']);
     });
 
     behaves('refused reservations are forgotten with their answers', async () => {
-      fates(['dining.create', 'refused']);
+      setOutcomes(['dining.create', 'refused']);
       await harness.create(randomUUID(), harness.order());
       await new PlansTable(harness.database).clearRefused(24);
       assert.equal((await harness.plans()).length, 1);

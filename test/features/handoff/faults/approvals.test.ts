@@ -204,8 +204,8 @@ describe('an approval, over a slow line to the database', { skip: !postgres && '
   });
   const approve = (id: string) => gateway.request(`/v1/handoffs/${id}/approve`, { method: 'POST' });
 
-  for (const fate of ['release', 'cut'] as const) {
-    test(`counts once where the answer to its commit comes late, or never: ${fate}`, async () => {
+  for (const outcome of ['release', 'cut'] as const) {
+    test(`counts once where the answer to its commit comes late, or never: ${outcome}`, async () => {
       const id = await accept(gateway, {}, { as: agent });
       const decided = proxy.holdAnswers('decided_by = ');
       const first = approve(id);
@@ -214,8 +214,8 @@ describe('an approval, over a slow line to the database', { skip: !postgres && '
       await committed.hit();
       // The database has it, and nobody is answered.
       await untilHandoff(gateway, id, ({ approval }) => approval?.status === 'approved');
-      committed[fate]();
-      assert.equal((await first).status, fate === 'release' ? 202 : 503);
+      committed[outcome]();
+      assert.equal((await first).status, outcome === 'release' ? 202 : 503);
       assert.equal((await approve(id)).status, 202);
       await untilHandoff(gateway, id);
       assert.equal((await gateway.org.records('Quote__c', { External_Id__c: id })).length, 1);

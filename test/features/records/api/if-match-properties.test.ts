@@ -17,8 +17,8 @@ import type { FieldValues, Records } from '../../../../src/records/records.ts';
 import { createRepresentation, entityTag } from '../../../../src/records/representation.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../../support/databases.ts';
 
-/** What becomes of a call that writes. Nobody knows of one whose answer is lost, or that takes effect only later. */
-const fate = fc.constantFrom('ok', 'ok', 'ok', 'answer lost', 'late', 'refused');
+/** The outcome of a call that writes. Nobody knows it where the answer is lost or the effect comes later. */
+const outcome = fc.constantFrom('ok', 'ok', 'ok', 'answer lost', 'late', 'refused');
 const pace = {
   replica: fc.nat(1),
   /** Steps of others that it lets pass before it begins, and at each call to the CRM. */
@@ -28,14 +28,14 @@ const pace = {
 const conditional = fc.record({
   method: fc.constantFrom('PATCH', 'PATCH', 'DELETE'),
   conditional: fc.constant(true),
-  fate,
+  outcome,
   ...pace,
 });
 /** An unconditional change waits for the lease of a lost write, in real time: so none is lost beside it. */
 const certain = fc.record({
   method: fc.constantFrom('PATCH', 'PATCH', 'DELETE'),
   conditional: fc.boolean(),
-  fate: fc.constantFrom('ok', 'ok', 'refused'),
+  outcome: fc.constantFrom('ok', 'ok', 'refused'),
   ...pace,
 });
 const storm = fc.oneof(
@@ -72,8 +72,8 @@ class OneRecord {
   }
 
   /** The CRM as one write sees it. */
-  asSeenBy({ conditional: isConditional, fate: first, slowness }: Write): Records {
-    let fateOfCall = first;
+  asSeenBy({ conditional: isConditional, outcome: first, slowness }: Write): Records {
+    let outcome = first;
     const pass = () => this.#pass(slowness);
     const takeEffect = (effect: () => void) => {
       if (this.values === undefined) throw new Problem('not_found', 'gone');
@@ -82,12 +82,13 @@ class OneRecord {
     };
     const write = async (effect: () => void): Promise<void> => {
       await pass();
-      const now = fateOfCall;
-      fateOfCall = 'ok';
-      if (now === 'ok' || now === 'answer lost') takeEffect(effect);
-      else if (now === 'late') this.late.push(this.#pass(50).then(() => takeEffect(effect)));
+      const current = outcome;
+      outcome = 'ok';
+      if (current === 'ok' || current === 'answer lost') takeEffect(effect);
+      else if (current === 'late') this.late.push(this.#pass(50).then(() => takeEffect(effect)));
       await pass();
-      if (now !== 'ok') throw new Problem('crm_unavailable', now, { outcomeUnknown: now !== 'refused' });
+      if (current !== 'ok')
+        throw new Problem('crm_unavailable', current, { outcomeUnknown: current !== 'refused' });
     };
     return {
       now: Date.now,
@@ -164,7 +165,7 @@ async function carryOut(ledger: Ledger, write: Write, record: OneRecord): Promis
     );
     statuses.push(status);
     // The same key again would write beside its own late write: what then comes last is nobody's promise.
-    if (write.fate === 'late' || ![409, 503].includes(status)) break;
+    if (write.outcome === 'late' || ![409, 503].includes(status)) break;
   }
   return statuses;
 }
@@ -216,7 +217,7 @@ describe('writes with If-Match', () => {
       for (const statuses of answers) {
         for (const status of statuses) assert.ok([200, 204, 404, 409, 412, 503].includes(status));
       }
-      const isCertain = writes.every((write) => write.conditional && write.fate === 'ok');
+      const isCertain = writes.every((write) => write.conditional && write.outcome === 'ok');
       if (isCertain) assert.equal(succeeded, 1);
     });
     await fc.assert(property, { numRuns: 200 });
