@@ -49,7 +49,7 @@ function lookOf({ state, confirmation }: Pick): string {
 function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
   const { status, external_id: externalId, id } = confirmation;
   const { can } = useSession();
-  useFate(pick, confirmation, picks);
+  useStatusUpdates(pick, confirmation, picks);
   const word = pick.type === 'quote' ? 'Quote' : 'Booking';
   return html`<p>
       <strong>${word} ${status.replaceAll('_', ' ')}</strong>${status === 'rejected' && `: ${confirmation.approval?.reason ?? ''}`}
@@ -76,18 +76,18 @@ interface ConfirmedProps {
   picks: Picks;
 }
 
-/** Follows a hand-off that waits until it is created, or will never be. */
-function useFate(pick: Pick, { status, external_id: id }: Confirmation, picks: Picks): void {
+/** Loads a hand-off that waits again and again, until it is created or ends without a record. */
+function useStatusUpdates(pick: Pick, { status, external_id: id }: Confirmation, picks: Picks): void {
   const { can } = useSession();
   const isFollowed = isOpen(status) && can(`${pick.type}s`, 'read');
-  const { data: fate } = useLoad(
-    `fate ${id}`,
+  const { data: current } = useLoad(
+    `handoff ${id}`,
     async (session) => (isFollowed ? read<Confirmation>(session, `/v1/handoffs/${id}`) : undefined),
     isFollowed ? followMs : undefined,
   );
   useEffect(() => {
-    if (fate && fate.status !== status) picks.settle(pick, fate);
-  }, [fate]);
+    if (current && current.status !== status) picks.settle(pick, current);
+  }, [current]);
 }
 
 const followMs = 2000;
