@@ -129,18 +129,21 @@ describe('what an agent asks for', () => {
         email: 'a@example.com',
         phone: '+12025550143',
       };
-      const wish = {
+      const reservation = {
         ...{ trip_id: randomUUID(), member_id: gateway.org.memberId, name: 'Dinner' },
         ...{ dining: { ...table, guest }, ...(named && { intent: 'dinner' }) },
       };
       const free = await call('check_table', table);
       assert.equal(free.structuredContent['available'], true, free.content[0]?.text);
-      const both = await Promise.all([call('reserve_table', wish), call('reserve_table', wish)]);
+      const both = await Promise.all([
+        call('reserve_table', reservation),
+        call('reserve_table', reservation),
+      ]);
       const made = both.find(({ isError }) => !isError) as ToolResult;
-      const again = await call('reserve_table', wish);
+      const again = await call('reserve_table', reservation);
       assert.equal(again.structuredContent['replayed'], true);
       assert.equal(again.structuredContent['id'], made.structuredContent['id']);
-      const bookings = await gateway.org.records('Booking__c', { Trip_Id__c: wish.trip_id });
+      const bookings = await gateway.org.records('Booking__c', { Trip_Id__c: reservation.trip_id });
       assert.equal(bookings.length, 1);
       const cancellation = { id: made.structuredContent['id'], ...(named && { intent: 'no dinner' }) };
       assert.deepEqual((await call('cancel_reservation', cancellation)).structuredContent, { done: true });
@@ -155,13 +158,13 @@ describe('what an agent asks for', () => {
   test('may be tried again where it was refused, unless it has a name', async () => {
     const start_at = `${new Date(Date.now() + 8 * 86_400_000).toISOString().slice(0, 10)}T19:00:00Z`;
     const guest = { given_name: 'A', family_name: 'B', email: 'a@example.com', phone: '+34952555010' };
-    const wish = (more: object = {}) => ({
+    const newReservation = (more: object = {}) => ({
       ...{ trip_id: randomUUID(), member_id: gateway.org.memberId, name: 'Dinner', ...more },
       dining: { merchant_id: 'casa-olivo-7', service_id: 'table', party_size: 4, start_at, guest },
     });
-    const first = await call('reserve_table', wish());
-    const unnamed = wish();
-    const named = wish({ intent: 'the same table' });
+    const first = await call('reserve_table', newReservation());
+    const unnamed = newReservation();
+    const named = newReservation({ intent: 'the same table' });
     const answers = [];
     for (const given of [unnamed, named, unnamed, named]) {
       const { structuredContent } = await call('reserve_table', given);

@@ -45,7 +45,7 @@ export async function read(response: Response): Promise<Answer> {
 /** Epoch seconds of 19:00 UTC in so many days. */
 export const startInDays = (days: number): number => Date.parse(slotInDays(days)) / 1000;
 
-export interface Wish {
+export interface BookingValues {
   userId?: string;
   token?: string;
   start?: number;
@@ -53,14 +53,14 @@ export interface Wish {
   minutes?: number;
 }
 
-export function createRequest(wish: Wish = {}) {
+export function createRequest(values: BookingValues = {}) {
   const {
     userId = randomUUID(),
     token = randomUUID(),
     start = startInDays(5),
     party = 4,
     minutes = 90,
-  } = wish;
+  } = values;
   return {
     idempotency_token: token,
     slot: {

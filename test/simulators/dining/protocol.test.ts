@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { startOwnPartner } from '../../support/dining-partner.ts';
-import { createRequest, type Parsed, post, read, startInDays, type Wish } from './client.ts';
+import { type BookingValues, createRequest, type Parsed, post, read, startInDays } from './client.ts';
 
 let own: Awaited<ReturnType<typeof startOwnPartner>>;
 before(async () => {
@@ -12,8 +12,8 @@ beforeEach(() => own.partner.reset());
 
 const send = (method: string, body: unknown, headers?: Record<string, string>) =>
   post(own.partner.url, method, body, headers);
-const create = (wish?: Wish) => send('CreateBooking', createRequest(wish));
-const created = async (wish?: Wish): Promise<Parsed> => (await create(wish)).body.booking;
+const create = (values?: BookingValues) => send('CreateBooking', createRequest(values));
+const created = async (values?: BookingValues): Promise<Parsed> => (await create(values)).body.booking;
 const causeOf = (answer: { status: number; body: Parsed }): string => {
   assert.equal(answer.status, 200);
   return answer.body.booking_failure.cause;

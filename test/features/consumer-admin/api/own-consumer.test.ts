@@ -49,7 +49,7 @@ describe('rotating one’s own pair', () => {
     );
   });
 
-  test('cuts the old pair at once where no grace is wanted, and says what is wrong with a wish', async () => {
+  test('cuts the old pair at once where no grace is wanted, and says which field of a request is wrong', async () => {
     const partner = await newPartner();
     await assertProblem(
       await rotate(partner, { grace_window_hours: -1 }),

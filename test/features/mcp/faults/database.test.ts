@@ -32,7 +32,7 @@ describe('tools and the database', { skip: !postgres && 'no PostgreSQL' }, () =>
   const count = async ({ trip_id }: { trip_id: string }) =>
     (await gateway.org.records('Quote__c', { Trip_Id__c: trip_id })).length;
 
-  test('equal arguments are another wish once ten minutes are over; a name is not', async () => {
+  test('equal arguments are another request once ten minutes are over; a name is not', async () => {
     for (const [more, expected] of [
       [{}, 2],
       [{ intent: 'one quote' }, 1],

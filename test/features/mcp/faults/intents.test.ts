@@ -16,10 +16,10 @@ const count = { intents: 500, calls: 10_000, kills: 4, atOnce: 24 };
 const spread = 400;
 const seed = Number(process.env['SOAK_SEED'] ?? Math.floor(Math.random() * 1e9));
 
-/** One wish of an agent, and the records that it was told of. */
-interface Wish {
+/** What an agent asks for, and the External IDs that it got in answers. */
+interface AgentRequest {
   given: object & { trip_id: string };
-  told: Set<unknown>;
+  answeredIds: Set<unknown>;
 }
 
 const opened = new AsyncDisposableStack();
@@ -49,7 +49,7 @@ describe('intents while replicas are killed', { skip }, () => {
   });
 
   /** Whether it was done, now or before. */
-  async function call({ given, told }: Wish): Promise<boolean> {
+  async function call({ given, answeredIds }: AgentRequest): Promise<boolean> {
     const { anyUrl, credentials } = replicas;
     const result = await callTool(anyUrl(random), credentials, 'hand_off', given).catch((error: unknown) => {
       // No answer: the replica was dead, or died. All else is wrong.
@@ -62,7 +62,7 @@ describe('intents while replicas are killed', { skip }, () => {
       assert.match(String(result.structuredContent['code']), mayPass);
     } else {
       figures[result.structuredContent['replayed'] === true ? 'replayed' : 'done'] += 1;
-      told.add(result.structuredContent['external_id']);
+      answeredIds.add(result.structuredContent['external_id']);
       return true;
     }
     return false;
@@ -74,12 +74,12 @@ describe('intents while replicas are killed', { skip }, () => {
       effect: { kind: 'latency', ms: 20 },
     });
     figures = { done: 0, replayed: 0, refused: 0, broken: 0 };
-    const wishes = makeWishes(ownOrg.org.memberId);
-    const left = inWaves(wishes);
+    const requests = makeRequests(ownOrg.org.memberId);
+    const left = inWaves(requests);
     const clients = Array.from({ length: count.atOnce }, async () => {
-      for (let wish = left.pop(); wish !== undefined; wish = left.pop()) {
+      for (let request = left.pop(); request !== undefined; request = left.pop()) {
         // A client that meets nobody tries again a little later.
-        if (!(await call(wish))) await delay(25);
+        if (!(await call(request))) await delay(25);
       }
     });
     for (let kill = 1; kill <= count.kills; kill++) {
@@ -89,12 +89,12 @@ describe('intents while replicas are killed', { skip }, () => {
     await Promise.all(clients);
     await replicas.allUp();
     await slow.remove();
-    for (const wish of wishes)
-      while (wish.told.size === 0 && !(await call(wish))) await database.query(endLeases);
+    for (const request of requests)
+      while (request.answeredIds.size === 0 && !(await call(request))) await database.query(endLeases);
     const records = Map.groupBy(await ownOrg.org.records('Quote__c'), (record) => record['Trip_Id__c']);
-    for (const { given, told } of wishes) {
+    for (const { given, answeredIds } of requests) {
       const found = records.get(given.trip_id)?.map((record) => record['External_Id__c']);
-      assert.deepEqual(found, [...told], `seed ${seed}`);
+      assert.deepEqual(found, [...answeredIds], `seed ${seed}`);
     }
     assert.equal(records.size, count.intents);
     const { rows } = await database.query<{ taken_over: number }>(takenOver);
@@ -150,20 +150,20 @@ describe('intents while replicas are killed', { skip }, () => {
     });
 
   /** Every second one is known by its arguments alone. */
-  function makeWishes(memberId: string): Wish[] {
+  function makeRequests(memberId: string): AgentRequest[] {
     return Array.from({ length: count.intents }, (_, index) => {
-      const intent = index % 2 === 0 ? { intent: `wish ${randomUUID()}` } : {};
-      return { given: offerFor(memberId, intent), told: new Set() };
+      const intent = index % 2 === 0 ? { intent: `quote ${randomUUID()}` } : {};
+      return { given: offerFor(memberId, intent), answeredIds: new Set() };
     });
   }
 
   /** All calls in the order in which they are made, the last one first. */
-  function inWaves(wishes: Wish[]): Wish[] {
+  function inWaves(requests: AgentRequest[]): AgentRequest[] {
     const each = count.calls / count.intents;
-    const calls = wishes.flatMap((wish, index) =>
-      Array.from({ length: each }, () => ({ wish, at: index * each + random() * spread })),
+    const calls = requests.flatMap((request, index) =>
+      Array.from({ length: each }, () => ({ request, at: index * each + random() * spread })),
     );
-    return calls.sort((one, other) => other.at - one.at).map(({ wish }) => wish);
+    return calls.sort((one, other) => other.at - one.at).map(({ request }) => request);
   }
 });
 
