@@ -5,7 +5,7 @@ import { html } from './shared/html.ts';
 import { ProblemAlert, single } from './shared/parts.ts';
 import { useSession } from './shared/session.ts';
 
-/** Stays in sight on every page, whatever is scrolled: what is done here is not for real. */
+/** Stays visible on every page, however far it is scrolled: what is done here is not for real. */
 export function TestBand(): VNode {
   return html`<aside class="test-band" aria-label="Test mode">
     <strong>Test mode</strong> <span>Nothing here reaches the CRM or the restaurant.</span>

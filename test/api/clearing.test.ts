@@ -46,19 +46,19 @@ describe('the job that clears the ledger', { skip: !postgres && 'no PostgreSQL' 
         now() - interval '25 hours', now() - interval '25 hours', ${completedAt}, 201, '{}', '{}'
       from generate_series(1, ${count})`);
 
-  test('deletes what has expired in pieces, oldest first', async () => {
+  test('deletes what has expired in chunks, oldest first', async () => {
     await database.execute(`
-      create table pieces (rows bigint);
-      create function note_piece() returns trigger language plpgsql as $$ begin
-        insert into pieces select count(*) from gone; return null;
+      create table chunks (rows bigint);
+      create function note_chunk() returns trigger language plpgsql as $$ begin
+        insert into chunks select count(*) from gone; return null;
       end $$;
-      create trigger note_piece after delete on idempotency_claims referencing old table as gone
-        for each statement execute function note_piece()`);
+      create trigger note_chunk after delete on idempotency_claims referencing old table as gone
+        for each statement execute function note_chunk()`);
     await addClaims("now() - interval '25 hours'", expired);
     await jobs.runSoon('clear-idempotency-claims');
     await until("select 1 where not exists (select from idempotency_claims where consumer_id = 'con_old')");
     const { rows } = await database.execute(
-      'select max(rows)::integer as most, sum(rows)::integer as all from pieces',
+      'select max(rows)::integer as most, sum(rows)::integer as all from chunks',
     );
     assert.deepEqual(rows, [{ most: 2000, all: expired }]);
   });

@@ -19,8 +19,8 @@ interface Document {
   paths: Record<string, Record<string, Operation>>;
 }
 
-/** These need a hand-off that waits or has failed, which a fresh installation has only while its CRM is away. */
-const needTrouble = ['cancelHandoff', 'retryHandoff', 'approveHandoff', 'rejectHandoff'];
+/** These need a hand-off that waits or has failed, which a fresh installation has only while its CRM is unavailable. */
+const needUnfinished = ['cancelHandoff', 'retryHandoff', 'approveHandoff', 'rejectHandoff'];
 
 /** A guest has one table at a time, a consumer one webhook endpoint at an address. */
 const onceOnly = ['createReservation', 'createWebhookEndpoint'];
@@ -88,7 +88,7 @@ describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' },
       .flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
       )
-      .filter(({ operationId }) => ![...needTrouble, ...besides].includes(operationId));
+      .filter(({ operationId }) => ![...needUnfinished, ...besides].includes(operationId));
     // What is deleted is needed before.
     const lateness = ({ method, operationId }: (typeof operations)[number]) =>
       Number(method === 'delete') + 2 * Number(operationId === 'resetTestWorld');

@@ -55,7 +55,7 @@ describe('refused attempts of one consumer, on two replicas', {
       await sleep(50);
     }
   };
-  /** Sends in pieces, as fast as answers come. */
+  /** Sends in batches, as fast as answers come. */
   const sendMany = async (count: number, send: (n: number) => Promise<Response>) => {
     const statuses = new Map<number, number>();
     for (let n = 0; n < count; n += 20) {

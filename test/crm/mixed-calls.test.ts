@@ -245,10 +245,10 @@ describe('in a call for requests of several kinds', () => {
 
   it('an answer that is too large as a whole is no failure of a read that is small', async () => {
     const details = JSON.stringify({ text: 'word '.repeat(200_000) });
-    const patient = harness.addReplica({ timeoutMs: 10_000 });
+    const slow = harness.addReplica({ timeoutMs: 10_000 });
     const large = Array.from({ length: 12 }, () => randomUUID());
     for (const id of large)
-      await patient.crm.records.create(quote, id, quoteFor(harness.memberId, { details }), aCall());
+      await slow.crm.records.create(quote, id, quoteFor(harness.memberId, { details }), aCall());
     await useUpCalls();
     const [small, ...found] = await Promise.all([
       find(booking, bookings[0] ?? assert.fail()),

@@ -3,8 +3,8 @@ import { it } from 'node:test';
 import fc from 'fast-check';
 import { readRowStream } from '../../src/crm/rest/row-stream.ts';
 
-/** The bytes in pieces that end at any places, in the middle of characters and escapes too. */
-async function* inPieces(bytes: Buffer, cuts: readonly number[]): AsyncGenerator<Buffer> {
+/** The bytes in chunks that end anywhere, in the middle of characters and escapes too. */
+async function* inChunks(bytes: Buffer, cuts: readonly number[]): AsyncGenerator<Buffer> {
   const ends = [...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
   let start = 0;
   for (const end of ends) {
@@ -29,7 +29,7 @@ it('finds the same rows as JSON.parse, however the answer is cut, and what stand
       ]) {
         const found: unknown[] = [];
         const text = JSON.stringify(body, null, indent);
-        const rest = await readRowStream(inPieces(Buffer.from(text), at), (one) => found.push(one) > 0);
+        const rest = await readRowStream(inChunks(Buffer.from(text), at), (one) => found.push(one) > 0);
         assert.deepEqual(found, JSON.parse(JSON.stringify(records)));
         assert.deepEqual(rest, { ...frame, records: records.map(() => 0) });
       }
@@ -53,7 +53,7 @@ it('reads no further than the first row that is refused', async () => {
 });
 
 it('throws for what is cut off, is not JSON, or is out of all bounds', async () => {
-  const reading = (text: string) => readRowStream(inPieces(Buffer.from(text), []), () => true);
+  const reading = (text: string) => readRowStream(inChunks(Buffer.from(text), []), () => true);
   for (const text of ['', '{"records":[', '{"records":[{"a":1}', '{"records":[{"a":}]}', '[[', '<html>'])
     await assert.rejects(reading(text), SyntaxError, text);
   await assert.rejects(reading(`{"records":[{"a":"${'x'.repeat(17 * 1024 * 1024)}`), RangeError);

@@ -69,8 +69,8 @@ describe('the common tasks, in each language', () => {
     test(`run: ${page}`, async (context) => {
       const isThere = await run(command, ['--version']).then(Boolean, () => false);
       if (!isThere) return context.skip(`there is no ${command}`);
-      const pieces = codeBlocks(readPage(page)).filter((block) => block.language === language);
-      writeFileSync(join(folder, file), pieces.map(({ text }) => text).join('\n'));
+      const blocks = codeBlocks(readPage(page)).filter((block) => block.language === language);
+      writeFileSync(join(folder, file), blocks.map(({ text }) => text).join('\n'));
       const { stdout } = await run(command, [file], {
         cwd: folder,
         env: {

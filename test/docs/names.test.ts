@@ -14,15 +14,15 @@ import { codeBlocks, markdownFiles, readPage, root } from './pages.ts';
 /** What a release said of itself stays as it was. */
 const pages = markdownFiles().filter((page) => page !== 'CHANGELOG.md');
 
-/** Each piece of inline code, with its page. */
-const pieces = pages.flatMap((page) => {
+/** Each inline code, with its page. */
+const inlineCode = pages.flatMap((page) => {
   const prose = readPage(page).replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '');
   return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => ({ page, text }));
 });
 
-/** What is matched in a piece and is not right, as `page: name`. */
+/** What is matched in inline code and is not right, as `page: name`. */
 function wrong(pattern: RegExp, isRight: (name: string) => boolean): string[] {
-  const found = pieces.flatMap(({ page, text }) =>
+  const found = inlineCode.flatMap(({ page, text }) =>
     [...text.matchAll(pattern)].map(([whole, name = whole]) => ({ page, name })),
   );
   assert.ok(found.length > 0);
@@ -119,7 +119,7 @@ describe('what the documentation names exists', () => {
   test('commands and their options', () => {
     const program = createProgram();
     const commands = [
-      ...pieces,
+      ...inlineCode,
       ...pages.flatMap((page) => codeBlocks(readPage(page)).map(({ text }) => ({ page, text }))),
     ].flatMap(({ page, text }) =>
       [...text.matchAll(/(?:^|\s)(?:handoff(?: --)?|bin\/handoff\.js) ([a-z][^\n|]*)/g)].map(

@@ -58,10 +58,10 @@ describe('three gateways that start together on an empty database', { skip }, ()
       files.map((file) => Number(file.slice(0, 4))).sort((a, b) => a - b),
     );
     // On a busy machine answers of the database and of Redis may be late.
-    const trouble = cluster.gateways
+    const problems = cluster.gateways
       .flatMap(({ output }) => output)
       .filter((line) => /"level":"(warn|error)"/.test(line) && !/timeout/i.test(line));
-    assert.deepEqual(trouble, []);
+    assert.deepEqual(problems, []);
   });
 
   it('are restarted one after another under load, and no request is dropped', async () => {

@@ -166,7 +166,7 @@ function wellFormedUri(text: string): string {
 /** Streams of bytes that are HTTP in parts, at most. */
 export function oddStreams(requests: fc.Arbitrary<OddRequest>): fc.Arbitrary<string> {
   const whole = requests.map(({ bytes }) => bytes);
-  const piece = fc.oneof(
+  const part = fc.oneof(
     noise(300),
     whole,
     fc.tuple(whole, fc.nat()).map(([bytes, at]) => bytes.slice(0, at % (bytes.length + 1))),
@@ -195,5 +195,5 @@ export function oddStreams(requests: fc.Arbitrary<OddRequest>): fc.Arbitrary<str
       'GET /v1/healthz HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
     ),
   );
-  return fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(''));
+  return fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(''));
 }

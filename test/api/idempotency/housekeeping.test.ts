@@ -131,7 +131,7 @@ describe('the job that clears the ledger', () => {
       asked.push(externalId);
       throw new Problem('crm_unavailable', 'down');
     };
-    // While every one fails, a run ends with its first piece.
+    // While every one fails, a run ends with its first chunk.
     await assert.rejects(clear(down));
     await assert.rejects(clear(down));
     assert.ok(asked.length < 120, `${asked.length} calls`);

@@ -50,7 +50,7 @@ describe('the bucket of calls', () => {
     assert.ok(Math.abs(limits.rate - 0.001) < 1e-12);
   });
 
-  it('never gives more than burst + rate * time, whatever replicas ask for, return and owe', () => {
+  it('never gives more than burst + rate * time, whatever replicas ask for, return and overdraw', () => {
     const step = fc.record({
       pauseMs: fc.nat(20_000),
       replica: fc.constantFrom('a', 'b', 'c'),

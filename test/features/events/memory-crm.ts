@@ -24,7 +24,7 @@ export class MemoryCrm implements ChangeSource {
   /** External IDs that no record had at some time, after one had had it. */
   readonly absent = new Set<string>();
   #late: { at: number; row: ChangedRecord }[] = [];
-  /** Native ids of records that whoever reads may not see. */
+  /** Native ids of records that the reader may not see. */
   readonly hidden = new Set<string>();
 
   /** Changes a record; `lateMs` later it can be seen. False while an earlier change of it cannot be seen yet. */
@@ -79,7 +79,7 @@ export class MemoryCrm implements ChangeSource {
     return [...this.#rows.values()].filter(({ nativeId }) => !this.hidden.has(nativeId));
   }
 
-  /** Takes a record out of sight, as sharing does: it does not count as changed, neither then nor when it is seen again. */
+  /** Hides a record, as sharing does: it does not count as changed, neither then nor when it is visible again. */
   hide(nativeId: string): void {
     const before = this.alive;
     this.hidden.add(nativeId);

@@ -97,9 +97,9 @@ function writeSomething(
   else crm.write(resource, id, { values: { ...row.values, name } }, late);
 }
 
-/** Takes a record out of sight, or shows all again; whether this one is out of sight. */
+/** Hides a record, or shows all again; whether this one is hidden. */
 function hideSomething(crm: MemoryCrm, nativeId: string, random: () => number, lateMs: number): boolean {
-  // A look-up that is ahead of the polls by minutes may tell of a deletion too early; the next ones put it right.
+  // A look-up that is ahead of the polls by minutes may report a deletion too early; the next ones correct it.
   if (lateMs < 120_000 && random() < 0.2) crm.hide(nativeId);
   if (random() < 0.2) crm.hidden.clear();
   return crm.hidden.has(nativeId);
@@ -110,8 +110,8 @@ const makeComparisonDue = (database: Database, isDue = true) =>
   database.execute(`update change_reader set compared_at = to_timestamp(0) where ${isDue}`);
 
 /**
- * An External ID goes to another record: both are swapped, or merged. Or a record is removed without a trace, or is out of
- * sight for a while.
+ * An External ID goes to another record: both are swapped, or merged. Or a record is removed without a trace, or is
+ * hidden for a while.
  */
 async function moveSomething(
   { crm, missing }: { crm: MemoryCrm; missing: MissingTable },

@@ -154,7 +154,7 @@ for (const kind of Object.keys(databaseKinds)) {
       assert.deepEqual(await harness.execute('select status from deliveries'), [{ status: 'pending' }]);
     });
 
-    on('of many events to many endpoints are made in pieces', async (harness) => {
+    on('of many events to many endpoints are made in chunks', async (harness) => {
       const id = await harness.newEndpoint('/');
       harness.consumers.set(reader.id, { ...reader, enabled: false });
       await harness.execute(`

@@ -51,7 +51,7 @@ describe('counting by key in the last 60 seconds', () => {
     assert.equal(allowed(take(a, 5)), 3);
   });
 
-  it('gives the whole limit to whoever sends evenly', () => {
+  it('gives the whole limit to a consumer that sends evenly', () => {
     const { a, clock } = replicas(120);
     for (let i = 0; i < 1000; i++) {
       assert.ok(a.take('shop').allowed, String(i));

@@ -37,7 +37,7 @@ describe('the log', () => {
     'ends by itself': '',
     'is ended': 'process.exit(3)',
     fails: "throw new Error('unforeseen')",
-    'fails out of sight': "setTimeout(() => { log.info({}, 'last'); throw new Error('unforeseen'); })",
+    'fails in a timer': "setTimeout(() => { log.info({}, 'last'); throw new Error('unforeseen'); })",
   })) {
     it(`loses no line of a process that ${end}`, () => {
       const expected = script.includes('last') ? ['one', 'two', 'last'] : ['one', 'two'];

@@ -161,7 +161,7 @@ describe('secrets in AWS Secrets Manager', () => {
   });
 });
 
-describe('AWS Secrets Manager in trouble', () => {
+describe('a failing AWS Secrets Manager', () => {
   const faults: Record<Exclude<AwsFault, 'lost'>, RegExp> = {
     throttled: /limits requests.*ThrottlingException, request req-1/,
     denied: /the IAM policy.*AccessDeniedException/,

@@ -165,7 +165,7 @@ describe('secrets in Vault', () => {
   });
 });
 
-describe('Vault in trouble', () => {
+describe('a failing Vault', () => {
   const faults: Record<Exclude<VaultFault, 'lost'>, RegExp> = {
     sealed: /it is sealed/,
     forbidden: /permission denied/,

@@ -212,7 +212,7 @@ describe('what a key may do, on two replicas', () => {
           String(statuses),
         );
         const winner = (statuses[0] ?? 0) < 300 ? admin : second;
-        // Whoever is left can go on, and cannot end itself.
+        // The one that is left can go on, and cannot end itself.
         await assertProblem(await end(other, winner, winner.id, { enabled: false }), 409, 'conflict');
         if (winner === admin) continue;
         while ((await end(other, winner, admin.id, { enabled: true })).status !== 200) await sleep(20);

@@ -117,7 +117,7 @@ describe('a webhook', () => {
       await assertProblem(await post(content), 400, 'invalid_request', ...places);
   });
 
-  test('is judged by the bytes that came, not by what they mean', async () => {
+  test('is verified by the bytes that came, not by what they mean', async () => {
     const text = `{ "data" : {"external_id":"${memberId.toUpperCase()}", "name":"Zoë 🧭", "n": 1.0e2},\n"timestamp":"2027-01-01T00:00:00+01:00" , "type":"member.created"}`;
     assert.equal((await post(text)).status, 202);
     const bytes = Buffer.from(text, 'latin1');

@@ -170,7 +170,7 @@ describe('POST /api/v1/handoff', () => {
     const as = (who: { apiKey: string; apiSecret: string } | null, body: object | string) =>
       gateway.request('/api/v1/handoff', { body, as: who });
 
-    test('are judged by the type that is handed off', async () => {
+    test('are checked by the type that is handed off', async () => {
       const quotes = await consumerWith('quotes', ['write']);
       assert.equal((await as(quotes, offer())).status, 201);
       const problem = await assertProblem(

@@ -20,8 +20,8 @@ const kills = Number(process.env['KILLS'] ?? 4);
 const isShort = process.env['HANDOFFS'] === undefined;
 const atOnce = 8;
 
-/** What the CRM does in turn. */
-const troubles = [
+/** How the CRM fails, one after another. */
+const failures = [
   { match: { operation: 'create' }, effect: { kind: 'down' } },
   { match: { operation: 'create' }, effect: { kind: 'hang' } },
   { match: { operation: 'create' }, effect: { kind: 'dailyLimit' } },
@@ -41,7 +41,7 @@ interface Sent {
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-describe('accepted hand-offs, with every kind of trouble and kills', {
+describe('accepted hand-offs, with every kind of failure and kills', {
   skip: !postgres && 'no PostgreSQL',
 }, () => {
   let ownOrg: OwnOrg;
@@ -180,11 +180,11 @@ describe('accepted hand-offs, with every kind of trouble and kills', {
   };
 
   test(`${handoffs} hand-offs and ${kills} kills: each is made once, or has failed with its problem`, async (context) => {
-    const share = Math.ceil(handoffs / troubles.length);
-    for (const [index, trouble] of troubles.entries()) {
-      const fault = await ownOrg.org.arm(trouble);
-      if (trouble.effect.kind === 'tokenError') await ownOrg.org.revokeTokens();
-      const killsNow = Math.floor(kills / troubles.length) + (index < kills % troubles.length ? 1 : 0);
+    const share = Math.ceil(handoffs / failures.length);
+    for (const [index, failure] of failures.entries()) {
+      const fault = await ownOrg.org.arm(failure);
+      if (failure.effect.kind === 'tokenError') await ownOrg.org.revokeTokens();
+      const killsNow = Math.floor(kills / failures.length) + (index < kills % failures.length ? 1 : 0);
       await accept(share, killsNow, index === 2);
       await fault.remove();
     }

@@ -98,7 +98,7 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     }
   });
 
-  test('what is approved is made once, though the replica that was told is killed', async () => {
+  test('what is approved is made once, though the replica that took the decision is killed', async () => {
     const ids = await Promise.all(Array.from({ length: 6 }, () => ask()));
     const hold = await ownOrg.org.arm({
       match: { operation: 'create' },
@@ -111,7 +111,7 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     await hold.remove();
     await cluster.start(0);
     for (const [index, id] of ids.entries()) {
-      // Whoever got no answer asks again.
+      // Those without an answer are repeated.
       if (answers[index]?.status !== 'fulfilled') assert.equal((await approve(1, id)).status, 202);
       await until(id, 'created');
       assert.equal(await countOf(id), 1);
@@ -212,7 +212,7 @@ describe('an approval, over a slow line to the database', { skip: !postgres && '
       await decided.hit();
       const committed = decided.releaseUntilAnswer('commit');
       await committed.hit();
-      // The database has it, and nobody is answered.
+      // The database has it, and nobody got an answer.
       await untilHandoff(gateway, id, ({ approval }) => approval?.status === 'approved');
       committed[outcome]();
       assert.equal((await first).status, outcome === 'release' ? 202 : 503);

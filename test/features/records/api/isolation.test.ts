@@ -47,7 +47,7 @@ const coveredElsewhere = new Set([
   'resetTestWorld',
   // test/features/events/feed.test.ts
   'listEvents',
-  // test/features/partner-webhooks/deliveries.test.ts: each has its owner, and each delivery is judged.
+  // test/features/partner-webhooks/deliveries.test.ts: each has its owner, and each delivery is checked.
   ...['createWebhookEndpoint', 'listWebhookEndpoints', 'getWebhookEndpoint', 'updateWebhookEndpoint'],
   ...['deleteWebhookEndpoint', 'rotateWebhookSecret', 'testWebhookEndpoint'],
   ...['listWebhookDeliveries', 'resendWebhookDelivery', 'recoverWebhookEndpoint', 'callMcp'],
@@ -168,7 +168,7 @@ describe('consumers that see only their own records', () => {
     }
   }
 
-  test('no route tells of foreign records, whoever made which', async () => {
+  test('no route shows foreign records, whichever consumer made which', async () => {
     const who = fc.constantFrom('first' as const, 'second' as const, 'all' as const);
     const creations = fc.tuple(fc.constantFrom(...collections), who, fc.boolean());
     for (const [collection, as, byHandOff] of fc.sample(creations, 12))

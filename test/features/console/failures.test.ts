@@ -29,7 +29,7 @@ describe('what operators do in a browser, and what can go wrong', {
       unknown
     >;
 
-  test('shows the new secret to whoever ends their own pair at once', async () => {
+  test('shows the new secret to operators who end their own pair at once', async () => {
     const own = await gateway.newConsumer({ resource: 'consumers', actions: ['read', 'write'] });
     const { page, close } = await open(own);
     await goTo(page, 'Consumers');
