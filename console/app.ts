@@ -144,7 +144,7 @@ function useTitle(title: string): void {
   }, [title]);
 }
 
-/** Tells a screen reader that another page is shown, and puts the keyboard at its beginning, where it has not done so itself. */
+/** Announces to a screen reader that another page is shown, and puts the keyboard at its beginning, where it has not done so itself. */
 function useFocus(place: string): void {
   const isFirst = useRef(true);
   // At once: later it would take the focus from where somebody types.

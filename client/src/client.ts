@@ -90,7 +90,7 @@ export class HandoffClient {
   }
 
   /**
-   * Hands a chosen search result off to the CRM, as a quote or a booking. `status` of the answer tells whether the record
+   * Hands a chosen search result off to the CRM, as a quote or a booking. `status` of the answer says whether the record
    * exists. A hand-off can be stored without `respondAsync` too: where it needs approval, and where the service is set up to
    * store hand-offs while the CRM is unavailable.
    */

@@ -36,7 +36,7 @@ export class JsonNumber {
 const wholeNumberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** A number that may be more than a JavaScript number holds; some texts match it too. */
 const longNumber = /(?:^|[:,[])\s*-?(?:[\d.]{15}|[\d.]+[eE])/;
-/** What tells texts from numbers: escaped characters, quotation marks, and numbers. */
+/** What distinguishes texts from numbers: escaped characters, quotation marks, and numbers. */
 const tokens = /\\.|"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** Like JSON.parse; a number that JavaScript would change becomes a JsonNumber. */

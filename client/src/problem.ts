@@ -1,6 +1,6 @@
 import type { Fault, Problem } from './types.ts';
 
-/** An answer that tells of a problem: an RFC 9457 document, or whatever something in between answered. */
+/** An answer that reports a problem: an RFC 9457 document, or whatever something in between answered. */
 export class HandoffProblem extends Error {
   override readonly name = 'HandoffProblem';
   readonly status: number;

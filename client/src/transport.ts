@@ -186,7 +186,7 @@ function waitBefore(failure: HandoffProblem | HandoffConnectionError, retries: n
   const { status, code, retryAfter } = failure;
   if (!retriedStatuses.has(status) && code !== 'idempotency_in_progress') return undefined;
   if (retryAfter === undefined) return backoff;
-  // A little later than asked for, so that those who were told the same do not come at once.
+  // A little later than asked for, so that clients with the same answer do not come at once.
   return retryAfter > longestWaitSeconds ? undefined : retryAfter * 1000 + Math.random() * 250;
 }
 

@@ -16,7 +16,7 @@ const toleranceSeconds = 300;
 /**
  * The event of a webhook, once its signature and its age are checked (Standard Webhooks). `body` is what was received, byte
  * for byte; `secret` is the `whsec_…` of the endpoint. Rejects with a WebhookVerificationError. The same event can
- * come more than once: `id` tells.
+ * come more than once, with the same `id`.
  */
 export async function unwrapWebhook(
   body: string | Uint8Array,

@@ -1,7 +1,7 @@
 import type { Problem, RequestOptions } from '../shared/api.ts';
 
 /**
- * Sends a change; undefined where it failed, which `show` is told, else the page. A secret in the answer waits for nothing, the
+ * Sends a change; undefined where it failed. Failures go to `show`, else to the page. A secret in the answer waits for nothing, the
  * list follows.
  */
 export type Change = (

@@ -6,7 +6,7 @@ import { useSession } from '../shared/session.ts';
 type Endpoints = HandoffClient['webhookEndpoints'];
 
 /**
- * Makes a change; gives its answer, or undefined where it failed, which `show` is told, else the page. `done`: what to say
+ * Makes a change; gives its answer, or undefined where it failed. Failures go to `show`, else to the page. `done`: what to say
  * afterwards.
  */
 export type Act = <T>(

@@ -1,7 +1,7 @@
 import { isObject } from '../shared/json-text.ts';
 
 /*
- * What a result of any supplier tells a person at a glance. Suppliers agree on no names, so these look for the usual
+ * What a result of any supplier shows a person at a glance. Suppliers agree on no names, so these look for the usual
  * ones; what is not found is not shown. Values come from `parseDigits`: numbers are texts.
  */
 

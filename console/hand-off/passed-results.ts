@@ -24,7 +24,7 @@ let follow: (() => void) | undefined;
 /** The page that opened this one, where it can still be spoken to. */
 const page = opener as Window | null;
 
-/** Begins to listen, and tells the page that opened this one. Called once, before anybody signs in. */
+/** Begins to listen, and notifies the page that opened this one. Called once, before anybody signs in. */
 export function listenForResults(): void {
   if (origins.length === 0) return;
   addEventListener('message', ({ origin, data }: MessageEvent<unknown>) => {

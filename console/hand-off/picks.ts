@@ -62,7 +62,7 @@ export class Picks {
       }));
   }
 
-  /** From now on requests go out this way, and changes are told to the page that is shown. */
+  /** From now on requests go out this way, and the page that is shown is notified of changes. */
   connect(send: Send, changed: () => void): void {
     this.#send = send;
     this.#changed = changed;

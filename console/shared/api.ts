@@ -56,7 +56,7 @@ export interface Caller {
   send(path: string, options?: RequestOptions): Promise<Answer>;
 }
 
-/** `refused` is told when the credentials are not valid any more, and says what to show instead. */
+/** `refused` is called when the credentials are not valid any more, and says what to show instead. */
 export function createCaller(credentials: Credentials, refused?: (problem: Problem) => Problem): Caller {
   const ask: typeof fetch = async (address, init) => {
     // Nothing of the browser's own goes with it: neither cookies nor a cached answer.

@@ -67,7 +67,7 @@ interface AlertProps {
   children?: Child;
 }
 
-/** What went wrong, what to do, and what to tell those who run the service. */
+/** What went wrong, what to do, and what to report to those who run the service. */
 export function ProblemAlert({ problem, isAnswer, children }: AlertProps): VNode {
   const alert = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -144,7 +144,7 @@ export function TryAgain({ act, what = 'Try again' }: { act: () => unknown; what
   return html`<p class="buttons"><button type="button" class="plain" onClick=${single(() => void act())}>${what}</button></p>`;
 }
 
-/** Where something will stand that is on its way; ears are told by the words beside it. */
+/** A placeholder for what is being loaded; for screen readers there are words beside it. */
 export function Skeleton(): VNode {
   return html`<div class="skeleton" aria-hidden="true">${[1, 2, 3, 4, 5].map(() => html`<span></span>`)}</div>`;
 }

@@ -51,7 +51,7 @@ interface RejectProps {
   onClose: () => void;
 }
 
-/** Asks why: the consumer that asked is told. */
+/** Asks why: the consumer that asked gets the reason. */
 function RejectForm({ id, act, onClose }: RejectProps): VNode {
   const [reason, setReason] = useState('');
   const form = useRef<HTMLFormElement>(null);
