@@ -22,7 +22,7 @@ export class AnswerReader {
     return status;
   }
 
-  /** Where the body ends; undefined while that can't be told yet. */
+  /** Where the body ends; undefined while that is not known yet. */
   #endOfBody(head: string, status: number, start: number): number | undefined {
     if (status === 204 || status === 304) return start;
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];

@@ -5,7 +5,7 @@
  *
  * It speaks as much of the CRM's API as reads by External ID and creations need, alone or gathered; whatever id is
  * asked for exists. `POST /plain` sets what `GET /plain` answers, for proxies: the same bytes as the gateway's answer.
- * `GET /calls` tells how many calls of the CRM's API it has answered. No part of the tests: the simulated org is.
+ * `GET /calls` returns how many calls of the CRM's API it has answered. No part of the tests: the simulated org is.
  */
 import { createServer, type Socket } from 'node:net';
 import { listOf, resourcesOf } from '../src/records/mapping.ts';

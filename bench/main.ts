@@ -64,7 +64,7 @@ async function run(): Promise<void> {
         (parts[name] as Part)({ harness, ...given }),
       );
     } catch (error) {
-      // What the other parts measured is told all the same.
+      // What the other parts measured is printed all the same.
       console.error(`${name} failed:`, error);
       process.exitCode = 1;
     }

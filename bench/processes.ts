@@ -10,9 +10,9 @@ export interface Program {
   readonly pid: number;
   /** What `ready` captured in its output. */
   readonly found: string;
-  /** Used by it and by what it started, so far; NaN where the system does not tell (no /proc). */
+  /** Used by it and by what it started, so far; NaN where the system does not say (no /proc). */
   cpuSeconds(): number;
-  /** Resident memory of the program itself, without what it started; NaN where the system does not tell. */
+  /** Resident memory of the program itself, without what it started; NaN where the system does not say. */
   residentMiB(): number;
   /** Asks it to stop, and kills it when it takes too long. */
   stop(): Promise<void>;

@@ -54,7 +54,7 @@ export async function interleave<K extends string, M extends Measured>(
   return results;
 }
 
-/** What all tables of loads tell. */
+/** What all tables of loads show. */
 export function loadCells(results: Measured[]): Record<string, Cell> {
   const spread = (pick: (result: Measured) => number): Spread => spreadOf(results.map(pick));
   const programs = Object.keys(results[0]?.cpu ?? {});

@@ -57,7 +57,7 @@ const eventData: Record<string, string> = {
   webhook_endpoint: 'WebhookEndpoint',
 };
 
-/** `Event` as one of its kinds: a look at `type` tells what `data` is. */
+/** `Event` as one of its kinds: `type` says what `data` is. */
 function events({ properties }: Schema): string {
   const types = (properties?.['type']?.['x-extensible-enum'] ?? []) as string[];
   const kinds = Map.groupBy(types, (type) => {

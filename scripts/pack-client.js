@@ -64,7 +64,7 @@ function sources() {
 }
 
 /**
- * Makes the package if it is missing or older than its sources. The service works without it, so a failure is only told. In
+ * Makes the package if it is missing or older than its sources. The service works without it, so a failure is only logged. In
  * production there may be no compiler: then the package comes with the release.
  */
 export function packClientIfChanged() {

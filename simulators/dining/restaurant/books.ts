@@ -8,7 +8,7 @@ export interface Books {
   all(): Iterable<Booking>;
   ofUser(userId: string): Booking[];
   nextId(): string;
-  /** Writes a new state of a booking down before anybody is told of it. */
+  /** Writes a new state of a booking down before any answer mentions it. */
   write(booking: Booking): void;
   /** The same booking under another id, from now on. */
   rename(id: string, booking: Booking): void;

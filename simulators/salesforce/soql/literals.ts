@@ -2,7 +2,7 @@ import { malformedQuery } from './query-error.ts';
 
 /** A string literal of a query, its quotes taken off. */
 export interface Literal {
-  /** With its escapes still in place; `LIKE` needs to tell `%` from `\%`. */
+  /** With its escapes still in place; `LIKE` needs to distinguish `%` from `\%`. */
   raw: string;
   like: boolean;
 }
@@ -70,7 +70,7 @@ export function splitLiterals(soql: string): SplitQuery {
   return { shape: shape + soql.slice(position), literals };
 }
 
-/** One character of a literal: `escaped` tells `\%` from `%`. */
+/** One character of a literal: `escaped` distinguishes `\%` from `%`. */
 interface LiteralCharacter {
   value: string;
   escaped: boolean;

@@ -1,4 +1,4 @@
-/** Tells the gateway of every Contact with an External ID that was made, changed, deleted or restored. */
+/** Notifies the gateway of every Contact with an External ID that was made, changed, deleted or restored. */
 trigger HandoffMemberChanges on Contact (after insert, after update, after delete, after undelete) {
     List<HandoffWebhook.Event> events = new List<HandoffWebhook.Event>();
     String eventType = Trigger.isDelete ? 'member.deleted' : Trigger.isUpdate ? 'member.updated' : 'member.created';
