@@ -163,10 +163,10 @@ describe('the answer to a body with many faults', () => {
       headers: { 'content-type': 'application/json' },
       body,
     });
-    return { status: response.status, problem: (await response.json()) as Told };
+    return { status: response.status, problem: (await response.json()) as ReceivedProblem };
   };
 
-  interface Told {
+  interface ReceivedProblem {
     code: string;
     detail: string;
     errors: { pointer: string; message: string }[];

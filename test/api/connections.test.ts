@@ -158,7 +158,7 @@ describe('a client that sends requests before it has answers', () => {
     client.socket.destroy();
   });
 
-  test('is told to go on where it asks for that before it sends a body', async () => {
+  test('gets 100 Continue where it asks for that before it sends a body', async () => {
     const client = await connectRaw(plain.url);
     const body = bodyOf(7);
     client.write(`${get('/echo/5')}${head}expect: 100-continue\r\ncontent-length: ${body.length}\r\n\r\n`);

@@ -98,7 +98,7 @@ describe('GET /v1/healthz', () => {
   });
   after(() => gateway.stop());
 
-  test('tells who the gateway is in the CRM, and that everything is connected', async () => {
+  test('shows who the gateway is in the CRM, and that everything is connected', async () => {
     const response = await gateway.request('/v1/healthz', { as: null });
     assert.equal(response.status, 200);
     const body = (await response.json()) as Record<

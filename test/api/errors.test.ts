@@ -49,7 +49,7 @@ describe('the codes of errors', () => {
     }
   });
 
-  test('internal_error hides what went wrong, and the log tells it', async () => {
+  test('internal_error hides what went wrong, and the log has it', async () => {
     const server = await startMadeUpServer(
       defineRoute({
         method: 'GET',

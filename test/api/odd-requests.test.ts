@@ -179,7 +179,7 @@ describe('requests that nobody should send', () => {
     assert.equal(logOf('no-host').length, 1);
   });
 
-  test('what is no HTTP, after a request, is told after the answer to that request', async () => {
+  test('what is no HTTP, after a request, is refused after the answer to that request', async () => {
     const client = await connect();
     client.write(`${head('GET', '/v1/quotes')}${credentials()}\r\nthis is no HTTP\r\n\r\n`);
     assert.equal((await client.answer())?.status, 200);

@@ -84,7 +84,7 @@ describe('docs/openapi.json', () => {
           'rule/integers-have-a-greatest-value',
           'rule/arrays-are-bounded',
           'rule/errors-are-declared',
-          'rule/answers-tell-the-rate-limit',
+          'rule/answers-have-the-rate-limit',
           'rule/writes-need-credentials',
           'operation-description',
         ],

@@ -294,7 +294,7 @@ describe('what the service answers fits its document', () => {
     await send('/v1/problems/other', { as: null });
     const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     await gateway.request(`/v1/quotes/${randomUUID()}`);
-    // A state is shared for a moment, and nothing tells when it is over.
+    // A state is shared for a moment, and nothing shows when it is over.
     while ((await health()).status === 200) await sleep(100);
     await down.remove();
   });

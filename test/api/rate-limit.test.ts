@@ -29,7 +29,7 @@ describe('the limit for each consumer', () => {
     return reset > 10 ? shop : newShop(...actions);
   };
 
-  test('is told with every answer, and answers 429 with Retry-After once it is passed', async () => {
+  test('is in every answer, and answers 429 with Retry-After once it is passed', async () => {
     const shop = await newShop('read');
     for (let remaining = 3; remaining >= 0; remaining--) {
       const response = await list(shop);
@@ -63,7 +63,7 @@ describe('the limit for each consumer', () => {
       401,
       'invalid_credentials',
     );
-    // No key, another content type, no JSON: the limit is told before all of them.
+    // No key, another content type, no JSON: the limit is checked before all of them.
     await assertProblem(await send('/v1/quotes', { method: 'POST' }), 429, 'rate_limited');
     const text = { body: 'a', headers: { 'content-type': 'text/plain' } };
     await assertProblem(await send('/v1/quotes', text), 429, 'rate_limited');
@@ -71,7 +71,7 @@ describe('the limit for each consumer', () => {
     assert.equal((await gateway.request('/v1/healthz', { as: null })).status, 200);
   });
 
-  test('comes, on the hand-off, after the body has told which permission is needed', async () => {
+  test('comes, on the hand-off, after the body has shown which permission is needed', async () => {
     const shop = await newShop('read', 'write');
     for (let i = 0; i < 4; i++) await list(shop);
     const handOff = (body: object | string) => gateway.request('/api/v1/handoff', { as: shop, body });
@@ -133,7 +133,7 @@ describe('the limit for failed authentications', () => {
     assert.equal((await attempt('2001:db8:1:3::1')).status, 401);
   });
 
-  test('tells networks apart, however their addresses are written', () => {
+  test('distinguishes networks, however their addresses are written', () => {
     for (const [address, network] of [
       ['192.0.2.1', '192.0.2.1'],
       ['::ffff:192.0.2.1', '192.0.2.1'],
@@ -286,7 +286,7 @@ test('replicas share a limit through Redis', { skip: !redis && 'no redis-server'
       return Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
     };
     for (let i = 0; i < 10; i++) await remaining(here);
-    // There, one request shows 99 at first, and less than 90 once the replicas have told each other.
+    // There, one request shows 99 at first, and less than 90 once the replicas have shared their counts.
     while ((await remaining(there)) > 85) await sleep(300);
   } finally {
     await there.stop();

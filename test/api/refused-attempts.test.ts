@@ -119,7 +119,7 @@ describe('refused attempts of one consumer, on two replicas', {
     await there.stop();
     const entries = await allEntriesOf(shop, 401);
     assert.ok(before <= 1);
-    // Each replica counts for itself until they have told each other.
+    // Each replica counts for itself until the counts are shared.
     const known = entries.filter(({ result }) => result === 'permission_denied');
     assertFolded(known, 401, 122);
     there = await startGateway({ SECRETS_DIR: `${here.dataDir}/secrets` });

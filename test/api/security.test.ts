@@ -314,7 +314,7 @@ function allPermissions() {
   return permissionResources.map((resource) => ({ resource, actions: [...permissionActions] }));
 }
 
-/** A change of a file is seen a little later, and nothing tells when. */
+/** A change of a file is seen a little later, and nothing shows when. */
 async function untilRefused(gateway: TestGateway, as: Pair): Promise<void> {
   while ((await gateway.request('/v1/quotes?limit=0', { as })).status !== 401) await sleep(20);
 }

@@ -97,7 +97,7 @@ describe('the secure port, while it runs', () => {
     assert.equal((await ask(connect(undefined))).status, 401);
   });
 
-  test('files that can not be served are told once, and change nothing', async () => {
+  test('files that can not be served are logged once, and change nothing', async () => {
     const broken = /new TLS files cannot be used/;
     for (const files of [
       { key: client.key },
@@ -204,9 +204,9 @@ describe('the secure port, while it runs', () => {
       return answer.text();
     };
     while (Number(failures.exec(await metrics())?.[1]) < 5) await sleep(20);
-    const told = gateway.logLines.filter(({ message }) => message === 'a TLS handshake failed');
-    assert.equal(told.length, 5);
-    assert.ok(told.every(({ level, facts }) => level === 'debug' && Object.keys(facts).join() === 'code'));
+    const logged = gateway.logLines.filter(({ message }) => message === 'a TLS handshake failed');
+    assert.equal(logged.length, 5);
+    assert.ok(logged.every(({ level, facts }) => level === 'debug' && Object.keys(facts).join() === 'code'));
   });
 
   test('files that can not be served keep the service from starting, in words', async () => {

@@ -31,7 +31,7 @@ const answer = fc.oneof(
 );
 
 describe('the reader of answers', () => {
-  test('tells each status when its answer is complete, however the bytes come', () => {
+  test('reports each status when its answer is complete, however the bytes come', () => {
     fc.assert(
       fc.property(fc.array(answer), fc.integer({ min: 1, max: 30 }), (answers, step) => {
         const reader = new AnswerReader();

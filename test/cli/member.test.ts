@@ -63,7 +63,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
   });
   const make = async (path: string, body: object, key?: string) =>
     (await (await post(path, body, key)).json()) as { id: string; status: string };
-  const tell = (event: object) => gateway.request(webhookPath, signedRequest(secret, event));
+  const sendWebhook = (event: object) => gateway.request(webhookPath, signedRequest(secret, event));
   const forgetJson = async (memberId: string) => {
     const { code, stdout, stderr } = await forget(env, memberId, '--json');
     assert.equal(stderr, '');
@@ -120,8 +120,8 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     const reservation = await make('/v1/reservations', order);
     assert.equal(reservation.status, 'confirmed');
     const data = { external_id: memberId.toUpperCase(), last_name: 'Marín' };
-    assert.equal((await tell(memberEvent(memberId, { data }))).status, 202);
-    assert.equal((await tell(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
+    assert.equal((await sendWebhook(memberEvent(memberId, { data }))).status, 202);
+    assert.equal((await sendWebhook(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
     while ((await placesOf([',received,'])).length > 0) await sleep(20);
     const rule = await gateway.org.arm({ match: { operation: 'create' }, effect: refusal });
     const result = { name: 'Casa Olivo', source: 'x', details: { wish: 'wish-7142' } };
@@ -220,7 +220,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     await database.connect();
     try {
       await database.query('alter table idempotency_claims rename column response_body to away');
-      await tell(memberEvent(memberId, { type: 'case.opened' }));
+      await sendWebhook(memberEvent(memberId, { type: 'case.opened' }));
       const partly = await forgetJson(memberId);
       assert.partialDeepStrictEqual(partly, { code: 1, stored_answers: null, webhooks: 1, reservations: [] });
       assert.partialDeepStrictEqual(partly.failed, [{ part: 'stored_answers' }]);

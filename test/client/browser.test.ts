@@ -20,7 +20,7 @@ describe('the client in a browser', {
     await gateway.stop();
   });
 
-  test('hands off, reads back with all digits, lists, and tells problems apart', async () => {
+  test('hands off, reads back with all digits, lists, and distinguishes problems', async () => {
     const { page, close } = await browser.open(`${gateway.url}/console/`);
     const settings = JSON.stringify({ baseUrl: gateway.url, ...gateway.console });
     const found = await page.evaluate<unknown[]>(`(async () => {

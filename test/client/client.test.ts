@@ -273,7 +273,7 @@ describe('the client, against the service', () => {
     await assert.rejects(wrong.consumer.retrieve(), /accessToken has characters that no credential has/);
   });
 
-  test('tells of health, with or without the CRM', async () => {
+  test('shows the health, with or without the CRM', async () => {
     assert.equal((await client.health()).status, 'ok');
   });
 

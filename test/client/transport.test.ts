@@ -110,7 +110,7 @@ describe('retries', () => {
     assert.equal(sent.length, 1);
   });
 
-  test('follow a try that takes too long, and tell that no answer came', async () => {
+  test('follow a try that takes too long, and report that no answer came', async () => {
     const { client, sent } = clientOf(['never', 'never'], { timeoutMs: 20, maxRetries: 1 });
     await assert.rejects(client.quotes.delete('x'), (error: HandoffConnectionError) => {
       assert.ok(error instanceof HandoffConnectionError);
@@ -130,7 +130,7 @@ describe('retries', () => {
 });
 
 describe('requests', () => {
-  test('say how old an answer may be where they are told, on each page', async () => {
+  test('say how old an answer may be where that is given, on each page', async () => {
     const page = (next_cursor: string | null) =>
       json(200, { data: [], next_cursor, has_more: next_cursor !== null });
     const { client, sent } = clientOf([
@@ -284,11 +284,11 @@ describe('requests', () => {
         1,
       ]);
     assert.deepEqual(await askedFor(`${production}:443/base/`, production), ['asked', 3]);
-    // Of one that was not told its address.
+    // Of one without a configured address.
     assert.deepEqual(await askedFor('http://localhost:8080', 'http://0.0.0.0:8081'), ['asked', 3]);
   });
 
-  test('a credential that no header can hold is refused without being told', () => {
+  test('a credential that no header can hold is refused without being shown', () => {
     for (const name of ['apiKey', 'apiSecret'] as const) {
       assert.throws(() => new HandoffClient({ ...credentials, [name]: 'hidden\nhidden' }), {
         name: 'TypeError',

@@ -52,7 +52,7 @@ export function lostSecretsConformance(name: string, makeStore: () => () => Secr
       assert.deepEqual(await results(), accepted);
       const { connected, consumers: count } = directory.status();
       assert.deepEqual([connected, count], [false, 3]);
-      // Others that are told of a change, and callers with a key that is not known, revoke nobody either.
+      // Others that see a change, and callers with a key that is not known, revoke nobody either.
       await directory.readAgain(ids[0] ?? '');
       assert.deepEqual(await results(), accepted);
       await assert.rejects(secrets.read('webhooks/crm'), SecretsUnavailable);

@@ -103,14 +103,14 @@ export function secretsManagerConformance(
       assert.equal(new Set((await pair[0].read('race'))?.value.trim().split('\n')).size, 60);
     });
 
-    it('lets itself be watched, whether it tells of changes or not', async () => {
+    it('lets itself be watched, whether it reports changes or not', async () => {
       const { pair } = await connectTwice();
       const stop = pair[0].watch('crm', () => undefined);
       stop();
       stop();
     });
 
-    it('tells of changes below a folder, also one that did not exist', {
+    it('reports changes below a folder, also one that did not exist', {
       skip: !reportsChanges,
     }, async () => {
       const { pair } = await connectTwice();

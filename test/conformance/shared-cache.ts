@@ -164,7 +164,7 @@ function counters(underTest: () => CacheUnderTest): void {
 }
 
 function announcements(underTest: () => CacheUnderTest): void {
-  it('tells each subscriber of the channel once, in order, and nobody who has left', async () => {
+  it('reaches each subscriber of the channel once, in order, and nobody who has left', async () => {
     const { cache } = underTest();
     const [channel, other] = [newKey(), newKey()];
     const heard: string[][] = [[], [], []];
@@ -191,7 +191,7 @@ function announcements(underTest: () => CacheUnderTest): void {
     assert.deepEqual(heard, [['one', 'two', 'last'], ['one', 'two'], []]);
   });
 
-  it('says whether anybody was told', async () => {
+  it('says whether anybody got the message', async () => {
     const { cache } = underTest();
     const channel = newKey();
     assert.equal(await cache.publish(channel, 'nobody'), 0);
@@ -208,13 +208,13 @@ function announcements(underTest: () => CacheUnderTest): void {
 async function subscribed(
   cache: SharedCache,
   channel: string,
-  tell: (message: string) => void,
+  onMessage: (message: string) => void,
 ): Promise<() => void> {
   const probe = `probe ${randomUUID()}`;
   let arrived = false;
   const stop = cache.subscribe(channel, (message) => {
     if (message === probe) arrived = true;
-    else if (!message.startsWith('probe ')) tell(message);
+    else if (!message.startsWith('probe ')) onMessage(message);
   });
   while (!arrived) {
     await cache.publish(channel, probe);

@@ -36,7 +36,7 @@ export function orgRecords(open: () => OrgUnderTest): void {
   const member = (): Resource => open().resources.member;
   const insert = (resource: Resource, rows: readonly FieldValues[]) => insertInto(open(), resource, rows);
 
-  it('names nobody as the maker of what the service makes for itself, and tells how long the CRM took', async () => {
+  it('names nobody as the maker of what the service makes for itself, and measures how long the CRM took', async () => {
     const { harness } = open();
     const id = randomUUID();
     const call = aCall();

@@ -198,7 +198,7 @@ describe('the description of an object', () => {
       [],
     ],
   ] as [string, Changes, string, string[]][]) {
-    it(`tells of ${what}`, async () => {
+    it(`reports ${what}`, async () => {
       const { faults, resources, lines } = await look(changes);
       assert.deepEqual(faults, [`Quote__c.${fault}`]);
       const { fit, fields } = resources.quote;

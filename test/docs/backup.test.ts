@@ -67,7 +67,7 @@ describe('a backup, made and restored as the page says,', () => {
       const lost = await first.start();
       const { console } = await first.credentials();
       const before = await sendAll(await oneOfEach(org, console, lost.url), lost.url);
-      // Salesforce tells times in whole seconds.
+      // Salesforce gives times in whole seconds.
       const moment = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
       const running = { DATABASE_URL: postgres?.url, SECRETS_DIR: join(first.dataDir, 'secrets') };
       await follow('Back up', 0, folder, running);

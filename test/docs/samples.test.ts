@@ -74,7 +74,7 @@ describe('samples of what the service says', () => {
     );
   });
 
-  // After the hand-off: the CRM has told of its quota by then.
+  // After the hand-off: the CRM has reported its quota by then.
   test('the health has the members that the page shows, in their order', async () => {
     const { apiKey, apiSecret } = (await installation.credentials()).console;
     const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret };

@@ -90,7 +90,7 @@ describe('the samples that check a signature', () => {
   after(() => rm(dir, { recursive: true, maxRetries: 5 }));
 
   for (const [language, { file, command, program }] of Object.entries(drivers)) {
-    test(`in ${language} tell valid deliveries from others`, async (t) => {
+    test(`in ${language} accept valid deliveries alone`, async (t) => {
       const [tool = '', ...args] = command;
       const isThere = await run(tool, ['--version']).then(
         () => true,

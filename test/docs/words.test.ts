@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { problems } from '../../src/platform/base/problems.ts';
 import { markdownFiles, readPage } from './pages.ts';
 
-/** Words that say nothing, flatter, or tell readers that what they find hard is not. */
+/** Words that say nothing, flatter, or claim that what readers find hard is not. */
 const avoided =
   /\b(please|simply|eas(?:y|ily)|just|obviously|seamless(?:ly)?|effortless(?:ly)?|robust|leverag\w+|powerful|comprehensive|utili[sz]\w+|cutting-edge|world-class|blazing(?:ly)?|state-of-the-art|out of the box)\b/gi;
 

@@ -130,7 +130,7 @@ describe('a gateway with its secrets in Vault', () => {
     await requests.read(gateway.url);
   });
 
-  it('tells what to fix where the CRM refuses it for good', async () => {
+  it('says what to fix where the CRM refuses it for good', async () => {
     const description = "user hasn't approved this consumer";
     const refusal = await ownOrg.org.arm({
       match: {},

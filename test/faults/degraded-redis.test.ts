@@ -114,7 +114,7 @@ describe('three gateways on one PostgreSQL and one Redis', { skip }, () => {
     holder.signal('SIGKILL');
     await lost;
     const before = await tokenCalls();
-    // Nobody told those who wait of the death: the lock ends by itself.
+    // Those who wait do not learn of the death: the lock ends by itself.
     assert.equal((await readMember(other)).status, 200);
     assert.equal(await tokenCalls(), before + 1);
     await hold.remove();

@@ -14,7 +14,7 @@ import { untilCrmIsBack } from '../support/recovery.ts';
 
 const unknown = /Whether the write took effect is not known; the same request with the same Idempotency-Key/;
 
-/** What may happen to one call that writes, and what the caller is told. */
+/** What may happen to one call that writes, and what the caller gets. */
 const mishaps = {
   'its answer is lost': { effect: { kind: 'loseAnswer' }, status: 503, code: 'crm_unavailable' },
   'it breaks before it is done': { effect: { kind: 'reset' }, status: 503, code: 'crm_unavailable' },

@@ -56,7 +56,7 @@ describe('a gateway as a process', () => {
     assert.deepEqual(await second.ended, { code: 0, signal: null });
   });
 
-  test('a second process on the same data is told who has it', async () => {
+  test('a second process on the same data learns who has it', async () => {
     const first = await installation.start();
     await assert.rejects(installation.start(), /is in use by process \d+ \(handoff serve.*DATA_DIR/);
     first.signal('SIGINT');

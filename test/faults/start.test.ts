@@ -9,7 +9,7 @@ import { VaultServer } from '../support/vault-server.ts';
 
 const server = await startPostgresServer();
 
-it('a start waits for PostgreSQL and the secrets manager but not for Redis; readiness tells it, and the stop', {
+it('a start waits for PostgreSQL and the secrets manager but not for Redis; readiness shows it, and the stop', {
   skip: !server && 'PostgreSQL is not installed',
 }, async () => {
   const postgres = server as OwnPostgresServer;

@@ -58,7 +58,7 @@ export class CommandLine {
     child.once('exit', () => {
       if (this.#child === child) this.#child = undefined;
     });
-    // What ends is told by its output.
+    // A host that has ended is noticed by its output.
     child.stdin.on('error', () => {});
     return child;
   }

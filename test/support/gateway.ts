@@ -91,7 +91,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     },
     newConsumer: async (...permissions) => {
       const consumer = await createConsumer(settings.secretsDir, permissions);
-      // A change of a file is seen a little later, and nothing tells when.
+      // A change of a file is seen a little later, and nothing shows when.
       while (
         (await send(`${started.url}/api/v1/handoff`, { body: '{', as: consumer }, consumer)).status === 401
       ) {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Clients that send one request after another until they are told to stop. */
+/** Clients that send one request after another until they are stopped. */
 export interface Load {
   /** What failed so far, in words. */
   readonly failures: readonly string[];

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../src/platform/store/database.ts';
 
 /**
- * Rows of these tables and of their indexes that were read so far, in PostgreSQL. Both kinds of connections tell what they
+ * Rows of these tables and of their indexes that were read so far, in PostgreSQL. Both kinds of connections report what they
  * did.
  */
 export async function rowsReadIn(database: Database, ...tables: string[]): Promise<number> {

@@ -127,14 +127,14 @@ export class VaultServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { call, text } = await readCall(request);
     const fault = this.fault(call);
-    if (fault === 'hang') return this.#tell({ ...call, status: 0 });
+    if (fault === 'hang') return this.#notify({ ...call, status: 0 });
     const answer = faultAnswer(fault, text, call.token) ?? this.#answer(call, text);
     if (fault === 'reset' || fault === 'lost') request.socket.destroy();
     else send(response, answer, fault);
-    this.#tell({ ...call, status: answer.status });
+    this.#notify({ ...call, status: answer.status });
   }
 
-  #tell(call: VaultServerCall): void {
+  #notify(call: VaultServerCall): void {
     this.calls.push(call);
     for (const waiter of [...this.#waiting]) {
       if (waiter.path !== call.path) continue;

@@ -159,7 +159,7 @@ describe('the job that clears the ledger', () => {
     assert.equal((await replay(active)).replayed, true);
   });
 
-  test('keeps a claim of which the CRM can not tell, for a later run and for a repeat', async () => {
+  test('keeps a claim whose outcome the CRM does not know, for a later run and for a repeat', async () => {
     const request = await abandoned(25);
     const down = new Problem('crm_unavailable', 'down');
     await assert.rejects(

@@ -2,7 +2,7 @@ import type { Delivery, Sending } from './paused-runs.ts';
 
 /**
  * What the ledger promises, as small as it can be said: rows in memory, a clock in seconds, and requests that stop
- * after each statement. Owners are told apart by identity, which no row shows: the ledger needs its fence for that.
+ * after each statement. Owners are distinguished by identity, which no row shows: the ledger needs its fence for that.
  */
 
 const retention = 24 * 3600;

@@ -83,7 +83,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
         await add(second, 1),
       ];
       const applied: string[] = [];
-      // By their times one cannot tell: two may end in one millisecond.
+      // Their times do not show it: two may end in one millisecond.
       const order: string[] = [];
       const apply = async ({ memberId }: { memberId: string }) => void applied.push(memberId);
       await processor(apply, database, recordLog(), order).run();

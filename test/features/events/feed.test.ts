@@ -29,7 +29,7 @@ const textOf = async (path: string) =>
   (await gateway.request(path, { headers: { 'cache-control': 'no-cache' } })).text();
 
 describe('the feed', () => {
-  test('tells of each change once and in order, with the data that GET answers', async () => {
+  test('has each change once and in order, with the data that GET answers', async () => {
     const id = await newQuote();
     const created = await feed.until(({ resource }) => resource.id === id);
     assert.equal(created.type, 'quote.created');
@@ -57,7 +57,7 @@ describe('the feed', () => {
     assert.deepEqual(feed.typesOf(id), ['quote.created', 'quote.updated', 'quote.deleted', 'quote.created']);
   });
 
-  test('knows what was there before, and tells of its changes only', async () => {
+  test('knows what was there before, and has its changes only', async () => {
     const id = gateway.org.memberId;
     await gateway.request(`/v1/members/${id}`);
     await gateway.org.edit('Contact', { External_Id__c: id }, { Title: 'Dr.' });

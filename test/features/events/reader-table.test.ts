@@ -34,7 +34,7 @@ test('a reader that stands still while it stores what it has read is replaced al
   assert.equal(await stored, 'not stored');
 });
 
-test('of an id that is lost again before the poll has ended, what was told last counts', async (t) => {
+test('of an id that is lost again before the poll has ended, what was reported last counts', async (t) => {
   const database = await databaseKinds['PostgreSQL']?.();
   if (!database) return t.skip('there is no PostgreSQL');
   t.after(database.stop);

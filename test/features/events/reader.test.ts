@@ -72,7 +72,7 @@ function replay(events: readonly StoredEvent[]): Map<string, string> {
     if (what === 'deleted') known.delete(id);
     else {
       assert.equal(known.has(id), what === 'updated', `${type} of ${id}`);
-      assert.notEqual(known.get(id), data, `${type} of ${id} tells nothing new`);
+      assert.notEqual(known.get(id), data, `${type} of ${id} has nothing new`);
       known.set(id, data);
     }
   }
@@ -145,7 +145,7 @@ function somethingElse(random: () => number, takeOver: () => Promise<void>): () 
   };
 }
 
-/** Records that were there before the first start are left out: nobody was told that they exist. */
+/** Records that were there before the first start are left out: no event mentioned them. */
 function assertLeadsTo(crm: MemoryCrm, events: readonly StoredEvent[], before: readonly string[]): void {
   const known = replay(events.filter(({ resource_id }) => !before.includes(resource_id)));
   const alive = crm.rows.filter(
@@ -156,7 +156,7 @@ function assertLeadsTo(crm: MemoryCrm, events: readonly StoredEvent[], before: r
     assert.equal(known.get(externalId), createRepresentation({ fields: resource.fields })(values));
 }
 
-/** Records from before the first start: not told of, and known all the same. Returns their External IDs. */
+/** Records from before the first start: without an event, and known all the same. Returns their External IDs. */
 function fillBefore(crm: MemoryCrm, ids: readonly string[]): string[] {
   for (const [index, id] of ids.entries()) crm.write(resources[index % 3] ?? quote, id, {});
   return crm.rows.map(({ externalId = '' }) => externalId);

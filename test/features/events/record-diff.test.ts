@@ -36,7 +36,7 @@ test('an event has the names of the fields that changed, as answers have them', 
   assert.deepEqual(changed({ name: 'c', actor: 'y' }), ['name', 'created_by']);
 });
 
-test('nobody is told that a change is about fields of which an earlier program knew nothing', () => {
+test('no event says that a change is about fields of which an earlier program knew nothing', () => {
   const { known } = eventOf(undefined, values);
   const changed = { ...values, status: 'c' };
   for (const parts of [null, known.parts]) {

@@ -87,7 +87,7 @@ const untilEvent = (id: string, type: string, count = 1) =>
 const doer = (as: Credentials) => ({ consumer_id: as.id, consumer_name: 'test', actor: 'ana@example.com' });
 
 describe('the history of a quote', () => {
-  test('tells who asked for what, and each change, also once it is deleted', async () => {
+  test('shows who asked for what, and each change, also once it is deleted', async () => {
     const id = await newQuote();
     const path = `/v1/quotes/${id}`;
     assert.equal((await change(id, { name: 'changed', details: { net: 2 } })).status, 200);

@@ -59,7 +59,7 @@ describe('tokens', () => {
       }
     });
 
-    test('oauth4webapi finds the resource, and is told what is wrong', async () => {
+    test('oauth4webapi finds the resource, and learns what is wrong', async () => {
       const url = new URL(issuer);
       const found = await oauth.resourceDiscoveryRequest(url, insecure);
       const resource = await oauth.processResourceDiscoveryResponse(url, found);

@@ -294,7 +294,7 @@ for (const kind of Object.keys(databaseKinds)) {
     );
 
     on(
-      'stop when their endpoint is disabled after five days of failures, which its consumer is told',
+      'stop when their endpoint is disabled after five days of failures, of which its consumer is notified',
       async (harness) => {
         harness.receiver.answer = (response, { path }) =>
           response.writeHead(path === '/fails' ? 500 : 204).end();
@@ -313,8 +313,8 @@ for (const kind of Object.keys(databaseKinds)) {
           `select 1 where not exists (select from deliveries where endpoint_id = '${id}' and status = 'pending')`,
         );
         const received = await harness.receiver.until(4);
-        const told = received.find(({ path }) => path === '/other');
-        const { resource, data } = told?.event ?? {};
+        const notification = received.find(({ path }) => path === '/other');
+        const { resource, data } = notification?.event ?? {};
         assert.deepEqual(resource, { type: 'webhook_endpoint', id });
         const { consumer_id: _, ...shown } = await harness.administration.find(reader, id);
         assert.deepEqual(data, JSON.parse(JSON.stringify(shown)));

@@ -47,7 +47,7 @@ test('large pages come from the copy, however many are asked for at once', async
   for (const page of pages) assert.equal(page?.records.length, 1);
 });
 
-test('a copy that cannot be read is told of once, and left alone for a while', async () => {
+test('a copy that cannot be read is logged once, and left alone for a while', async () => {
   let asked = 0;
   const { read, lines } = listsOf(async () => {
     asked += 1;

@@ -205,7 +205,7 @@ describe('the copy', () => {
     const made = await as('/v1/quotes', { body: quote, headers: { 'idempotency-key': randomUUID() } });
     const { id } = (await made.json()) as { id: string };
     assert.equal((await read(as, `/v1/quotes/${id}`, 'max-age=60')).status, 200);
-    // The CRM answers for both: a foreign record is not told from one that does not exist, by Age or time either.
+    // The CRM answers for both: a foreign record cannot be distinguished from one that does not exist, by Age or time either.
     const queries = async () =>
       ((await gateway.org.counters())['calls'] as Record<string, number>)['query'] ?? 0;
     for (const absent of [foreign, randomUUID()]) {

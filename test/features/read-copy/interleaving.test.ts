@@ -241,7 +241,7 @@ test('of two writes whose answers overtake each other the older one never shows'
   assert.equal((await shown(one)).name, newest?.values['name']);
   release.resolve();
   await slow;
-  // Nothing tells which of the two came last: the CRM is asked, until the reader has read it again.
+  // Nothing shows which of the two came last: the CRM is asked, until the reader has read it again.
   assert.deepEqual(await shown(two), { name: newest?.values['name'], isCopied: false });
   await two.reader.check(new AbortController().signal);
   await two.reader.check(new AbortController().signal);

@@ -124,7 +124,7 @@ for (const [name, open] of Object.entries(openers)) {
       }
     });
 
-    test('keeps a member no longer than it is told, from when the read began', async () => {
+    test('keeps a member no longer than the given time, from when the read began', async () => {
       const one = createMemberCache({ member, cache, scope: randomUUID(), seconds: 0.2, metrics });
       const id = randomUUID();
       const slow = await one.find(id, () => sleep(300, memberCalled('Slow')));

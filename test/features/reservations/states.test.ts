@@ -81,7 +81,7 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual(tables(), ['confirmed']);
     });
 
-    behaves('a refusal at the table leaves nothing, and its cause is told', async () => {
+    behaves('a refusal at the table leaves nothing, and the answer has its cause', async () => {
       setOutcomes(['dining.create', 'refused']);
       const key = randomUUID();
       const order = harness.order();

@@ -31,7 +31,7 @@ const attempt = (n: number, change: Partial<Attempt> = {}): Attempt => ({
   ...change,
 });
 
-/** An archive over a database that can be away and answers when it is told to. */
+/** An archive over a database that can be unavailable and answers on demand. */
 function archiveOf() {
   const stored: StoredAttempt[] = [];
   const totals = new Map<string, StoredTotal>();

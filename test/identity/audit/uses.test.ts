@@ -54,7 +54,7 @@ describe('when and from where keys are used, on two replicas', {
     const shown = await at.request(`/v1/admin/consumers/${id}`, { as: here.admin });
     return ((await shown.json()) as { lastUsedAt: string | null }).lastUsedAt;
   };
-  const told = ({ id }: Credentials) =>
+  const logged = ({ id }: Credentials) =>
     [...here.logLines, ...there.logLines].filter(
       ({ message, facts }) => message === newNetwork && facts['consumer_id'] === id,
     );
@@ -95,7 +95,7 @@ describe('when and from where keys are used, on two replicas', {
     assert.equal(await lastUse(there, shop), later);
   });
 
-  test('use from a network that is new to the consumer is told of once, and its first is not', async () => {
+  test('use from a network that is new to the consumer is logged once, and its first is not', async () => {
     const shop = await create();
     await use(here, shop, '192.0.2.1');
     await untilStored(shop, '192.0.2.0/24');
@@ -105,14 +105,14 @@ describe('when and from where keys are used, on two replicas', {
     await untilStored(shop, '198.51.100.0/24');
     await Promise.all([use(here, shop, '2001:db8:1:2::3'), use(there, shop, '2001:DB8:1:0::4')]);
     await untilStored(shop, '2001:db8:1::/48');
-    while (told(shop).length < 2) await sleep(20);
+    while (logged(shop).length < 2) await sleep(20);
     await proxy.cut();
     await use(here, shop, '203.0.113.1');
     await proxy.restore();
     await untilStored(shop, '203.0.113.0/24');
-    while (told(shop).length < 3) await sleep(20);
+    while (logged(shop).length < 3) await sleep(20);
     assert.deepEqual(
-      told(shop)
+      logged(shop)
         .map(({ facts }) => facts['network'])
         .toSorted(),
       ['198.51.100.0/24', '2001:db8:1::/48', '203.0.113.0/24'],

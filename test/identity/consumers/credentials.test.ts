@@ -41,7 +41,7 @@ describe('format of credentials', () => {
     );
   });
 
-  it('tells the mode by the id and by both parts, and belongs to no consumer where they differ', () => {
+  it('shows the mode by the id and by both parts, and belongs to no consumer where they differ', () => {
     const withChecksum = (text: string) => {
       let rest = crc32(text);
       let checksum = '';

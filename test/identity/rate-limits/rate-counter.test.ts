@@ -35,7 +35,7 @@ const take = (counter: Counter, times: number, key = 'shop') =>
 const allowed = (quotas: { allowed: boolean }[]) => quotas.filter((quota) => quota.allowed).length;
 
 describe('counting by key in the last 60 seconds', () => {
-  it('lets through as many as the limit says, and tells what is left', () => {
+  it('lets through as many as the limit says, and returns what is left', () => {
     const { a, clock } = replicas(3);
     const quotas = take(a, 5);
     assert.deepEqual(
@@ -112,7 +112,7 @@ describe('counting by key in the last 60 seconds', () => {
     take(b, 4);
     await a.reconcile();
     await b.reconcile();
-    // b knows of both; a learns of the others when it next has something to tell.
+    // b knows of both; a learns of the others when it next has something to share.
     assert.equal(b.take('shop').remaining, 1);
     assert.equal(a.take('shop').remaining, 5);
     await a.reconcile();
@@ -124,7 +124,7 @@ describe('counting by key in the last 60 seconds', () => {
     assert.equal(increments.length, 4);
   });
 
-  it('goes on by itself without the shared cache, and tells everything once that is back', async () => {
+  it('goes on by itself without the shared cache, and shares everything once that is back', async () => {
     const { a, b, setAway } = replicas(10);
     setAway(true);
     take(a, 3);

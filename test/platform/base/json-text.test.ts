@@ -35,7 +35,7 @@ describe('compactField', () => {
     assert.equal(details('[]'), undefined);
   });
 
-  test('tells how deep the value nests', () => {
+  test('returns how deep the value nests', () => {
     const depthOf = (value: string) => compactField(`{"d":${value}}`, ['d'])?.depth;
     assert.equal(depthOf('1'), 0);
     assert.equal(depthOf('{}'), 1);

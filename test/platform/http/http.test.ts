@@ -63,7 +63,7 @@ it('takes broken gzip for no answer', async () => {
   await assert.rejects(get(), { name: 'HttpFailure', kind: 'unreadable' });
 });
 
-it('tells a lost connection from one that never was', async () => {
+it('distinguishes a lost connection from one that never was', async () => {
   answer = (request) => request.socket.destroy();
   await assert.rejects(get(), { kind: 'lost' });
   answer = (_, response) => {

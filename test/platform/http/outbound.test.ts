@@ -161,7 +161,7 @@ describe('an answer', () => {
   });
 });
 
-describe('a failure is told as its kind alone', () => {
+describe('a failure is reported as its kind alone', () => {
   test('dns', async () => {
     await assert.rejects(post(outbound([[]]), 'hooks.example'), { kind: 'dns', message: 'dns' });
   });

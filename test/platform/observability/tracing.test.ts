@@ -91,7 +91,7 @@ describe('traces', () => {
     assert.equal(
       call?.headers['traceparent'],
       `00-${traceId}-${String(span_id)}-01`,
-      'the log has what the CRM is told',
+      'the log has what the CRM gets',
     );
     const refused = gateway.output.find((line) => line.includes('"status":401')) ?? '{}';
     assert.match(String((JSON.parse(refused) as Record<string, unknown>)['trace_id']), /^[\da-f]{32}$/);
@@ -204,7 +204,7 @@ describe('traces', () => {
     assert.match(String(callsOf(unwanted)[0]?.headers['traceparent']), /-00$/);
   });
 
-  test('that no collector takes are told in the log and hold nothing up', async () => {
+  test('that no collector takes are logged and delay nothing', async () => {
     const port = await freePort();
     gateway = await installation.start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` });
     assert.equal((await handOff(newTraceId(), '01')).status, 201);

@@ -30,7 +30,7 @@ describe('counters', () => {
     assert.equal(JSON.stringify(body).includes(org.token), false);
   });
 
-  it('tell when a call arrives', async () => {
+  it('report when a call arrives', async () => {
     const waiting = org.control('GET', '/await?operation=create&count=2');
     await org.data('POST', '/sobjects/Quote__c', QUOTE);
     await org.data('POST', '/sobjects/Quote__c', QUOTE);

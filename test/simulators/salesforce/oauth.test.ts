@@ -201,7 +201,7 @@ describe('sessions', () => {
 });
 
 describe('who am I', () => {
-  it('tells the user by userinfo, by the identity URL and by a query', async () => {
+  it('gives the user by userinfo, by the identity URL and by a query', async () => {
     const org = await startOrg();
     try {
       const info = await org.call('GET', '/services/oauth2/userinfo');

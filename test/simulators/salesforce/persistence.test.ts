@@ -187,7 +187,7 @@ describe('the program', () => {
     });
   });
 
-  it('stops cleanly when it is told to', async () => {
+  it('stops cleanly on request', async () => {
     const { child, url } = await start('--seed-members', '3', '--port', '0');
     assert.equal((await fetch(`${url}/services/data`)).status, 200);
     child.kill('SIGTERM');

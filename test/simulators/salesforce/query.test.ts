@@ -150,7 +150,7 @@ describe('string literals', () => {
 });
 
 describe('ORDER BY, LIMIT and OFFSET', () => {
-  it('sort without case, nulls first unless told otherwise', async () => {
+  it('sort without case, nulls first unless the query says otherwise', async () => {
     assert.equal(await letters('ORDER BY Code__c'), 'dabc');
     assert.equal(await letters('ORDER BY Code__c DESC'), 'dcba');
     assert.equal(await letters('ORDER BY Code__c ASC NULLS LAST'), 'abcd');

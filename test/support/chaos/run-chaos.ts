@@ -24,7 +24,7 @@ export interface ChaosOptions {
    * while no request is under way: then every unfinished claim is a dead owner's.
    */
   leases: 'time' | 'run';
-  /** Told now and then how far the run is. */
+  /** Called now and then with how far the run is. */
   onProgress?: (line: string) => void;
 }
 

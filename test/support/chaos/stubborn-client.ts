@@ -129,6 +129,6 @@ function isPassing({ status, text }: Answer): boolean {
 
 /** As Retry-After says, and longer each time, so that a key that is held for 30 s is not asked for 30 times. */
 function pauseMs(answer: Answer | undefined, tried: number): number {
-  const told = Number(answer?.headers.get('retry-after') ?? 0) * 1000;
-  return Math.max(told, Math.min(longestPauseMs, 100 * 2 ** tried)) + Math.random() * 100;
+  const retryAfterMs = Number(answer?.headers.get('retry-after') ?? 0) * 1000;
+  return Math.max(retryAfterMs, Math.min(longestPauseMs, 100 * 2 ** tried)) + Math.random() * 100;
 }

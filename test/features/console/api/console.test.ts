@@ -70,14 +70,14 @@ describe('the console', () => {
     assert.deepEqual([status, headers.get('location')], [308, '/console/']);
   });
 
-  test('tells where records are shown, without credentials', async () => {
+  test('says where records are shown, without credentials', async () => {
     await gateway.request('/v1/members?limit=1');
     const facts = (await (await get('/console/settings')).json()) as Record<string, string>;
     assert.deepEqual(Object.keys(facts), ['environment', 'version', 'record_url']);
     assert.equal(facts['record_url'], `${gateway.org.url}/{id}`);
   });
 
-  test('is where a browser is sent from the root; a program is told of the documentation', async () => {
+  test('is where a browser is sent from the root; a program gets the address of the documentation', async () => {
     const root = (accept: string) => fetch(`${gateway.url}/`, { redirect: 'manual', headers: { accept } });
     const browser = await root('text/html,application/xhtml+xml,*/*;q=0.8');
     assert.deepEqual([browser.status, browser.headers.get('location')], [303, '/console/']);

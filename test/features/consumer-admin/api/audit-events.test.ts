@@ -106,8 +106,10 @@ describe('GET /v1/admin/audit-events', () => {
       new Set(events.map((event) => event.id)),
     );
     assert.equal(lines.length, events.length);
-    const told = JSON.stringify([events, lines]);
-    assert.ok(!told.includes(apiSecret) && !told.includes(rotation.apiSecret) && !told.includes('"hash"'));
+    const visible = JSON.stringify([events, lines]);
+    assert.ok(
+      !visible.includes(apiSecret) && !visible.includes(rotation.apiSecret) && !visible.includes('"hash"'),
+    );
     // Once all of it is recorded, nothing of the consumer is left in the secrets manager.
     const names = () => readdir(join(gateway.dataDir, 'secrets', 'consumers'));
     while ((await names()).includes(id)) await sleep(20);

@@ -118,7 +118,7 @@ describe('GET /v1/admin/auth-attempts', () => {
     assert.doesNotMatch(JSON.stringify(gateway.logLines), new RegExp(shop.apiSecret));
   });
 
-  test('tells when each key was used last, on consumers and credentials, on every replica', async () => {
+  test('shows when each key was used last, on consumers and credentials, on every replica', async () => {
     const show = async (): Promise<{
       lastUsedAt: string | null;
       credentials: { lastUsedAt: string | null }[];
@@ -135,7 +135,7 @@ describe('GET /v1/admin/auth-attempts', () => {
     await gateway.request('/v1/quotes', { as: { ...other, apiSecret: 'wrong' } });
     const minuteNow = () => `${new Date().toISOString().slice(0, 16)}:00.000Z`;
     let minute: string;
-    // Within one minute: what is told is the last one.
+    // Within one minute: what is shown is the last one.
     do {
       minute = minuteNow();
       await gateway.request('/v1/quotes?limit=1', { as: other });

@@ -36,7 +36,7 @@ describe('a webhook', () => {
   const post = (content: object | string, signing = {}) =>
     gateway.request(webhookPath, signedRequest(secret, content, signing));
 
-  test('that is signed is accepted, and its repeats are told', async () => {
+  test('that is signed is accepted, and its repeats are reported as such', async () => {
     const id = `msg_${randomUUID()}`;
     const event = memberEvent(memberId);
     const response = await post(event, { id });
@@ -60,7 +60,7 @@ describe('a webhook', () => {
     }
   });
 
-  test('of a type that is not known is kept, whatever it tells of', async () => {
+  test('of a type that is not known is kept, whatever it is about', async () => {
     const before = await metric(gateway, 'handoff_webhooks_total{result="ignored"}');
     for (const data of [{}, { external_id: 'account-7' }, { deep: [1, { a: null }] }]) {
       const response = await post({ ...memberEvent(memberId), type: 'account.merged', data });
@@ -175,7 +175,7 @@ describe('a webhook', () => {
   });
 });
 
-/** Without a Content-Length, so that only reading tells how much it is. */
+/** Without a Content-Length, so that only reading shows how much it is. */
 function sendInChunks({ url }: TestGateway, body: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };

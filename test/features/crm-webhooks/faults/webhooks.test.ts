@@ -130,7 +130,7 @@ describe('a gateway that is killed', { skip: !postgres && 'no PostgreSQL' }, () 
     let done = 0;
     const deliver = async ({ id, content, signer, at }: (typeof deliveries)[number]) => {
       let answer = await send(content, { id, ...(at && { at }) }, signer);
-      // A sender repeats until it is told that the webhook is stored, or refused.
+      // A sender repeats until the answer says that the webhook is stored, or refused.
       for (; answer === undefined || answer.code === 'store_unavailable'; ) {
         await sleep(20, undefined, { signal });
         answer = await send(content, { id, ...(at && { at }) }, signer);
@@ -162,12 +162,12 @@ describe('a gateway that is killed', { skip: !postgres && 'no PostgreSQL' }, () 
     const repeated = stored.filter(({ attempts }) => attempts > 1).length;
     assert.ok(repeated <= 2 * members.length, `${repeated} were taken again`);
     for (const { id } of real) {
-      const told = answers.get(id) ?? [];
-      assert.equal(told.length, 3);
-      assert.ok(told.filter((one) => one === 'accepted').length <= 1, `${id}: ${told.join()}`);
+      const given = answers.get(id) ?? [];
+      assert.equal(given.length, 3);
+      assert.ok(given.filter((one) => one === 'accepted').length <= 1, `${id}: ${given.join()}`);
       assert.ok(
-        told.every((one) => one === 'accepted' || one === 'duplicate'),
-        `${id}: ${told.join()}`,
+        given.every((one) => one === 'accepted' || one === 'duplicate'),
+        `${id}: ${given.join()}`,
       );
     }
     for (const { id } of bad) assert.deepEqual(answers.get(id), ['invalid_credentials']);

@@ -276,7 +276,7 @@ describe('hand-offs that are accepted and delivered later', () => {
     assert.deepEqual(await seen(own), [mine, booking]);
   });
 
-  test('the health report tells what waits', async () => {
+  test('the health report shows what waits', async () => {
     await gateway.org.arm(down);
     await accept(gateway);
     const report = (await (await gateway.request('/v1/healthz')).json()) as {

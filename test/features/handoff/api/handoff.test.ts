@@ -145,7 +145,7 @@ describe('POST /api/v1/handoff', () => {
     await assertProblem(query, 400, 'invalid_request', 'dry_run');
   });
 
-  test('tells apart what is no JSON, too large, and of another type', async () => {
+  test('distinguishes what is no JSON, too large, and of another type', async () => {
     await assertProblem(await handOff('{"type":'), 400, 'malformed_json');
     await assertProblem(await handOff(''), 400, 'malformed_json');
     await assertProblem(await handOff(new Uint8Array([0x7b, 0xff, 0x7d])), 400, 'malformed_json');
@@ -305,7 +305,7 @@ describe('POST /api/v1/handoff', () => {
       );
     });
 
-    test('an outcome that stays unknown is told, with the record to look for', async () => {
+    test('an outcome that stays unknown is reported, with the record to look for', async () => {
       const fault = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'loseAnswer' } });
       const body = offer();
       const response = await handOff(body);
@@ -323,7 +323,7 @@ describe('POST /api/v1/handoff', () => {
       assert.equal((await handOff(offer())).status, 201);
     });
 
-    test('a CRM that is down is told as such, and the same key succeeds later', async () => {
+    test('a CRM that is down is reported as such, and the same key succeeds later', async () => {
       const fault = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'down' } });
       const headers = { 'idempotency-key': randomUUID() };
       const body = offer();
@@ -335,7 +335,7 @@ describe('POST /api/v1/handoff', () => {
       assert.equal(again.headers.get('idempotent-replayed'), null);
     });
 
-    test('a daily quota that is used up is told, with a time to come back', async () => {
+    test('a daily quota that is used up is reported, with a time to come back', async () => {
       const fault = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'dailyLimit' } });
       const response = await handOff(offer());
       await assertProblem(response, 503, 'crm_quota_exhausted');

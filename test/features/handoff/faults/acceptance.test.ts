@@ -24,7 +24,7 @@ after(() => postgres?.stop());
 describe('storing hand-offs that are accepted', { skip: !postgres && 'no PostgreSQL' }, () => {
   const { url } = (postgres ?? {}) as PostgresDatabase;
 
-  test('where the answer of the database is lost, the outcome is unknown and the External ID is told', async () => {
+  test('where the answer of the database is lost, the outcome is unknown and the External ID is in the answer', async () => {
     const proxy = await startTcpProxy(url);
     const env = { DATABASE_URL: proxy.url, SHUTDOWN_SECONDS: '1', HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' };
     const gateway = await startGateway(env);

@@ -203,8 +203,8 @@ describe('accepted hand-offs, with every kind of failure and kills', {
     const { rows } = await database.query<{ type: string; events: string }>(
       "select type, count(*) as events from events where resource_type = 'handoff' group by type",
     );
-    const told = Object.fromEntries(rows.map(({ type, events }) => [type, Number(events)]));
-    assert.equal(told['handoff.failed'] ?? 0, ends['failed'] ?? 0);
-    assert.ok((told['handoff.created'] ?? 0) >= (ends['created'] ?? 0));
+    const published = Object.fromEntries(rows.map(({ type, events }) => [type, Number(events)]));
+    assert.equal(published['handoff.failed'] ?? 0, ends['failed'] ?? 0);
+    assert.ok((published['handoff.created'] ?? 0) >= (ends['created'] ?? 0));
   });
 });

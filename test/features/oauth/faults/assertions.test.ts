@@ -43,7 +43,7 @@ describe('assertions, over a bad line to the database', { skip: !postgres && 'no
     await calls.assertError(await calls.ask(fields), 401, 'invalid_client');
   });
 
-  test('are used up once they are noted, though nobody was told', async () => {
+  test('are used up once they are noted, though nobody got an answer', async () => {
     const fields = await newAssertion();
     const noted = proxy.holdAnswers('insert into used_assertions');
     const first = calls.ask(fields);

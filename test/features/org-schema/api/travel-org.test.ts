@@ -296,8 +296,8 @@ describe('an org with objects and fields of its own', () => {
       /^handoff_crm_schema_faults(\{.*\})? 1$/m,
     );
     assert.equal((await gateway.request('/v1/healthz')).status, 200);
-    const told = gateway.logLines.filter((line) => line.facts['field'] === 'Nights__c');
-    assert.equal(told.length, 1);
+    const logged = gateway.logLines.filter((line) => line.facts['field'] === 'Nights__c');
+    assert.equal(logged.length, 1);
     await own.org.change({ missingFields: [] });
     while ((await gateway.request(`/v1/quotes/${id}`)).status !== 200) await sleep(200);
     assert.equal((await get(`/v1/quotes/${id}`))['nights'], 3);

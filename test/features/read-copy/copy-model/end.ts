@@ -28,7 +28,7 @@ export async function differencesAtEnd(
   for (; ; await sleep(500)) {
     await feed.next();
     const differences = [];
-    // Of the member that was there before the first start nothing is told.
+    // Of the member that was there before the first start there are no events.
     for (const kind of ['quote', 'member'] as const)
       for (const id of model.history.ids(kind))
         if (id !== model.cluster.org.memberId)
@@ -48,9 +48,9 @@ async function differencesOf(
   const [crm, copy] = [await read('no-cache'), await read('max-age=3600')];
   const differences = differencesIn(copy, crm).map((wrong) => `${kind} ${id}: ${wrong}`);
   const last = events.findLast(({ resource }) => resource.id === id);
-  const told = last === undefined || last.type.endsWith('.deleted') ? null : factsOf(last.data);
+  const published = last === undefined || last.type.endsWith('.deleted') ? null : factsOf(last.data);
   const shown = crm.status === 404 ? null : factsOf(JSON.parse(crm.text) as object);
-  if (told !== shown) differences.push(`${kind} ${id}: ${last?.type} ${told} but is ${shown}`);
+  if (published !== shown) differences.push(`${kind} ${id}: ${last?.type} ${published} but is ${shown}`);
   return differences;
 }
 

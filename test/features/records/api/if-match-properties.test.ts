@@ -132,7 +132,7 @@ class Turns {
   }
 }
 
-/** Carries a write out as the server does, once and then again as often as a caller would who is told to. */
+/** Carries a write out as the server does, once and then again as often as a caller would that is asked to. */
 async function carryOut(ledger: Ledger, write: Write, record: OneRecord): Promise<number[]> {
   const { original } = record;
   const context = recordsContext(quote, record.asSeenBy(write));

@@ -31,7 +31,7 @@ const covered = new Set([
   ...['approveHandoff', 'rejectHandoff'],
 ]);
 
-/** Those that need no permission on records: they tell of none, or a test of their own is named. */
+/** Those that need no permission on records: they show none, or a test of their own is named. */
 const coveredElsewhere = new Set([
   ...[
     'listMembers',
@@ -108,7 +108,7 @@ describe('consumers that see only their own records', () => {
     if (collection === 'reservations') made.push({ collection: 'bookings', id, etag: '', by: as.id });
   }
 
-  /** What an answer tells, without what is new in each. */
+  /** What an answer has, without what is new in each. */
   async function tellTale(response: Response, id: string) {
     const text = (await response.text()).replaceAll(id, 'ID').replace(/"request_id":"[^"]*"/, '');
     const { etag, location, 'retry-after': retryAfter } = Object.fromEntries(response.headers);
@@ -225,7 +225,7 @@ describe('consumers that see only their own records', () => {
     }
     const list = await send(consumers.first, `/v1/handoffs?trip_id=${String(trip_id)}`);
     assert.deepEqual(((await list.json()) as { data: unknown[] }).data, []);
-    // Nor does a refusal tell of them, where the action is allowed for the other type only.
+    // Nor does a refusal show them, where the action is allowed for the other type only.
     const reader = await gateway.newConsumer(
       { resource: 'quotes', actions: ['read'], records: 'own' },
       { resource: 'bookings', actions },
@@ -263,7 +263,7 @@ describe('consumers that see only their own records', () => {
         }
       }
     }
-    // Its own exists: it was told the id.
+    // Its own exists: it got the id in an answer.
     for (const path of [its, `${its}/history`]) {
       const { required } = await assertProblem(await send(former, path), 403, 'permission_denied');
       assert.deepEqual(required, { resource: 'quotes', action: 'read' });
@@ -341,7 +341,7 @@ describe('consumers that see only their own records', () => {
   });
 });
 
-describe('an own consumer in an org that cannot tell who made a record', () => {
+describe('an own consumer in an org that does not know who made a record', () => {
   const missingFields = ['Consumer_Id__c', 'Consumer_Name__c', 'Actor__c'].map((name) => `Quote__c.${name}`);
   let gateway: TestGateway;
   before(async () => {

@@ -67,7 +67,7 @@ describe('two replicas that cache members', {
     await own.org.remove('Contact', [id]);
     await own.org.insert('Contact', [{ LastName: name, External_Id__c: id }]);
   };
-  const tell = async (id: string, replica = 0, change = {}) => {
+  const notify = async (id: string, replica = 0, change = {}) => {
     const request = signedRequest(secret, memberEvent(id, change));
     assert.equal((await (replicas[replica] as TestGateway).request(webhookPath, request)).status, 202);
   };
@@ -88,7 +88,7 @@ describe('two replicas that cache members', {
       assert.equal(cached.headers.get(name), fetched.headers.get(name), name);
     assert.match(cached.headers.get('cache-control') ?? '', /^private\b/);
     assert.deepEqual(await cached.json(), await fetched.json());
-    // With a condition fetch asks for no-cache, unless it is told what to ask for.
+    // With a condition fetch asks for no-cache, unless a header says what to ask for.
     const known = { 'if-none-match': fetched.headers.get('etag') ?? '', 'cache-control': 'max-age=300' };
     assert.equal((await read(id, 1, known)).status, 304);
     assert.equal(await counter('handoff_member_cache_hits_total', 1), hits + 2);
@@ -101,12 +101,12 @@ describe('two replicas that cache members', {
     assert.equal(await nameOf(await read(id)), 'Old');
     await rename(id, 'New');
     assert.equal(await nameOf(await read(id, 1)), 'Old');
-    await tell(id.toUpperCase(), 0);
+    await notify(id.toUpperCase(), 0);
     // Without the webhook it would stay for minutes.
     while ((await nameOf(await read(id, 1))) !== 'New') await sleep(10);
     assert.equal(await nameOf(await read(id, 0)), 'New');
     await own.org.remove('Contact', [id]);
-    await tell(id, 1, { type: 'member.deleted' });
+    await notify(id, 1, { type: 'member.deleted' });
     while ((await read(id, 0)).status !== 404) await sleep(10);
     await assertProblem(await read(id, 1), 404, 'not_found');
     await own.org.insert('Contact', [{ LastName: 'Again', External_Id__c: id }]);
@@ -115,11 +115,11 @@ describe('two replicas that cache members', {
 
   test('drop it for an older event too that comes late', async () => {
     const id = await newMember();
-    await tell(id, 0, { timestamp: '2027-01-01T00:00:02Z' });
+    await notify(id, 0, { timestamp: '2027-01-01T00:00:02Z' });
     while ((await events.all()).some(({ state }) => state === 'received')) await sleep(10);
     assert.equal(await nameOf(await read(id)), 'Old');
     await rename(id, 'New');
-    await tell(id, 1, { timestamp: '2027-01-01T00:00:01Z' });
+    await notify(id, 1, { timestamp: '2027-01-01T00:00:01Z' });
     while ((await nameOf(await read(id))) !== 'New') await sleep(10);
     const late = (await events.all()).filter(({ member_id, came_late }) => member_id === id && came_late);
     assert.equal(late.length, 1);
@@ -132,7 +132,7 @@ describe('two replicas that cache members', {
     await hold.hit();
     await rename(id, 'New');
     const before = (await events.all()).length;
-    await tell(id, 0);
+    await notify(id, 0);
     while ((await events.all()).slice(before).some(({ state }) => state !== 'processed')) await sleep(10);
     await hold.release();
     assert.equal(await nameOf(await slow), 'Old');
@@ -179,7 +179,7 @@ describe('two replicas that cache members', {
     assert.equal(await nameOf(response), 'New');
     await rename(id, 'Newer');
     assert.equal(await nameOf(await read(id)), 'Newer');
-    await tell(id);
+    await notify(id);
     const stateOf = async () => (await events.all()).findLast(({ member_id }) => member_id === id);
     while (((await stateOf())?.attempts ?? 0) === 0) await sleep(10);
     assert.equal((await stateOf())?.state, 'received');

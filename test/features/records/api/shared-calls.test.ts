@@ -284,7 +284,7 @@ describe('a refusal by the CRM', () => {
     return { problem, line: line?.facts };
   };
 
-  test('tells every error, with the field where the API has it, and its line has codes and fields', async () => {
+  test('reports every error, with the field where the API has it, and its line has codes and fields', async () => {
     const when = { field: 'Source__c', equals: 'odd' };
     await gateway.org.automate({
       validationRules: [

@@ -100,7 +100,7 @@ describe('writes with one tag, over two gateways', { skip: !postgres && 'no Post
           : writes.change(id, { name: `Hotel ${index}` }, { ifMatch }),
       );
       assert.equal(countDone(await storm(mixed), [404, 409, 412]), 1);
-      // Told to come again, each gets its final word, and no second one succeeds.
+      // Each is repeated as asked and gets its final answer, and no second one succeeds.
       const again = [];
       for (const write of mixed) again.push(await write.send(other.url));
       assert.equal(countDone(again, [404, 412]), 1);
@@ -132,7 +132,7 @@ describe('writes with one tag, over two gateways', { skip: !postgres && 'no Post
     await ownOrg.org.disarm();
   });
 
-  test('a change with a tag is told to wait while one without is under way', async () => {
+  test('a change with a tag is asked to wait while one without is under way', async () => {
     const { id, ifMatch } = await existing();
     const hold = await ownOrg.org.arm({
       match: { operation: 'update', recordKey: 'Hotel Carmen' },

@@ -119,7 +119,7 @@ describe('availability of a table', () => {
   /** So many minutes after 19:00, which is when `slotInDays` is. */
   const later = (minutes: number) => new Date(Date.parse(slotInDays(20)) + minutes * 60_000).toISOString();
 
-  test('is told, and where there is none, times near it', async () => {
+  test('is shown, and where there is none, times near it', async () => {
     assert.deepEqual(await answer(), { available: true, alternatives: [] });
     await gateway.diningPartner.set({ seats: 4 });
     const response = await gateway.request(path, {

@@ -38,7 +38,7 @@ describe('reservations', () => {
   };
   const cancel = (id: string, headers: Record<string, string> = {}) =>
     gateway.request(`${path}/${id}`, { method: 'DELETE', headers: { ...keyed(), ...headers } });
-  /** The job looks every few seconds; nothing tells when. */
+  /** The job looks every few seconds; nothing shows when. */
   const until = async (id: string, status: string) => {
     while ((await read(id)).status !== status) await sleep(50);
   };
@@ -148,7 +148,7 @@ describe('reservations', () => {
   });
 
   for (const cause of ['USER_OVER_BOOKING_LIMIT', 'BANNED_USER', 'PAYMENT_ERROR', 'INVENTED_BY_SOMEBODY']) {
-    test(`the partner's word is told: ${cause}`, async () => {
+    test(`the partner's reason is in the answer: ${cause}`, async () => {
       await gateway.diningPartner.arm({
         match: { operation: 'CreateBooking' },
         effect: { kind: 'failure', cause },
@@ -176,7 +176,7 @@ describe('reservations', () => {
     assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
   });
 
-  test('a partner that is away: the outcome is unknown, the job finishes it, and the repeat tells', async () => {
+  test('a partner that is unavailable: the outcome is unknown, the job finishes it, and the repeat has it', async () => {
     const away = await gateway.diningPartner.arm({
       match: { operation: 'CreateBooking' },
       effect: { kind: 'error', status: 503 },

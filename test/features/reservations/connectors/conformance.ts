@@ -72,7 +72,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
     assert.equal((await standing(order)).length, 1);
   });
 
-  it('makes it once when it is told twice at a time', async () => {
+  it('makes it once for attempts at the same time', async () => {
     const { connector, newOrder, standing } = underTest();
     const order = newOrder();
     const attempt = again(firstAttempt());
@@ -88,7 +88,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
     assert.notEqual(first.reference, second.reference);
   });
 
-  it('tells a refusal that is final', async () => {
+  it('reports a refusal that is final', async () => {
     const { connector, newRefusedOrder, standing } = underTest();
     const order = await newRefusedOrder();
     const problem = await problemOf(connector.create(order, firstAttempt(), call()));
@@ -97,7 +97,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
     assert.deepEqual(await standing(order), []);
   });
 
-  it('tells a refusal of a repeat too, where there is nothing', async () => {
+  it('reports a refusal of a repeat too, where there is nothing', async () => {
     const { connector, newRefusedOrder } = underTest();
     const order = await newRefusedOrder();
     assert.equal((await problemOf(connector.create(order, again(firstAttempt()), call()))).status, 422);
@@ -217,7 +217,7 @@ function cancel<Order>(underTest: () => ConnectorUnderTest<Order>): void {
     assert.deepEqual(await standing(order), [part.reference]);
   });
 
-  it('tells a refusal, after which the part stands', async (t) => {
+  it('reports a refusal, after which the part stands', async (t) => {
     const { connector, standing, forbidCancel } = underTest();
     if (forbidCancel === undefined) return t.skip('this system never refuses');
     const { order, part } = await made();

@@ -125,7 +125,7 @@ describe('reservations, when the database goes away', { skip: !postgres && 'no P
     });
   }
 
-  test('a plan that was stored without an answer is carried out, and its caller is not told otherwise', async () => {
+  test('a plan that was stored without an answer is carried out, and no answer to its caller says otherwise', async () => {
     const body = newReservation(gateway.org.memberId);
     const key = randomUUID();
     const hold = database.holdAnswers('insert into reservations');

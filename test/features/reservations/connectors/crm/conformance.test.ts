@@ -68,7 +68,7 @@ connectorConformance('the CRM connector', () => ({
   },
   kill: async () => {
     await harness.org.fault({ kind: 'down' });
-    // While the CRM answers, health is what calls tell; an idle one is looked at every 30 s only.
+    // While the CRM answers, health is what calls show; an idle one is looked at every 30 s only.
     await looks();
   },
   restart: async () => {

@@ -155,7 +155,7 @@ describe('calls that fail', () => {
     [504, 3, 'partner_timeout', true],
   ] as const;
 
-  it('are repeated, and told, by their status', async () => {
+  it('are repeated, and reported, by their status', async () => {
     const outcomes = expected.map(async ([status, sends, code, outcomeUnknown]) => {
       const order = newOrder();
       const fault = await harness.partner.arm({

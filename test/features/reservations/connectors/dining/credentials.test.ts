@@ -45,7 +45,7 @@ it('takes up a password that was rotated, at the first refusal of the old one', 
   assert.deepEqual(alarms(), []);
 });
 
-it('tells the operator once that the credentials are refused, in log and health, until they work again', async () => {
+it('reports once that the credentials are refused, in log and health, until they work again', async () => {
   await harness.partner.set({ quirks: ['openHealthCheck'] });
   await book();
   assert.deepEqual(await harness.connector.checkHealth(), { connected: true });
