@@ -26,7 +26,7 @@ type Wanted<Input> = (fault: Input) => boolean;
 export interface ArmedFaults<Input extends FaultBase> {
   arm(input: Input): FaultView<Input>;
   list(): FaultView<Input>[];
-  /** Takes a fault away; calls that it holds go on. */
+  /** Removes a fault; calls that it holds go on. */
   remove(id: string): void;
   clear(): void;
   /** Strikes with the first armed fault that is wanted; undefined where there is none. */
@@ -40,7 +40,7 @@ export interface ArmedFaults<Input extends FaultBase> {
 
 export interface StruckFault<Input extends FaultBase> {
   effect: Input['effect'];
-  /** For `hold`: resolves when the fault is released or taken away. */
+  /** For `hold`: resolves when the fault is released or removed. */
   hold(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ interface Armed<Input> {
   random: () => number;
   holds: Set<() => void>;
   watchers: Set<() => void>;
-  /** It was taken away: a call that it struck before is held no more. */
+  /** It was removed: a call that it struck before is held no more. */
   isGone: boolean;
 }
 

@@ -143,7 +143,7 @@ describe('mutual TLS', () => {
       }
     });
 
-    test('a binding that is taken away ends at the next request on an open connection', async () => {
+    test('a binding that is removed ends at the next request on an open connection', async () => {
       await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
       const open = connect(gateway, client);
       const first = await open.ask('/v1/quotes', { as: gateway.console });

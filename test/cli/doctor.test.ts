@@ -278,7 +278,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(find('CRM fields').state, 'skipped');
   });
 
-  test('a key that is none, stores that are away, and no password in what is said', async () => {
+  test('a key that is none, stores that are unavailable, and no password in what is said', async () => {
     const port = await freePort();
     const password = 'hunter2-pass';
     const env = {

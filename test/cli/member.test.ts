@@ -204,9 +204,9 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
 
   test('a part that fails is named, and the others are done', async () => {
     const [memberId = ''] = memberIds;
-    const away = { ...env, REDIS_URL: 'redis://127.0.0.1:1' };
+    const unavailable = { ...env, REDIS_URL: 'redis://127.0.0.1:1' };
     await make('/v1/quotes', newQuote(memberId));
-    const { code, stdout } = await forget(away, memberId, '--json');
+    const { code, stdout } = await forget(unavailable, memberId, '--json');
     const { failed, ...done } = JSON.parse(stdout);
     assert.equal(code, 1);
     assert.partialDeepStrictEqual(done, { cached_members: null, stored_answers: 1, webhooks: 0 });
@@ -214,22 +214,22 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
       failed.map(({ part }: { part: string }) => part),
       ['cached_members'],
     );
-    assert.match((await forget(away, memberId)).stdout, /^Failed: cached members: .*Redis/m);
+    assert.match((await forget(unavailable, memberId)).stdout, /^Failed: cached members: .*Redis/m);
 
     const database = new Client({ connectionString: postgres?.url as string });
     await database.connect();
     try {
-      await database.query('alter table idempotency_claims rename column response_body to away');
+      await database.query('alter table idempotency_claims rename column response_body to renamed');
       await sendWebhook(memberEvent(memberId, { type: 'case.opened' }));
       const partly = await forgetJson(memberId);
       assert.partialDeepStrictEqual(partly, { code: 1, stored_answers: null, webhooks: 1, reservations: [] });
       assert.partialDeepStrictEqual(partly.failed, [{ part: 'stored_answers' }]);
-      await database.query('alter table reservations rename column state to away');
+      await database.query('alter table reservations rename column state to renamed');
       const lists = await forgetJson(memberId);
       assert.partialDeepStrictEqual(lists, { reservations: null, not_erased: [], waiting_handoffs: [] });
     } finally {
-      await database.query('alter table idempotency_claims rename column away to response_body');
-      await database.query('alter table reservations rename column away to state').catch(() => {});
+      await database.query('alter table idempotency_claims rename column renamed to response_body');
+      await database.query('alter table reservations rename column renamed to state').catch(() => {});
       await database.end();
     }
   });

@@ -43,7 +43,7 @@ export function lostSecretsConformance(name: string, makeStore: () => () => Secr
     };
     const accepted = ['accepted', 'accepted', 'accepted'];
 
-    it('counts as away until its secrets are back, and changes nothing meanwhile', async () => {
+    it('counts as unavailable until its secrets are back, and changes nothing meanwhile', async () => {
       const { consumers, operator, secrets, results, ids, names } = await start();
       const { directory, administration } = consumers;
       const values: string[] = [];

@@ -93,7 +93,7 @@ describe('a gateway with its secrets in Vault', () => {
       await kinds[client]?.(gateway.url);
     });
 
-  it('serves on while Vault is away, refuses a rotation, and says so', async () => {
+  it('serves on while Vault is unavailable, refuses a rotation, and says so', async () => {
     const clients = load();
     await clients.successes(30);
     vault.fault = () => 'reset';
@@ -116,7 +116,7 @@ describe('a gateway with its secrets in Vault', () => {
     assert.equal(rotated.status, 200);
   });
 
-  it('says that the CRM is away, and recovers by itself', async () => {
+  it('says that the CRM is unavailable, and recovers by itself', async () => {
     const down = await ownOrg.org.arm({ match: {}, effect: { kind: 'down' } });
     await assert.rejects(requests.read(gateway.url), /^Error: 503 .*"code":"crm_unavailable"/);
     const state = await untilHealth(({ crm }) => !crm.connected);

@@ -22,7 +22,9 @@ const completing = 'claims.complete';
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-describe('keyed writes while the database goes away', { skip: !postgres && 'no PostgreSQL' }, () => {
+describe('keyed writes while the database becomes unavailable', {
+  skip: !postgres && 'no PostgreSQL',
+}, () => {
   let proxy: TcpProxy;
   let claims: Claims;
   let gateway: TestGateway;
@@ -71,7 +73,7 @@ describe('keyed writes while the database goes away', { skip: !postgres && 'no P
   const all = async () => Object.values(await writes.oneOfEach(gateway.url));
   const recordsOf = (those: KeyedWrite[]) => Promise.all(those.map((write) => write.records()));
 
-  test('away before the claim: nothing is done, and the key is unused', async () => {
+  test('unavailable before the claim: nothing is done, and the key is unused', async () => {
     const interrupted = await all();
     const untouched = await recordsOf(interrupted);
     await proxy.cut();
@@ -142,7 +144,7 @@ describe('keyed writes while the database goes away', { skip: !postgres && 'no P
     for (const write of interrupted) await assertIsStored(write, gateway.url);
   });
 
-  test('a client that goes away before its answer gets it with the repeat', async () => {
+  test('a client that disconnects before its answer gets it with the repeat', async () => {
     for (const write of await all()) {
       const hold = proxy.holdAnswers(completing);
       const impatient = new AbortController();

@@ -47,14 +47,14 @@ describe('a secrets folder that was emptied', () => {
     while ((await call(path, as)).status !== wanted) await sleep(20);
   };
 
-  it('counts as away: what is loaded keeps working, and changes are refused', async () => {
+  it('counts as unavailable: what is loaded keeps working, and changes are refused', async () => {
     await empty(secrets);
     assert.equal(await untilConnected(false), 200);
     assert.equal((await call('/v1/quotes', console)).status, 200);
     const rotation = await call(`/v1/admin/consumers/${console.id}/rotate`, admin, 'POST');
     assert.equal(rotation.status, 503);
     assert.equal(((await rotation.json()) as { code: string }).code, 'secrets_unavailable');
-    // A key that nobody has, of a consumer that there is, makes the gateway look for it: nothing is taken away.
+    // A key that nobody has, of a consumer that there is, makes the gateway look for it: nothing is revoked.
     const wrong = { ...console, apiKey: admin.apiKey };
     assert.equal((await call('/v1/quotes', wrong)).status, 401);
     assert.equal((await call('/v1/quotes', admin)).status, 200);

@@ -85,7 +85,7 @@ export class Org {
     return (await this.#control('GET', 'faults')) as never;
   }
 
-  /** Takes all faults away; what they hold goes on. */
+  /** Removes all faults; what they hold goes on. */
   async disarm(): Promise<void> {
     await this.#control('DELETE', 'faults');
   }

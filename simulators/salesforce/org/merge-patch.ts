@@ -2,7 +2,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** JSON Merge Patch (RFC 7396): objects are merged, null takes a member away, anything else replaces what was there. */
+/** JSON Merge Patch (RFC 7396): objects are merged, null removes a member, anything else replaces what was there. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const merged: Record<string, unknown> = isObject(target) ? { ...target } : {};

@@ -39,7 +39,7 @@ export interface Store {
   /** A point in the running transaction that `rollback` returns to. */
   savepoint(): number;
   rollback(savepoint: number): void;
-  /** Takes the objects of another schema; their records stay, also those of an object that is away for a while. */
+  /** Takes the objects of another schema; their records stay, also those of an object that is missing for a while. */
   restructure(schema: Schema): void;
   /** Every stored record and every mark of a deleted one, as journal entries; not those of the set-up. */
   entries(): Iterable<JournalEntry>;

@@ -14,10 +14,10 @@ import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
 import { type Changes, describedFor } from '../../support/described.ts';
 import { recordLog } from '../../support/log.ts';
 
-/** An org that can be away, and replicas that watch it over one database. */
+/** An org that can be unavailable, and replicas that watch it over one database. */
 class WatchedOrg {
   calls = 0;
-  isAway = false;
+  isUnavailable = false;
   changes: Changes = { Budget__c: { type: 'currency', precision: 10, scale: 2 } };
   readonly #name = randomUUID();
   readonly #opened = new AsyncDisposableStack();
@@ -33,7 +33,7 @@ class WatchedOrg {
     const { log, lines } = recordLog();
     const send = async () => {
       this.calls += 1;
-      if (this.isAway) throw new Error('the org is away');
+      if (this.isUnavailable) throw new Error('the org is unavailable');
       const bodies = listOf(resources).map((one) =>
         describedFor(one, one.name === 'quote' ? this.changes : {}),
       );
@@ -87,17 +87,17 @@ describe('what is known of the org', () => {
     await org.stop();
   });
 
-  it('is kept for a start while the org is away, which goes on asking', async () => {
+  it('is kept for a start while the org is unavailable, which goes on asking', async () => {
     const org = new WatchedOrg(database);
     const first = await org.addReplica();
     await until(() => first.budget?.kind === 'number');
-    org.isAway = true;
+    org.isUnavailable = true;
     const second = await org.addReplica();
     assert.equal(second.budget?.kind, 'number');
     const calls = org.calls;
     org.changes = { Budget__c: { type: 'date' } };
     await until(() => org.calls > calls);
-    org.isAway = false;
+    org.isUnavailable = false;
     await until(() => second.budget?.kind === 'date' && first.budget?.kind === 'date');
     await org.stop();
   });

@@ -51,7 +51,7 @@ test('a copy that cannot be read is logged once, and left alone for a while', as
   let asked = 0;
   const { read, lines } = listsOf(async () => {
     asked += 1;
-    throw new Error('the database is away');
+    throw new Error('the database is unavailable');
   });
   assert.deepEqual(await Promise.all([read(), read()]), [undefined, undefined]);
   assert.equal(await read(), undefined);

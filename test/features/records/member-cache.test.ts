@@ -144,12 +144,12 @@ for (const [name, open] of Object.entries(openers)) {
 }
 
 test('without the shared cache members are read from the CRM, and a drop is not done until it cannot matter', async () => {
-  const away = async () => Promise.reject(new CacheUnavailable('away'));
+  const fail = async () => Promise.reject(new CacheUnavailable('unavailable'));
   const cache = {
     ...createMemoryCache(),
-    get: away,
-    setIfEqual: away,
-    delete: away,
+    get: fail,
+    setIfEqual: fail,
+    delete: fail,
   } as unknown as SharedCache;
   const now = Date.now();
   const options = {

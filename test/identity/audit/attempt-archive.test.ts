@@ -36,18 +36,18 @@ function archiveOf() {
   const stored: StoredAttempt[] = [];
   const totals = new Map<string, StoredTotal>();
   const sizes: number[] = [];
-  let away = false;
+  let isUnavailable = false;
   const metrics = createMetrics();
   const { log, lines } = recordLog();
   const archive = new AttemptArchive({
     table: {
       add: async (attempts) => {
-        if (away) throw new Error('the database is away');
+        if (isUnavailable) throw new Error('the database is unavailable');
         sizes.push(attempts.length);
         stored.push(...attempts);
       },
       addTotals: async (added) => {
-        if (away) throw new Error('the database is away');
+        if (isUnavailable) throw new Error('the database is unavailable');
         for (const total of added) totals.set(total.id, total);
       },
     },
@@ -55,10 +55,10 @@ function archiveOf() {
     metrics,
   });
   const dropped = async () => (await metrics.auditAttemptsDropped.get()).values[0]?.value;
-  const setAway = (value: boolean) => {
-    away = value;
+  const setUnavailable = (value: boolean) => {
+    isUnavailable = value;
   };
-  return { archive, stored, totals, sizes, lines, dropped, setAway };
+  return { archive, stored, totals, sizes, lines, dropped, setUnavailable };
 }
 
 describe('the archive of attempts', () => {
@@ -73,15 +73,15 @@ describe('the archive of attempts', () => {
     assert.deepEqual(sizes, [500, 500, 200]);
   });
 
-  it('loses nothing within its bound while the database is away', async () => {
-    const { archive, stored, lines, dropped, setAway } = archiveOf();
-    setAway(true);
+  it('loses nothing within its bound while the database is unavailable', async () => {
+    const { archive, stored, lines, dropped, setUnavailable } = archiveOf();
+    setUnavailable(true);
     for (let i = 0; i < 50_000; i++) {
       archive.record(attempt(i));
-      if (i % 7001 === 0) await assert.rejects(archive.flush(), /away/);
+      if (i % 7001 === 0) await assert.rejects(archive.flush(), /unavailable/);
     }
     assert.equal(await dropped(), 0);
-    setAway(false);
+    setUnavailable(false);
     await archive.stop();
     assert.equal(new Set(stored.map(({ request_id }) => request_id)).size, 50_000);
     assert.deepEqual(
@@ -91,8 +91,8 @@ describe('the archive of attempts', () => {
   });
 
   it('drops the oldest beyond its bound, counts them, and says at the end what was lost', async () => {
-    const { archive, stored, lines, dropped, setAway } = archiveOf();
-    setAway(true);
+    const { archive, stored, lines, dropped, setUnavailable } = archiveOf();
+    setUnavailable(true);
     for (let i = 0; i < 60_000; i++) archive.record(attempt(i));
     const lost = (await dropped()) ?? 0;
     assert.ok(lost >= 8500 && lost <= 10_000, String(lost));
@@ -142,8 +142,8 @@ describe('the archive of attempts', () => {
   });
 
   it('holds a bounded number of sums over many minutes without the database, and counts what it drops', async () => {
-    const { archive, lines, dropped, setAway } = archiveOf();
-    setAway(true);
+    const { archive, lines, dropped, setUnavailable } = archiveOf();
+    setUnavailable(true);
     const minutes = 2000;
     for (let minute = 0; minute < minutes; minute++) {
       for (let n = 0; n < 20; n++) {

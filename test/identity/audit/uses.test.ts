@@ -67,7 +67,7 @@ describe('when and from where keys are used, on two replicas', {
     while (!(await networksOf(consumer)).includes(network)) await sleep(20);
   };
 
-  test('a use while the database is away is known here at once, and there once it is back', async () => {
+  test('a use while the database is unavailable is known here at once, and there once it is back', async () => {
     const shop = await create();
     assert.equal(await lastUse(here, shop), null);
     await proxy.cut();

@@ -100,7 +100,7 @@ describe('administration of consumers', () => {
     assert.deepEqual(await replicas[1].store.list(), []);
   });
 
-  it('says that the secrets manager is away, and shows meanwhile what is loaded', async () => {
+  it('says that the secrets manager is unavailable, and shows meanwhile what is loaded', async () => {
     const { administration } = await startReplica(createMemoryCache());
     const { consumer } = await administration.create({ name: 'shop', permissions: readQuotes });
     store.failWith(new SecretsUnavailable('no route to the vault'));
@@ -146,7 +146,7 @@ describe('administration of consumers', () => {
     const broken: SharedCache = {
       ...cache,
       subscribe: () => () => undefined,
-      publish: () => Promise.reject(new Error('Redis is away')),
+      publish: () => Promise.reject(new Error('Redis is unavailable')),
     };
     const replica = await startReplica(broken);
     const shop = await replica.administration.create({ name: 'shop', permissions: readQuotes });
@@ -190,7 +190,7 @@ describe('administration of consumers', () => {
     await until(there, other, 'revoked');
   });
 
-  it('gives away no more than all of the CRM calls, also where several are raised at the same time', async () => {
+  it('assigns no more than all of the CRM calls, also where several are raised at the same time', async () => {
     const cache = createMemoryCache();
     opened.push({ stop: () => cache.close() });
     const replicas = await Promise.all([1, 2, 3].map(() => startReplica(cache)));

@@ -121,7 +121,7 @@ describe('directory of consumers', () => {
     assert.equal(store.reads.length, 1);
   });
 
-  it('keeps what is loaded while the secrets manager is away, says so with the age, and recovers', async () => {
+  it('keeps what is loaded while the secrets manager is unavailable, says so with the age, and recovers', async () => {
     const fixture = await start(deaf());
     const { consumers, clock, lines } = fixture;
     const shop = await create(fixture);
@@ -244,7 +244,7 @@ describe('directory of consumers', () => {
     const shop = await create(fixture);
     await until(fixture.consumers, shop, 'accepted');
     await fixture.consumers.authenticate({ apiKey: shop.apiKey, apiSecret: 'guess-of-a-secret' });
-    store.failWith(new SecretsUnavailable('away'));
+    store.failWith(new SecretsUnavailable('unavailable'));
     await fixture.consumers.authenticate(makeCredentialPair(makeConsumerId()));
     await fixture.consumers.directory.refresh();
     store.failWith(undefined);

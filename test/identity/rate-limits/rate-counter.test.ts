@@ -6,15 +6,15 @@ import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { CacheUnavailable, type SharedCache } from '../../../src/platform/cache/shared-cache.ts';
 import { createTestClock } from '../consumers/fixture.ts';
 
-/** Replicas that count together, with one clock and one cache that can be taken away. */
+/** Replicas that count together, with one clock and one cache that can become unavailable. */
 function replicas(limit: number) {
   const clock = createTestClock();
   const memory = createMemoryCache({ now: clock });
-  let away = false;
+  let isUnavailable = false;
   const increments: string[] = [];
   const cache = {
     addToSeries: async (key, additions, range, ttlMs) => {
-      if (away) throw new CacheUnavailable('away');
+      if (isUnavailable) throw new CacheUnavailable('unavailable');
       increments.push(key);
       return memory.addToSeries(key, additions, range, ttlMs);
     },
@@ -23,10 +23,10 @@ function replicas(limit: number) {
     const made = new RateCounter({ name: 'requests', cache, clock });
     return Object.assign(made, { take: (key: string) => RateCounter.prototype.take.call(made, key, limit) });
   };
-  const setAway = (value: boolean) => {
-    away = value;
+  const setUnavailable = (value: boolean) => {
+    isUnavailable = value;
   };
-  return { a: counter(), b: counter(), counter, clock, increments, setAway };
+  return { a: counter(), b: counter(), counter, clock, increments, setUnavailable };
 }
 
 type Counter = ReturnType<ReturnType<typeof replicas>['counter']>;
@@ -125,13 +125,13 @@ describe('counting by key in the last 60 seconds', () => {
   });
 
   it('goes on by itself without the shared cache, and shares everything once that is back', async () => {
-    const { a, b, setAway } = replicas(10);
-    setAway(true);
+    const { a, b, setUnavailable } = replicas(10);
+    setUnavailable(true);
     take(a, 3);
     await assert.rejects(a.reconcile(), CacheUnavailable);
     assert.equal(a.take('shop').remaining, 6);
     await assert.rejects(a.reconcile(), CacheUnavailable);
-    setAway(false);
+    setUnavailable(false);
     await a.reconcile();
     take(b, 1);
     await b.reconcile();

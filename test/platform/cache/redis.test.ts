@@ -39,7 +39,7 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
   const port = Number(new URL(own?.url ?? 'redis://x:1').port);
   after(() => server.stop());
 
-  it('fails with CacheUnavailable while away, works again by itself, and says that announcements were missed', async () => {
+  it('fails with CacheUnavailable while Redis is down, works again by itself, and says that announcements were missed', async () => {
     const { log, lines } = recordLog();
     const cache = createRedisCache({ url: server.url, log });
     try {
@@ -76,7 +76,7 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
     }
   });
 
-  it('can be made while Redis is away', async () => {
+  it('can be made while Redis is down', async () => {
     await server.stop();
     const cache = createRedisCache({ url: server.url, log: recordLog().log });
     try {

@@ -71,7 +71,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       for (let failing = 1; failing <= 12; failing++) {
         let calls = 0;
         const execute: typeof database.execute = async (...statement) => {
-          if (++calls === failing) throw new Error('the database is away');
+          if (++calls === failing) throw new Error('the database is unavailable');
           return database.execute(...statement);
         };
         const failingDatabase = Object.create(database, { execute: { value: execute } });

@@ -86,7 +86,7 @@ describe('a Vault token from the settings', () => {
     });
   });
 
-  it('survives a Vault that is away when it is due', async () => {
+  it('survives a Vault that is unavailable when it is due', async () => {
     const manager = connect({ method: 'token', token: server.makeToken(6) });
     await manager.read('a');
     server.fault = ({ path }) => (path === renewal ? 'sealed' : undefined);

@@ -113,7 +113,7 @@ members: { object: Guest__c, key: Key__c, firstName: First__c, lastName: Name, e
     assert.match(faultsOf('objects:\n  A: [1, 2\n  B: 1\n')[0] ?? '', /^3:3: /);
   });
 
-  it('adds to what a package declares, and takes away', () => {
+  it('adds to what a package declares, and removes', () => {
     const file = join(dir, 'more.yaml');
     const own = `objects:
   Quote__c: { fields: { Status__c: { access: read }, Actor__c: null, Note__c: { type: textarea } } }

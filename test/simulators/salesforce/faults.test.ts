@@ -94,7 +94,7 @@ describe('faults around the call', () => {
     });
   }
 
-  it('let go of held calls when they are taken away', async () => {
+  it('let go of held calls when they are removed', async () => {
     const id = await arm({ effect: { kind: 'hold' } });
     const call = create('a');
     await org.control('GET', `/faults/${id}/await`);

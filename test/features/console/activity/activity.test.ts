@@ -105,15 +105,15 @@ for (const kind of ['memory', 'redis'] as const) {
 
 test('while the cache is unavailable, a replica shows what it did itself, and shares it later', async () => {
   const memory = createMemoryCache();
-  let isAway = true;
-  const away = async () => {
-    throw new CacheUnavailable('away');
+  let isUnavailable = true;
+  const fail = async () => {
+    throw new CacheUnavailable('unavailable');
   };
   const cache = new Proxy(memory, {
     get: (target, name: keyof SharedCache) => {
       const own = target[name];
       if (typeof own !== 'function') return own;
-      return isAway ? away : own.bind(target);
+      return isUnavailable ? fail : own.bind(target);
     },
   });
   const { replicas, moveOn, stop } = replicasOn(cache);
@@ -123,7 +123,7 @@ test('while the cache is unavailable, a replica shows what it did itself, and sh
   await activity.record();
   assert.equal((await valuesOf(activity))['requests']?.[0]?.[1], 1);
   assert.deepEqual((await valuesOf(other.activity))['requests'], []);
-  isAway = false;
+  isUnavailable = false;
   moveOn(10);
   await activity.record();
   assert.equal((await valuesOf(other.activity))['requests']?.[0]?.[1], 1);

@@ -217,7 +217,7 @@ test('a change is recorded though the process is killed right after its answer',
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-test('two replicas record a change once, also one from while the database was away', {
+test('two replicas record a change once, also one from while the database was unavailable', {
   skip: !postgres && 'no PostgreSQL',
 }, async () => {
   const proxy = await startTcpProxy((postgres as PostgresDatabase).url);

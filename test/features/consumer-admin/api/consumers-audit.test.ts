@@ -248,7 +248,7 @@ for (const [limit, setting] of [
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-test('a database that is away costs no request and loses no attempt', {
+test('a database that is unavailable costs no request and loses no attempt', {
   skip: !postgres && 'no PostgreSQL',
 }, async () => {
   const proxy = await startTcpProxy((postgres as PostgresDatabase).url);

@@ -265,7 +265,7 @@ describe('webhooks in PostgreSQL', { skip: !postgres && 'no PostgreSQL' }, () =>
     );
   });
 
-  test('are refused with 503 while it is away, and accepted when they are sent again', async () => {
+  test('are refused with 503 while it is unavailable, and accepted when they are sent again', async () => {
     const event = memberEvent(randomUUID());
     const id = `msg_${randomUUID()}`;
     await database.cut();

@@ -11,7 +11,7 @@ import { type ProxyHold, startTcpProxy, type TcpProxy } from '../../../support/t
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-describe('hand-offs without a key while the database goes away', {
+describe('hand-offs without a key while the database becomes unavailable', {
   skip: !postgres && 'no PostgreSQL',
 }, () => {
   let proxy: TcpProxy;
@@ -59,7 +59,7 @@ describe('hand-offs without a key while the database goes away', {
   const count = async ({ trip_id }: { trip_id: string }) =>
     (await gateway.org.records('Quote__c', { Trip_Id__c: trip_id })).length;
 
-  test('away: they work, and there is no window', async () => {
+  test('unavailable: they work, and there is no window', async () => {
     const offer = newOffer();
     await proxy.cut();
     const both = [await handOff(offer), await handOff(offer)];

@@ -52,7 +52,7 @@ const quote = (fields: object) => ({
   ...fields,
 });
 
-test('a service that starts while the org is away knows its types as soon as that answers, and from then on', async () => {
+test('a service that starts while the org is unavailable knows its types as soon as that answers, and from then on', async () => {
   gateway = await installation.start();
   assert.ok(!(await send('/v1/docs')).text.includes('Half board'));
   for (const { status, text } of [

@@ -19,7 +19,7 @@ export async function differencesAtEnd(
   const feed = new FeedReader(async (path) => {
     for (;;) {
       const { status, text } = await model.send('GET', path);
-      // A gateway whose database was away refuses for a moment.
+      // A gateway whose database was unavailable refuses for a moment.
       if (status !== 503 || performance.now() > end) return new Response(text, { status });
       await sleep(100);
     }

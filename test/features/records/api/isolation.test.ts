@@ -19,7 +19,7 @@ const actions: Permission['actions'] = ['read', 'write', 'delete'];
 const collections = ['quotes', 'bookings', 'reservations'] as const;
 type Collection = (typeof collections)[number];
 
-/** The operations that this test covers, or that give away no record of anybody. */
+/** The operations that this test covers, or that disclose no record. */
 const covered = new Set([
   ...['handOff', 'createQuote', 'createBooking', 'createReservation', 'getTableAvailability'],
   ...['listQuotes', 'getQuote', 'changeQuote', 'deleteQuote'],

@@ -167,7 +167,7 @@ describe('two replicas that cache members', {
     await down.remove();
   });
 
-  test('read from the CRM while Redis is away, and a webhook waits until it can be applied', async () => {
+  test('read from the CRM while Redis is unavailable, and a webhook waits until it can be applied', async () => {
     const id = await newMember();
     await read(id);
     const { port } = new URL(redis.url);

@@ -174,7 +174,7 @@ describe('writes with one tag, over two gateways', { skip: !postgres && 'no Post
     assertAnswerIs(await first.send(other.url), 409, 'conflict');
   });
 
-  test('a change whose outcome nobody knows keeps the others away; its own repeat goes on at once', async () => {
+  test('a change whose outcome nobody knows makes the others wait; its own repeat goes on at once', async () => {
     const { id, ifMatch } = await existing();
     const change = { operation: 'update', recordKey: 'Hotel Alhambra' };
     await ownOrg.org.arm({ match: change, effect: { kind: 'reset' }, times: 1 });

@@ -177,7 +177,7 @@ describe('reservations', () => {
   });
 
   test('a partner that is unavailable: the outcome is unknown, the job finishes it, and the repeat has it', async () => {
-    const away = await gateway.diningPartner.arm({
+    const unavailable = await gateway.diningPartner.arm({
       match: { operation: 'CreateBooking' },
       effect: { kind: 'error', status: 503 },
     });
@@ -185,7 +185,7 @@ describe('reservations', () => {
     const key = randomUUID();
     const problem = await assertProblem(await send(body, key), 503, 'partner_unavailable');
     assert.match(problem.detail, /same Idempotency-Key is safe/);
-    await away.remove();
+    await unavailable.remove();
     let repeat = await send(body, key);
     while (repeat.status === 409) {
       await sleep(50);
@@ -229,7 +229,7 @@ describe('reservations', () => {
     await partner.remove();
     const crm = await gateway.org.arm({
       match: { object: 'Booking__c' },
-      effect: { kind: 'error', status: 503, errorCode: 'SERVER_UNAVAILABLE', message: 'away' },
+      effect: { kind: 'error', status: 503, errorCode: 'SERVER_UNAVAILABLE', message: 'unavailable' },
     });
     assert.partialDeepStrictEqual(await read(reservation.id), {
       status: 'confirmed',
@@ -240,7 +240,7 @@ describe('reservations', () => {
     await until(reservation.id, 'confirmed');
   });
 
-  test('a part that somebody took away needs attention', async () => {
+  test('a part that somebody removed needs attention', async () => {
     const { reservation } = await make();
     await gateway.diningPartner.setStatus(reservation.dining.booking_id, 'CANCELED');
     const view = await read(reservation.id);

@@ -12,7 +12,9 @@ import { startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 const postgres = await startPostgres();
 after(() => postgres?.stop());
 
-describe('reservations, when the database goes away', { skip: !postgres && 'no PostgreSQL' }, () => {
+describe('reservations, when the database becomes unavailable', {
+  skip: !postgres && 'no PostgreSQL',
+}, () => {
   let database: TcpProxy;
   let gateway: TestGateway;
   const client = new Client({ connectionString: postgres?.url });

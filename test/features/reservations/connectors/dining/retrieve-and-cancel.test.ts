@@ -142,7 +142,7 @@ describe('cancelling a table', () => {
     await harness.connector.cancel(reference, newCall());
   });
 
-  it('is repeated where the partner is away for a moment', async () => {
+  it('is repeated where the partner is unavailable for a moment', async () => {
     const { reference, status } = await booked();
     const match = { operation: 'UpdateBooking' };
     await harness.partner.arm({ match, effect: { kind: 'error', status: 503 }, times: 1 });
