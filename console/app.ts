@@ -101,11 +101,11 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
   );
   const allowed = allowedPages(session);
   const route = useRoute();
-  const place = route.join('/');
+  const address = route.join('/');
   const found = findPage(allowed, route);
   const { page, rest } = typeof found === 'string' ? {} : found;
   useTitle(page?.title ?? 'Page not found');
-  useFocus(place);
+  useFocus(address);
   const leave = () => {
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
@@ -126,7 +126,7 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
     </header>
     ${isTest(consumer) && html`<${TestBand} />`}
     <main id="main" tabindex="-1">
-      ${secret ?? (page ? html`<${Guard} key=${page.path} place=${place}><${page.Page} route=${rest} /></${Guard}>` : html`<${NoPage} isForbidden=${found === 'forbidden'} />`)}
+      ${secret ?? (page ? html`<${Guard} key=${page.path} address=${address}><${page.Page} route=${rest} /></${Guard}>` : html`<${NoPage} isForbidden=${found === 'forbidden'} />`)}
     </main>
   </${SessionContext.Provider}>`;
 }
@@ -145,14 +145,14 @@ function useTitle(title: string): void {
 }
 
 /** Announces to a screen reader that another page is shown, and puts the keyboard at its beginning, where it has not done so itself. */
-function useFocus(place: string): void {
+function useFocus(address: string): void {
   const isFirst = useRef(true);
   // At once: later it would take the focus from where somebody types.
   useLayoutEffect(() => {
     const main = document.getElementById('main');
     if (!isFirst.current && !main?.contains(document.activeElement)) main?.focus();
     isFirst.current = false;
-  }, [place]);
+  }, [address]);
 }
 
 function signedOutBy({ request_id }: Problem): Problem {

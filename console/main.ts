@@ -4,5 +4,5 @@ import { listenForResults } from './hand-off/passed-results.ts';
 import { html } from './shared/html.ts';
 
 listenForResults();
-const place = document.getElementById('console');
-if (place !== null) render(html`<${App} />`, place);
+const root = document.getElementById('console');
+if (root !== null) render(html`<${App} />`, root);

@@ -16,8 +16,8 @@ interface ConsolePage {
   path: string;
   title: string;
   isAllowed: (session: Session) => boolean;
-  /** Whether the page has a place with these further parts of the address; there are none where it is left out. */
-  hasPlace?: (rest: string[]) => boolean;
+  /** Whether these further parts of the address belong to the page; without it there may be none. */
+  isValidRest?: (rest: string[]) => boolean;
   Page: ComponentType<{ route: string[] }>;
 }
 
@@ -37,7 +37,7 @@ const pages: ConsolePage[] = [
     path: 'records',
     title: 'Records',
     isAllowed: canReadRecords,
-    hasPlace: ([collection = 'quotes', id, ...more]) =>
+    isValidRest: ([collection = 'quotes', id, ...more]) =>
       ['quotes', 'bookings', 'members'].includes(collection) && isIdOrNone(id) && more.length === 0,
     Page: RecordsPage,
   },
@@ -45,14 +45,14 @@ const pages: ConsolePage[] = [
     path: 'reservations',
     title: 'Reservations',
     isAllowed: canReadReservations,
-    hasPlace: ([id, ...more]) => isIdOrNone(id) && more.length === 0,
+    isValidRest: ([id, ...more]) => isIdOrNone(id) && more.length === 0,
     Page: ReservationsPage,
   },
   {
     path: 'events',
     title: 'Events',
     isAllowed: canReadRecords,
-    hasPlace: ([tab = 'endpoints', _id, ...more]) => tab === 'endpoints' && more.length === 0,
+    isValidRest: ([tab = 'endpoints', _id, ...more]) => tab === 'endpoints' && more.length === 0,
     Page: EventsPage,
   },
   { path: 'consumers', title: 'Consumers', isAllowed: canReadConsumers, Page: ConsumersPage },
@@ -60,7 +60,7 @@ const pages: ConsolePage[] = [
     path: 'attempts',
     title: 'Sign-ins',
     isAllowed: canReadConsumers,
-    hasPlace: ([tab = 'changes', ...more]) => tab === 'changes' && more.length === 0,
+    isValidRest: ([tab = 'changes', ...more]) => tab === 'changes' && more.length === 0,
     Page: AttemptsPage,
   },
   { path: 'health', title: 'Health', isAllowed: () => true, Page: HealthPage },
@@ -80,6 +80,6 @@ export function findPage(allowed: readonly ConsolePage[], [name, ...rest]: strin
   const wanted = name ?? allowed.find(({ path }) => path !== 'waiting')?.path;
   const page = allowed.find(({ path }) => path === wanted);
   if (page === undefined) return pages.some(({ path }) => path === wanted) ? 'forbidden' : 'unknown';
-  const { hasPlace = (parts: string[]) => parts.length === 0 } = page;
-  return hasPlace(rest) ? { page, rest } : 'unknown';
+  const { isValidRest = (parts: string[]) => parts.length === 0 } = page;
+  return isValidRest(rest) ? { page, rest } : 'unknown';
 }

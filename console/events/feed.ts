@@ -46,13 +46,13 @@ const columns: Column<FeedEvent>[] = [
 function Subject({ event: { type, resource, data } }: { event: FeedEvent }): VNode {
   const values = JSON.parse(data) as Record<string, unknown>;
   const name = nameIn(values) ?? html`<${Id}>${resource.id}</${Id}>`;
-  const place = placeOf(type, resource, values['type']);
-  return html`${place === undefined ? name : html`<a href=${place}>${name}</a>`}${' '}
+  const link = linkTo(type, resource, values['type']);
+  return html`${link === undefined ? name : html`<a href=${link}>${name}</a>`}${' '}
     <span class="quiet">${resource.type.replaceAll('_', ' ')}</span>`;
 }
 
 /** Where the console shows it now. `made`: what a hand-off becomes. */
-function placeOf(type: string, resource: FeedEvent['resource'], made: unknown): string | undefined {
+function linkTo(type: string, resource: FeedEvent['resource'], made: unknown): string | undefined {
   if (type === 'handoff.created') return `#/records/${String(made)}s/${resource.id}`;
   if (resource.type === 'handoff') return '#/waiting';
   const isShown = ['quote', 'booking', 'member'].includes(resource.type) && !type.endsWith('.deleted');

@@ -39,7 +39,7 @@ export interface Pick {
 type Send = (path: string, options?: RequestOptions) => Promise<Answer>;
 
 /** Where unfinished picks survive a reload of this tab. Only the keys and the picks, never credentials. */
-const place = 'handoff.picks';
+const storageKey = 'handoff.picks';
 /** Kept for the page at most. */
 const mostPicks = 200;
 
@@ -180,7 +180,7 @@ function bodyOf(
 
 function stored(): Pick[] {
   try {
-    const found: unknown = JSON.parse(sessionStorage.getItem(place) ?? '[]');
+    const found: unknown = JSON.parse(sessionStorage.getItem(storageKey) ?? '[]');
     return Array.isArray(found) ? (found as Pick[]) : [];
   } catch {
     return [];
@@ -191,7 +191,7 @@ function store(consumerId: string, picks: readonly Pick[]): void {
   const others = stored().filter((pick) => pick.consumerId !== consumerId);
   const open = picks.filter((pick) => pick.state !== 'done' && !isFinal(pick.problem));
   try {
-    sessionStorage.setItem(place, JSON.stringify([...open, ...others]));
+    sessionStorage.setItem(storageKey, JSON.stringify([...open, ...others]));
   } catch {
     // It is full: this page still knows them.
   }

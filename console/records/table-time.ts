@@ -14,11 +14,11 @@ export function TableTime({ at, timeZone }: TimeProps): VNode {
   const moment = Date.parse(at);
   const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`<time datetime=${at} title=${inWords(moment)}>
-    <span>${dateAndTime(moment, zone)}</span> <span class="quiet">${placeOf(zone)}${timeZone ? '' : ', your time'}</span> <span class="quiet">(${relative(moment, now)})</span>
+    <span>${dateAndTime(moment, zone)}</span> <span class="quiet">${zoneName(zone)}${timeZone ? '' : ', your time'}</span> <span class="quiet">(${relative(moment, now)})</span>
   </time>`;
 }
 
 /** `Madrid time` of `Europe/Madrid`. */
-function placeOf(zone: string): string {
+function zoneName(zone: string): string {
   return zone.includes('/') ? `${zone.split('/').at(-1)?.replaceAll('_', ' ')} time` : zone;
 }

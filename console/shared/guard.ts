@@ -5,15 +5,15 @@ import { type Child, html } from './html.ts';
 import { ProblemAlert, single } from './parts.ts';
 
 interface GuardProps {
-  /** What is shown: one that fails does not stand in the way of another. */
-  place: string;
+  /** Address of what is shown: a failure there is forgotten when another is shown. */
+  address: string;
   children?: Child;
 }
 
 /** Where a page of the console fails, it says so, and the way to the others stays. */
-export function Guard({ place, children }: GuardProps): VNode {
+export function Guard({ address, children }: GuardProps): VNode {
   const [error, showAgain] = useErrorBoundary() as [unknown, () => void];
-  useEffect(showAgain, [place]);
+  useEffect(showAgain, [address]);
   if (error === undefined) return html`${children}`;
   return html`<${ProblemAlert} problem=${problemFrom(error)}>
     <p class="buttons"><button type="button" class="plain" onClick=${single(showAgain)}>Show the page again</button></p>

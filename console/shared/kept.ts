@@ -21,8 +21,8 @@ export function useKept<T>(): { found: T | undefined; keep(value: T | undefined)
   kept.set(consumer, all);
   const key = useRef<string | undefined>(undefined);
   key.current ??= keyOfEntry();
-  const place = key.current;
-  const before = useRef(all.get(place) as Kept<T> | undefined);
+  const entry = key.current;
+  const before = useRef(all.get(entry) as Kept<T> | undefined);
   const latest = useRef<T | undefined>(undefined);
   useEffect(() => {
     const { current: found } = before;
@@ -31,13 +31,13 @@ export function useKept<T>(): { found: T | undefined; keep(value: T | undefined)
     let scroll = 0;
     const follow = () => {
       // When another page takes its place, the window is shorter before this one is gone.
-      if (placeNow() === place) scroll = scrollY;
+      if (entryNow() === entry) scroll = scrollY;
     };
     addEventListener('scroll', follow, { passive: true });
     return () => {
       removeEventListener('scroll', follow);
-      all.delete(place);
-      all.set(place, { value: latest.current, scroll });
+      all.delete(entry);
+      all.set(entry, { value: latest.current, scroll });
       const [oldest] = all.keys();
       if (all.size > mostKept && oldest !== undefined) all.delete(oldest);
     };
@@ -52,13 +52,13 @@ export function useKept<T>(): { found: T | undefined; keep(value: T | undefined)
 
 /** The browser's own note at the entry that is shown now. It has no secret. */
 function keyOfEntry(): string {
-  const place = placeNow();
-  if (place !== undefined) return place;
+  const entry = entryNow();
+  if (entry !== undefined) return entry;
   const made = makeUuid();
-  history.replaceState({ place: made }, '');
+  history.replaceState({ entry: made }, '');
   return made;
 }
 
-function placeNow(): string | undefined {
-  return (history.state as { place?: string } | null)?.place;
+function entryNow(): string | undefined {
+  return (history.state as { entry?: string } | null)?.entry;
 }

@@ -36,7 +36,7 @@ export function useLoad<T>(
   const current = useRef({ load, name });
   current.current = { load, name };
   const reload = useCallback(async () => {
-    const turn = ++latest.current;
+    const request = ++latest.current;
     isOnItsWay.current = true;
     const { load: run, name: asked } = current.current;
     setState((old) => ({ ...(old.name === asked ? old : empty), name: asked, isLoading: true }));
@@ -45,7 +45,7 @@ export function useLoad<T>(
       (error: unknown) => ({ problem: problemFrom(error) }),
     );
     // A later one has been asked for meanwhile.
-    if (turn !== latest.current) return;
+    if (request !== latest.current) return;
     isOnItsWay.current = false;
     setState((old) => ({ ...old, ...found, isLoading: false }));
   }, [session]);

@@ -43,9 +43,9 @@ export function dayInWords(day: string): string | undefined {
 
 /** The time, updated after so many milliseconds, and whenever what asks for it is shown again: what is just read is not ahead. */
 export function useNow(everyMs: number): number {
-  const [, setTurns] = useState(0);
+  const [, setUpdates] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => setTurns((turns) => turns + 1), everyMs);
+    const timer = setInterval(() => setUpdates((updates) => updates + 1), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
   return Date.now();
