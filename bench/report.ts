@@ -57,7 +57,7 @@ function formatNumber(value: number): string {
   return value.toFixed(Math.abs(value) >= 1 ? 2 : 3);
 }
 
-/** Throws where the page has no place for it. */
+/** Throws where the page lacks the lines around it. */
 export function writeIntoPage(file: string, markdown: string): void {
   const page = readFileSync(file, 'utf8');
   const [from, to] = [page.indexOf(start), page.indexOf(end)];

@@ -44,11 +44,11 @@ async function runAll() {
   /** @type {string[]} */
   const failed = [];
   const waiting = [...checks];
-  const runInTurn = async () => {
+  const runChecks = async () => {
     for (let check = waiting.shift(); check !== undefined; check = waiting.shift())
       if (!(await passesInSilence(check))) failed.push(check);
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, runInTurn));
+  await Promise.all(Array.from({ length: availableParallelism() }, runChecks));
   for (const check of failed) console.error(`Failed: ${check}. Run it alone with: npm run ${check}`);
   if (isQuick) return failed.length === 0 ? 0 : 1;
   // At a desk the cheap faults come first; CI shows everything at once.

@@ -5,7 +5,7 @@ import { listXmlFiles, readDocuments, type XmlNode } from './package-files.ts';
 const NAMESPACE = 'http://soap.sforce.com/2006/04/metadata';
 
 /**
- * Every element of every XML file is one that the Metadata API has at that place, not repeated where it may stand
+ * Every element of every XML file is one that the Metadata API has at that position, not repeated where it may stand
  * once, with a value of its type, and no required one is missing. The Salesforce tools check none of this offline.
  */
 export function checkElements(directory: string): Finding[] {

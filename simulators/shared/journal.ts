@@ -52,7 +52,7 @@ function parseLine(text: string, file: string, line: number): unknown {
   }
 }
 
-/** Writes the present state beside the journal and puts it in its place in one step. */
+/** Writes the present state beside the journal and replaces the journal with it in one step. */
 function compact(file: string, lines: Iterable<unknown>): void {
   const temporary = `${file}.compact`;
   const descriptor = openSync(temporary, 'w', 0o600);

@@ -93,7 +93,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   };
 }
 
-/** A hold and an error may stand before the work or after it; everything else that stands in its place, before. */
+/** A hold and an error may stand before the work or after it; everything else that replaces it, before. */
 function stageOf(effect: FaultEffect): 'before' | 'after' {
   if (effect.kind === 'hold') return effect.stage ?? 'after';
   return effect.kind === 'error' ? (effect.stage ?? 'before') : 'before';

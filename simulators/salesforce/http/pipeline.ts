@@ -48,7 +48,7 @@ type Work = () => Promise<HttpAnswer>;
 
 /** Faults of the network before the service: they strike before a token is looked at. */
 const EDGE: ReadonlySet<FaultKind> = new Set(['down', 'hang', 'reset']);
-/** Faults that stand in the place of the call or around it. */
+/** Faults in place of the call or around it. */
 const AROUND: ReadonlySet<FaultKind> = new Set(['error', 'hold', 'loseAnswer', 'lateAnswer']);
 const LATE: ReadonlySet<FaultKind> = new Set(['lateCommit']);
 const TOKEN_AROUND: ReadonlySet<FaultKind> = new Set([...AROUND, 'tokenError']);
@@ -118,7 +118,7 @@ function errorAnswer({ org }: ApiContext, error: unknown, more: Record<string, s
   return jsonAnswer(error.status, error.toBody(org.language), { ...more, ...error.headers });
 }
 
-/** What a fault answers in the place of the call; undefined for those that let it run. */
+/** What a fault answers in place of the call; undefined for those that let it run. */
 function plannedAnswer(effect: FaultEffect): ApiError | OAuthError | HttpAnswer | undefined {
   switch (effect.kind) {
     case 'tokenError':

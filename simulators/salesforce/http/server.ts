@@ -73,8 +73,8 @@ function note(parts: ServerParts, { request, response, url }: Exchange, operatio
   });
 }
 
-/** Waits for the call's turn; its place is free again when its connection or its answer ends. */
-async function takeTurn(parts: ServerParts, response: ServerResponse): Promise<void> {
+/** Waits for a slot for the call; it is released when the connection or the answer ends. */
+async function takeSlot(parts: ServerParts, response: ServerResponse): Promise<void> {
   response.once('close', parts.activity.enter());
   const leave = await parts.gate.enter();
   if (response.closed) leave();
@@ -85,7 +85,7 @@ async function serveApi(parts: ServerParts, exchange: Exchange, call: HttpCall):
   const { request, response } = exchange;
   const operation = operationOf(call);
   note(parts, exchange, operation.name);
-  if (isDataPath(call.pathname)) await takeTurn(parts, response);
+  if (isDataPath(call.pathname)) await takeSlot(parts, response);
   const answer = await parts.pipeline.answer(call, operation);
   if (answer === undefined) request.socket.resetAndDestroy();
   else await sendAnswer(request, response, answer);

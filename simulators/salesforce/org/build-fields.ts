@@ -110,7 +110,7 @@ function joined(names: readonly string[]): (row: Row) => string | undefined {
   };
 }
 
-/** An address or a place on earth: read as an object, written by its parts. */
+/** An address or a geolocation: read as an object, written by its parts. */
 function compound(name: string, described: FieldDescription): Field[] {
   const isOwn = name.endsWith('__c');
   const partName = (own: string, standard: string) =>

@@ -169,7 +169,7 @@ export type FieldDescription = Static<typeof field>;
 export type DuplicateRule = Static<typeof duplicateRule>;
 export type MembersDescription = NonNullable<OrgDescription['members']>;
 
-/** What is wrong at one place of a description. */
+/** What is wrong in one part of a description. */
 export interface DescriptionFault {
   /** Names of members and numbers of items that lead there. */
   path: string[];

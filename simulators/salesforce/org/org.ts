@@ -150,7 +150,7 @@ function* linesOf(store: Store, counters: Counters): Iterable<OrgLine> {
   for (const entry of store.entries()) yield [entry];
 }
 
-/** Not through a transaction: they come from the options and the description, and have no place in the journal. */
+/** Not through a transaction: they come from the options and the description, and are not in the journal. */
 function addSetupRows(org: Org): void {
   for (const type of org.schema.objects.filter(({ setup }) => setup)) {
     for (const row of setupRows(org, type))

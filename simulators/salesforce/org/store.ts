@@ -85,7 +85,7 @@ function indexRemove(index: Index, row: Row): void {
   if (rows?.size === 0) index.rows.delete(folded);
 }
 
-/** Records in the recycle bin have IsDeleted, and no place in indexes and order. */
+/** Records in the recycle bin have IsDeleted, and are neither in indexes nor in the order. */
 function isLive(row: Row | undefined): row is Row {
   return row !== undefined && row['IsDeleted'] !== true;
 }

@@ -8,7 +8,7 @@ import { type QueryResult, runQuery } from '../soql/run.ts';
 import { type ApiAnswer, type ApiCall, type ApiContext, attributesOf, pickMethod } from './api-call.ts';
 
 /** Puts a parent's field where SOQL shows it: nested under each relationship, null where there is no parent. */
-function placeParentField(context: ApiContext, call: ApiCall, row: Row, path: FieldPath, into: Body): void {
+function addParentField(context: ApiContext, call: ApiCall, row: Row, path: FieldPath, into: Body): void {
   let current = row;
   let shown = into;
   for (const lookup of path.lookups) {
@@ -33,7 +33,7 @@ function presentResult(context: ApiContext, call: ApiCall, result: QueryResult, 
   const shown: Body = { attributes: attributesOf(call, result.type, row) };
   for (const { path } of result.columns) {
     if (path.lookups.length === 0) shown[path.field.name] = showField(row, path.field) ?? null;
-    else placeParentField(context, call, row, path, shown);
+    else addParentField(context, call, row, path, shown);
   }
   return shown;
 }

@@ -4,7 +4,7 @@ export function malformedQuery(message: string): ApiError {
   return new ApiError(400, 'MALFORMED_QUERY', message);
 }
 
-/** INVALID_FIELD with the place, as an org shows it: text around the name, row and column, then the message. */
+/** INVALID_FIELD with the position, as an org shows it: text around the name, row and column, then the message. */
 export function fieldError(soql: string, name: string, message: string): ApiError {
   const column = soql.indexOf(name) + 1;
   const around = soql.slice(Math.max(0, column - 21), column + 60);

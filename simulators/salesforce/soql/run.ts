@@ -82,7 +82,7 @@ function followsTimeline(timeline: Timeline, sortings: Sorting[]): boolean {
     (sorting, index) => sorting.descending === first.descending && sameField(sorting, kept[index]),
   );
   if (!same || second === undefined || timeline.keyless() === 0) return same;
-  // The timeline has keyless rows first; any other place for them needs a sort.
+  // The timeline has keyless rows first; any other position for them needs a sort.
   return second.nullsLast === second.descending;
 }
 
