@@ -25,15 +25,15 @@ interface Schema {
   maxLength?: number;
 }
 
-/** Each place of a schema, and how a value is put there. */
-function* placesOf(
+/** Each part of a schema, and how a value is put there. */
+function* partsOf(
   schema: Schema,
   put: (value: unknown) => unknown = (value) => value,
 ): Generator<{ schema: Schema; put: (value: unknown) => unknown }> {
   yield { schema, put };
-  if (schema.items) yield* placesOf(schema.items, (value) => put([value]));
+  if (schema.items) yield* partsOf(schema.items, (value) => put([value]));
   for (const [name, child] of Object.entries(schema.properties ?? {}))
-    yield* placesOf(child, (value) => put({ [name]: value }));
+    yield* partsOf(child, (value) => put({ [name]: value }));
 }
 
 const fields = (count: number, prefix: string) =>
@@ -67,7 +67,7 @@ const isFree = ({ type, additionalProperties }: Schema) => type === 'object' && 
 describe('bodies of all routes', () => {
   test('have a bound for every text, array and object', () => {
     for (const route of withBody) {
-      for (const { schema } of placesOf(bodyOf(route))) {
+      for (const { schema } of partsOf(bodyOf(route))) {
         const what = `${nameOf(route)}: ${JSON.stringify(schema)}`;
         if (schema.type === 'string' && !schema.enum) assert.ok(schema.maxLength, what);
         if (schema.type === 'array') assert.ok(schema.maxItems, what);
@@ -78,7 +78,7 @@ describe('bodies of all routes', () => {
 
   test('are cut, before their check, to what it can look through in no time', () => {
     for (const route of withBody) {
-      for (const { schema, put } of placesOf(bodyOf(route))) {
+      for (const { schema, put } of partsOf(bodyOf(route))) {
         if (isFree(schema)) continue;
         for (const [what, value] of nasty) {
           // What has another type than it should is not looked into at all.
@@ -119,9 +119,9 @@ describe('bodies of all routes', () => {
       fc.constant(null),
     );
     for (const route of withBody) {
-      const places = [...placesOf(bodyOf(route))];
-      const bodies = fc.array(fc.tuple(fc.nat(places.length - 1), part), { maxLength: 4 }).map((puts) => {
-        const parts = puts.map(([place, value]) => places[place]?.put(value));
+      const everyPart = [...partsOf(bodyOf(route))];
+      const bodies = fc.array(fc.tuple(fc.nat(everyPart.length - 1), part), { maxLength: 4 }).map((puts) => {
+        const parts = puts.map(([index, value]) => everyPart[index]?.put(value));
         return Object.assign({}, ...parts.filter((value) => typeof value === 'object')) as object;
       });
       fc.assert(

@@ -175,8 +175,8 @@ function accepts(old: Schema, young: Schema, where: string): string[] {
 /** What the older schema promised of an answer and the younger one does not. */
 function answers(old: Schema, young: Schema, where: string): string[] {
   if (old.anyOf || young.anyOf) {
-    const turned = (one: Schema, other: Schema, place: string) => answers(other, one, place);
-    return compareAlternatives(alternatives(young), alternatives(old), where, turned);
+    const swapped = (one: Schema, other: Schema, at: string) => answers(other, one, at);
+    return compareAlternatives(alternatives(young), alternatives(old), where, swapped);
   }
   return [
     ...lost(typesOf(young), typesOf(old)).map((type) => `${where} may be ${type}`),

@@ -118,11 +118,11 @@ describe('a client that sends requests before it has answers', () => {
     const requests = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 });
     const cuts = fc.array(fc.nat({ max: 1500 }), { maxLength: 20 });
     await fc.assert(
-      fc.asyncProperty(requests, cuts, async (kindsSent, places) => {
+      fc.asyncProperty(requests, cuts, async (kindsSent, cutAt) => {
         const client = await connectRaw(plain.url);
         counts.most = 0;
         const text = kindsSent.map((kind, n) => kind(n)).join('');
-        const ends = [...places, text.length].sort((a, b) => a - b);
+        const ends = [...cutAt, text.length].sort((a, b) => a - b);
         const sending = async () => {
           let from = 0;
           for (const to of ends) {

@@ -107,9 +107,9 @@ function faultsOfRequest(method: string, path: string, { headers = {}, body }: R
   const sent = new Headers(headers);
   const query = new URLSearchParams(path.split('?')[1]);
   const parameters = operation.parameters ?? [];
-  const valueOf = ({ in: place, name, schema }: Parameter): string | string[] | null => {
-    if (place === 'header') return sent.get(name);
-    if (place === 'path') return params[name] ?? null;
+  const valueOf = ({ in: location, name, schema }: Parameter): string | string[] | null => {
+    if (location === 'header') return sent.get(name);
+    if (location === 'path') return params[name] ?? null;
     const isRepeatable = (schema as { type?: string }).type === 'array';
     return isRepeatable && query.has(name) ? query.getAll(name) : query.get(name);
   };

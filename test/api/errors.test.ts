@@ -115,10 +115,10 @@ describe('every code that can be reached is answered as documented', {
       const response = await scenario(harness);
       const text = await response.clone().text();
       const { errors = [] } = JSON.parse(text) as { errors?: object[] };
-      const places = errors.map(
+      const sources = errors.map(
         (fault) => Object.entries(fault).find(([name]) => name !== 'message')?.[1] as string,
       );
-      const problem = await assertProblem(response, problems[code as ProblemCode].status, code, ...places);
+      const problem = await assertProblem(response, problems[code as ProblemCode].status, code, ...sources);
       assert.equal(problem.retry_after ?? null, numberOrNull(response.headers.get('retry-after')));
       assert.equal(response.headers.has('www-authenticate'), response.status === 401);
       assert.equal(response.headers.has('allow'), response.status === 405);

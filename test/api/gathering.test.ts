@@ -64,7 +64,7 @@ test('parallel keyed writes share calls to the CRM, and each answers with its ow
   assert.equal((await gateway.org.records('Quote__c')).length, 60);
 });
 
-test('a queue that is full answers 503 early, touches no key, and leaves others their place', async () => {
+test('a queue that is full answers 503 early, touches no key, and leaves others their share', async () => {
   const hold = await gateway.org.arm({ match: { object: 'Booking__c' }, effect: { kind: 'hold' }, times: 1 });
   const first = gateway.request(`/v1/bookings/${randomUUID()}`);
   await hold.hit();

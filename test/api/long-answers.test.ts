@@ -10,7 +10,7 @@ import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 
 const postgres = await startPostgres();
 
-/** Different in each place, as real data are, and not only ASCII. */
+/** Different at each position, as real data are, and not only ASCII. */
 const details = {
   rooms: Array.from({ length: 1500 }, (_, n) => ({
     rate_key: `20270412|W|1|${n}|DBT.SU|${randomUUID()}`,

@@ -156,20 +156,20 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
     await Promise.all(Array.from({ length: atOnce }, worker));
   }
 
-  function checkTime({ place, schema, put }: Odd, { status, problem }: Answer, where: string): void {
+  function checkTime({ pointer, schema, put }: Odd, { status, problem }: Answer, where: string): void {
     if (!isTime(schema) || typeof put !== 'string') return;
     const names = (problem.errors ?? []).map(({ pointer, parameter }) => pointer ?? `/${parameter}`);
     if (wrongTimes.includes(put)) {
-      assert.equal(status, 400, `${where} ${place} ${put}`);
+      assert.equal(status, 400, `${where} ${pointer} ${put}`);
       assert.ok(
-        names.some((name) => name.endsWith(place)),
-        `${where} ${place} ${put}: ${names.join()}`,
+        names.some((name) => name.endsWith(pointer)),
+        `${where} ${pointer} ${put}: ${names.join()}`,
       );
     }
     // Some take times in UTC only. An offer that has ended long ago is refused for that.
     const isRefused = schema.pattern !== undefined || problem.code === 'offer_expired';
     if (rightTimes.includes(put) && !isRefused)
-      assert.ok(!names.some((name) => name.endsWith(place)), `${where} ${place} ${put}`);
+      assert.ok(!names.some((name) => name.endsWith(pointer)), `${where} ${pointer} ${put}`);
   }
 
   for (const route of ordered(routes)) {
@@ -181,7 +181,7 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
         if (schema === undefined) continue;
         await each(oddOnes(schema), async (odd) => {
           // A query that is no object cannot be sent.
-          if (part !== 'body' && odd.place === '') return;
+          if (part !== 'body' && odd.pointer === '') return;
           const answer = await send(route, { ...example, [part]: fill(part, odd, route, example.params) });
           // Without a signature nothing of a webhook is looked at.
           if (route.signature === undefined) checkTime(odd, answer, where);
@@ -205,12 +205,12 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
 /** The odd value among the examples of the others that are needed. */
 function fill(
   part: 'params' | 'query' | 'body',
-  { place, put, value }: Odd,
+  { pointer: at, put, value }: Odd,
   route: Route,
   params: object,
 ): unknown {
   if (part === 'body') return value;
-  const name = place.slice(1).replace(/\/0$/, '');
+  const name = at.slice(1).replace(/\/0$/, '');
   const one = typeof put === 'object' && put !== null ? JSON.stringify(put) : put;
   if (part === 'params') return { ...params, [name]: one };
   const { required = [] } = route.request.query as { required?: string[] };

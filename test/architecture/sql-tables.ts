@@ -65,18 +65,18 @@ function tableAfter(tokens: readonly string[], at: number, scope: Scope): string
   const token = tokens[at] as string;
   if (token === ',' ? !scope.isList : !isBeforeTable(tokens, at)) return undefined;
   if (token !== 'into') scope.isList = true;
-  const place = placeOfName(tokens, at);
-  const name = tokens[place] ?? '';
+  const nameAt = indexOfName(tokens, at);
+  const name = tokens[nameAt] ?? '';
   // Only after these a parenthesis holds columns; elsewhere the arguments of a function.
-  const isFunction = tokens[place + 1] === '(' && token !== 'into' && token !== 'table';
+  const isFunction = tokens[nameAt + 1] === '(' && token !== 'into' && token !== 'table';
   return isFunction || !/^[a-z_]/.test(name) ? undefined : name;
 }
 
-function placeOfName(tokens: readonly string[], keyword: number): number {
-  let place = keyword + 1;
-  while (betweenWords.has(tokens[place] ?? '')) place++;
-  if (tokens[place] === '(' && tokens[keyword] !== 'using') place++;
-  return tokens[place] === 'public' && tokens[place + 1] === '.' ? place + 2 : place;
+function indexOfName(tokens: readonly string[], keyword: number): number {
+  let at = keyword + 1;
+  while (betweenWords.has(tokens[at] ?? '')) at++;
+  if (tokens[at] === '(' && tokens[keyword] !== 'using') at++;
+  return tokens[at] === 'public' && tokens[at + 1] === '.' ? at + 2 : at;
 }
 
 /** `is distinct from` compares. */

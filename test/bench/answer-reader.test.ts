@@ -10,7 +10,7 @@ const chunked = (status: number, chunks: string[]) => {
   return `HTTP/1.1 ${status} x\r\nTransfer-Encoding: chunked\r\n\r\n${parts.join('')}0\r\n\r\n`;
 };
 
-/** What breaks a reader that looks for the end in the wrong place. */
+/** What breaks a reader that looks for the end at the wrong position. */
 const body = fc.string({
   unit: fc.constantFrom('a', '0', '\r', '\n', '\r\n\r\n', '0\r\n\r\n'),
   maxLength: 40,

@@ -148,10 +148,10 @@ objects:
       Level__c: { type: picklist, restricted: true, required: true, values: [Blue, Red] }
 `,
   };
-  for (const [place, [name, text]] of Object.entries(orgs).entries())
+  for (const [index, [name, text]] of Object.entries(orgs).entries())
     test(`${name}: what is proposed and deployed fits`, async () => {
       const [before, after, mapping, out] = ['before.yaml', 'after.yaml', 'mapping.yaml', 'package'].map(
-        (file) => join(folder, `lacking-${place}-${file}`),
+        (file) => join(folder, `lacking-${index}-${file}`),
       ) as [string, string, string, string];
       await writeFile(before, text);
       const proposed = await org(['map', '--write', mapping], before);

@@ -23,10 +23,10 @@ const programs = findPostgresPrograms();
 const postgres = programs === undefined ? undefined : await startPostgres();
 
 /** Runs the commands that the page has under a heading, the first block or the second. */
-async function follow(heading: string, place: number, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
+async function follow(heading: string, index: number, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
   const [, section = ''] = readPage('docs/backup.md').split(`\n## ${heading}\n`);
   const { text = '' } =
-    codeBlocks(section.split('\n## ')[0] ?? '').filter(({ language }) => language === 'sh')[place] ?? {};
+    codeBlocks(section.split('\n## ')[0] ?? '').filter(({ language }) => language === 'sh')[index] ?? {};
   assert.notEqual(text, '', heading);
   const PATH = [programs, process.env['PATH']].join(delimiter);
   await promisify(execFile)('sh', ['-euc', text], { cwd, env: { ...env, PATH } });

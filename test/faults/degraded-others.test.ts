@@ -49,8 +49,14 @@ describe('a gateway with its secrets in Vault', () => {
   async function makeConsumer(token: string): Promise<Credentials> {
     const { log } = recordLog();
     const signIn = { method: 'token', token } as const;
-    const place = { address: vault.address, mount: 'secret', prefix: 'handoff-gateway' };
-    const secrets = createVaultSecretsManager({ ...place, signIn, log, namespace: undefined, ca: undefined });
+    const location = { address: vault.address, mount: 'secret', prefix: 'handoff-gateway' };
+    const secrets = createVaultSecretsManager({
+      ...location,
+      signIn,
+      log,
+      namespace: undefined,
+      ca: undefined,
+    });
     const { store } = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 30 });
     const made = await store.create({
       name: 'admin',

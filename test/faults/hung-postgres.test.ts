@@ -71,7 +71,7 @@ describe('a PostgreSQL that hangs', { skip: !postgres && 'no PostgreSQL' }, () =
     const hung = hang();
     const answers: Promise<unknown>[] = [];
     const sent = [];
-    for (let turn = 0; turn < 14; turn++) {
+    for (let round = 0; round < 14; round++) {
       for (let each = 0; each < 5; each++) {
         const write = writes.creation();
         sent.push(write);
@@ -107,7 +107,7 @@ describe('a PostgreSQL that hangs', { skip: !postgres && 'no PostgreSQL' }, () =
       member_id: gateway.org.memberId,
       result: { name: 'a', source: 'b', details: {} },
     };
-    for (let turn = 0; turn < 5; turn++) {
+    for (let round = 0; round < 5; round++) {
       assert.equal((await gateway.request('/api/v1/handoff', { body: offer })).status, 201);
       assert.equal((await gateway.request(`/v1/quotes/${id}`)).status, 200);
     }

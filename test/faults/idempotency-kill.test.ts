@@ -22,7 +22,7 @@ interface Harness {
   close(): Promise<void>;
 }
 
-/** Stops the writes at one place. */
+/** Stops the writes at one point. */
 interface Stop {
   hit(count: number): Promise<void>;
   /** After the kill: nothing more is to be stopped. */

@@ -48,7 +48,7 @@ describe('two gateways on one PostgreSQL', { skip: !postgres && 'no PostgreSQL' 
     await ownOrg.close();
   });
 
-  /** Sends a write so often at once, by turns to these gateways. */
+  /** Sends a write so often at once, alternately to these gateways. */
   const storm = (write: KeyedWrite, times: number, ...gateways: GatewayProcess[]): Promise<Answer[]> =>
     Promise.all(
       Array.from({ length: times }, (_, index) =>

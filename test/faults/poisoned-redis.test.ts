@@ -39,8 +39,8 @@ describe('two gateways, and somebody who can write to their Redis', { skip }, ()
     await postgres?.stop();
   });
 
-  const rejected = async (place: number) => {
-    const page = await (await fetch(`${cluster.gateways[place]?.operationsUrl}/metrics`)).text();
+  const rejected = async (index: number) => {
+    const page = await (await fetch(`${cluster.gateways[index]?.operationsUrl}/metrics`)).text();
     return samplesOf(page).find(({ name }) => name === 'handoff_cache_rejected_total')?.value ?? 0;
   };
 

@@ -77,10 +77,10 @@ describe('three gateways that start together on an empty database', { skip }, ()
       }
     });
     await clients.successes(20);
-    for (const [place, gateway] of [...cluster.gateways].entries()) {
+    for (const [index, gateway] of [...cluster.gateways].entries()) {
       gateway.signal('SIGTERM');
       assert.deepEqual(await gateway.ended, { code: 0, signal: null });
-      await balancer.ready(await cluster.start(place));
+      await balancer.ready(await cluster.start(index));
       await clients.successes(40);
     }
     await clients.stop();

@@ -224,7 +224,7 @@ resources:
     ]);
   });
 
-  it('of any content is a mapping or has faults with a place, and never fails otherwise', () => {
+  it('of any content is a mapping or has faults with a position, and never fails otherwise', () => {
     const name = fc.oneof(
       fc.constantFrom(
         'version',

@@ -22,10 +22,10 @@ const pollMs = 50;
  */
 export async function startBalancer(backends: () => readonly Backend[]): Promise<Balancer> {
   let ready: Backend[] = [];
-  let turn = 0;
+  let next = 0;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
-    const backend = ready[turn++ % ready.length];
+    const backend = ready[next++ % ready.length];
     if (backend === undefined) {
       client.destroy();
       return;

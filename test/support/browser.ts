@@ -10,7 +10,7 @@ const pictures = join(import.meta.dirname, '../../test-output/console');
 /** The machine may be busy: nothing here is about how fast it is. */
 const timeoutMs = 60_000;
 
-const usualPlaces = [
+const usualPaths = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
@@ -36,10 +36,10 @@ export interface TestPage {
   close(): Promise<void>;
 }
 
-/** The program named by CHROMIUM, or one in a usual place; undefined where there is none, which with CI=true is an error. */
+/** The program named by CHROMIUM, or one at a usual path; undefined where there is none, which with CI=true is an error. */
 export function findChromium(): string | undefined {
   const named = process.env['CHROMIUM'];
-  const found = named ?? usualPlaces.find((path) => existsSync(path));
+  const found = named ?? usualPaths.find((path) => existsSync(path));
   if (found === undefined && process.env['CI'] === 'true')
     throw new Error(
       'There is no Chromium: install the Debian package chromium, or name the program in CHROMIUM.',

@@ -11,10 +11,10 @@ export interface Cluster {
   credentials: { console: Credentials; admin: Credentials };
   /** What all of them read. */
   secretsDir: string;
-  /** Those that were started last, each in its place. */
+  /** Those that were started last, each at its index. */
   gateways: GatewayProcess[];
-  /** Starts the gateway of this place again, or a further one. */
-  start(place: number, env?: NodeJS.ProcessEnv): Promise<GatewayProcess>;
+  /** Starts the gateway with this index again, or a further one. */
+  start(index: number, env?: NodeJS.ProcessEnv): Promise<GatewayProcess>;
   /** Kills all of them and deletes everything. */
   remove(): Promise<void>;
 }
@@ -29,23 +29,23 @@ export async function startCluster(
   const installations: Installation[] = [first];
   const secretsDir = join(first.dataDir, 'secrets');
   const gateways: GatewayProcess[] = [];
-  const start = async (place: number, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> => {
-    installations[place] ??= await createInstallation(common, ownOrg);
+  const start = async (index: number, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> => {
+    installations[index] ??= await createInstallation(common, ownOrg);
     // Without the cache of members each read goes to the CRM.
     const own = {
       SECRETS_DIR: secretsDir,
       METRICS_PORT: String(await freePort()),
       MEMBER_CACHE_SECONDS: '0',
     };
-    const gateway = await installations[place].start({ ...own, ...env });
-    gateways[place] = gateway;
+    const gateway = await installations[index].start({ ...own, ...env });
+    gateways[index] = gateway;
     return gateway;
   };
   const remove = async () => {
     for (const installation of installations) await installation.remove();
   };
   try {
-    await Promise.all(Array.from({ length: count }, (_, place) => start(place)));
+    await Promise.all(Array.from({ length: count }, (_, index) => start(index)));
     // The first one has made the consumers.
     const credentials = await Promise.any(installations.map((installation) => installation.credentials()));
     return { org: ownOrg.org, credentials, secretsDir, gateways, start, remove };

@@ -171,8 +171,8 @@ export function oddStreams(requests: fc.Arbitrary<OddRequest>): fc.Arbitrary<str
     whole,
     fc.tuple(whole, fc.nat()).map(([bytes, at]) => bytes.slice(0, at % (bytes.length + 1))),
     fc.tuple(whole, fc.nat(), noise(8)).map(([bytes, at, other]) => {
-      const place = at % (bytes.length + 1);
-      return bytes.slice(0, place) + other + bytes.slice(place + other.length);
+      const from = at % (bytes.length + 1);
+      return bytes.slice(0, from) + other + bytes.slice(from + other.length);
     }),
     fc.constantFrom(
       '\r\n',

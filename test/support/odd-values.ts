@@ -66,50 +66,50 @@ export function isTime({ format, anyOf = [] }: Schema): boolean {
   return format === 'date-time' || anyOf.some(isTime);
 }
 
-/** A value of a request with something odd in one place; `place` is the JSON Pointer to it. */
+/** A value of a request with something odd in one part; `pointer` is the JSON Pointer to it. */
 export interface Odd {
-  place: string;
+  pointer: string;
   schema: Schema;
   put: unknown;
   value: unknown;
 }
 
-/** The example of the schema with each odd value in each of its places. */
+/** The example of the schema with each odd value in each of its parts. */
 export function* oddOnes(schema: TSchema): Generator<Odd> {
-  for (const { place, schema: part, put } of places(schema, exampleOf(schema), '')) {
+  for (const { pointer, schema: part, put } of partsOf(schema, exampleOf(schema), '')) {
     const values = [...oddTexts, ...oddValues, ...(isTime(part) ? [...wrongTimes, ...rightTimes] : [])];
-    for (const value of values) yield { place, schema: part, put: value, value: put(value) };
+    for (const value of values) yield { pointer, schema: part, put: value, value: put(value) };
   }
 }
 
-interface Place {
-  place: string;
+interface Part {
+  pointer: string;
   schema: Schema;
   put(value: unknown): unknown;
 }
 
-function* places(schema: Schema, example: unknown, place: string): Generator<Place> {
-  yield { place, schema, put: (value) => value };
-  yield* fieldsOf(schema, (example ?? {}) as Record<string, unknown>, place);
-  yield* itemsOf(schema, example, place);
+function* partsOf(schema: Schema, example: unknown, pointer: string): Generator<Part> {
+  yield { pointer, schema, put: (value) => value };
+  yield* fieldsOf(schema, (example ?? {}) as Record<string, unknown>, pointer);
+  yield* itemsOf(schema, example, pointer);
 }
 
-function* fieldsOf({ type, properties = {} }: Schema, whole: Record<string, unknown>, place: string) {
+function* fieldsOf({ type, properties = {} }: Schema, whole: Record<string, unknown>, pointer: string) {
   for (const [name, part] of Object.entries(properties)) {
-    for (const inner of places(part, whole[name] ?? exampleOf(part), `${place}/${name}`)) {
+    for (const inner of partsOf(part, whole[name] ?? exampleOf(part), `${pointer}/${name}`)) {
       yield { ...inner, put: (value: unknown) => ({ ...whole, [name]: inner.put(value) }) };
     }
   }
   // Any object: what stands in it reaches the database and the CRM too.
   if (type === 'object' && Object.keys(properties).length === 0) {
-    yield { place: `${place}/any`, schema: {}, put: (value: unknown) => ({ any: value }) };
+    yield { pointer: `${pointer}/any`, schema: {}, put: (value: unknown) => ({ any: value }) };
   }
 }
 
-function* itemsOf({ items }: Schema, example: unknown, place: string) {
+function* itemsOf({ items }: Schema, example: unknown, pointer: string) {
   if (items === undefined) return;
   const first: unknown = Array.isArray(example) ? example[0] : undefined;
-  for (const inner of places(items, first ?? exampleOf(items), `${place}/0`)) {
+  for (const inner of partsOf(items, first ?? exampleOf(items), `${pointer}/0`)) {
     yield { ...inner, put: (value: unknown) => [inner.put(value)] };
   }
 }

@@ -54,7 +54,7 @@ async function candidates(): Promise<string[]> {
   const [added] = await git('log', '-1', '--diff-filter=A', '--format=%H', '--', migrations);
   const commits = [...tags, ...(added === undefined ? [] : ['HEAD', `${added}^`])];
   const fewer = await Promise.all(commits.map(hasFewer));
-  return commits.filter((_, place) => fewer[place]);
+  return commits.filter((_, index) => fewer[index]);
 }
 
 /** Earlier ones refused a schema that they did not know, whatever it said. */

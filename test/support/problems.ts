@@ -12,12 +12,12 @@ export interface ProblemBody {
   cause?: string;
 }
 
-/** Asserts that an answer is this problem and names these places (pointers, parameters or headers), and returns it. */
+/** Asserts that an answer is this problem and names these parts of the request (pointers, parameters or headers), and returns it. */
 export async function assertProblem(
   response: Response,
   status: number,
   code: string,
-  ...places: string[]
+  ...sources: string[]
 ): Promise<ProblemBody> {
   const text = await response.text();
   assert.equal(response.headers.get('content-type'), 'application/problem+json', text);
@@ -27,6 +27,6 @@ export async function assertProblem(
   assert.equal(problem.status, status);
   assert.equal(problem.request_id, response.headers.get('x-request-id'));
   const named = problem.errors?.map((fault) => fault.pointer ?? fault.header ?? fault.parameter) ?? [];
-  assert.deepEqual(named.sort(), places.sort(), text);
+  assert.deepEqual(named.sort(), sources.sort(), text);
   return problem;
 }

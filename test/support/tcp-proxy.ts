@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { freePort } from './ports.ts';
 
-/** A way between two programs that can be held at a wanted place, or cut. */
+/** A way between two programs that can be held at a chosen point, or cut. */
 export interface TcpProxy {
   /** The URL of the server, with the proxy's host and port. */
   url: string;

@@ -32,7 +32,7 @@ function divided(consumers: Record<string, Asking>): Record<string, number> {
   };
   for (const id of Object.keys(consumers)) for (let n = 0; n < 3; n++) ask(id);
   for (let calls = 0; calls < 1000; calls++) {
-    // As the bucket grants them: a write and a read by turns.
+    // As the bucket grants them: a write and a read alternately.
     if (calls % 2 === 0) waiters.serveReadsFirst(1);
     waiters.next(false)?.();
   }

@@ -51,22 +51,22 @@ for (const [kind, open] of Object.entries(databaseKinds))
     });
     const { fence } = await reader.take(true);
     const stored: ChangedRecord[] = [];
-    const turn = () =>
+    const poll = () =>
       missing.work(
         (work) => reader.fenced(String(fence), work),
         async (records) => void stored.push(...records),
         new AbortController().signal,
       );
-    await turn();
+    await poll();
     assert.equal(calls, 0, 'none is due yet');
     await database.execute('update change_reader set compared_at = to_timestamp(0)');
-    await turn();
+    await poll();
     assert.ok(calls <= 3, `${calls} calls`);
     const names = [...gone].map((n) => `id ${n}`).toSorted();
     assert.deepEqual(lookedUp.toSorted(), names);
     assert.deepEqual(stored.map(({ externalId = '' }) => externalId).toSorted(), names);
     assert.ok(stored.every(({ isDeleted }) => isDeleted));
     calls = 0;
-    await turn();
+    await poll();
     assert.equal(calls, 0, 'the next one is a day later');
   });

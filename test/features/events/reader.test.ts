@@ -41,7 +41,7 @@ function newReader(database: Database, source: MemoryCrm): ChangeReader {
   });
 }
 
-/** A turn is due, and a dead owner's lease is over. */
+/** A poll is due, and a dead owner's lease is over. */
 const makeDue = (database: Database) =>
   database.execute(
     `update change_reader set lease_until = to_timestamp(0), due_at = to_timestamp(0), not_before = to_timestamp(0)`,

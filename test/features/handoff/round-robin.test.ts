@@ -25,7 +25,7 @@ describe('hand-offs that failed', () => {
     }
   }
 
-  it('are tried in turns of their consumers', async () => {
+  it('are tried round-robin by consumer', async () => {
     await addFailing('a', 4);
     await addFailing('b', 2);
     await addFailing('c', 1);

@@ -257,9 +257,9 @@ describe('what an agent asks for', () => {
     const details = refused.map(({ structuredContent }) => String(structuredContent['detail']));
     assert.deepEqual(
       details
-        .map((detail) => (detail.startsWith('32 calls') ? 'place' : /^36 requests/.exec(detail)?.[0]))
+        .map((detail) => (detail.startsWith('32 calls') ? '32 calls' : /^36 requests/.exec(detail)?.[0]))
         .sort(),
-      [...Array<string>(4).fill('36 requests'), ...Array<string>(4).fill('place')],
+      [...Array<string>(4).fill('32 calls'), ...Array<string>(4).fill('36 requests')],
     );
     // Another consumer has calls of its own. One to the CRM could share a call with those that are held.
     assert.equal((await call('list_hand_offs', {}, other)).isError, false);

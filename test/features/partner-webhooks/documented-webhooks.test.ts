@@ -21,8 +21,8 @@ test('the document has every event that is sent, with an example that fits its s
   for (const [name, { post }] of Object.entries(document.webhooks)) {
     const { example } = post.requestBody.content['application/json'];
     assert.equal(example.type, name);
-    const place = `#/webhooks/${name}/post/requestBody/content/application~1json/schema`;
-    const isRight = ajv.compile({ $ref: `openapi.json${place}` });
+    const pointer = `#/webhooks/${name}/post/requestBody/content/application~1json/schema`;
+    const isRight = ajv.compile({ $ref: `openapi.json${pointer}` });
     assert.ok(isRight(example), `${name}: ${JSON.stringify(isRight.errors)}`);
   }
 });

@@ -103,7 +103,7 @@ for (const kind of Object.keys(databaseKinds)) {
       for (const name of names) await occupy(harness, name, 20);
       const last = named('last');
       const id = await harness.newEndpoint('/quick', { event_types: ['quote.updated'] }, last);
-      // Five and what is left free share 800 places.
+      // Five and what is left free share 800 attempts.
       await until(() => names.every((name) => (slow.most.get(name) ?? 0) >= 130));
       const before = harness.receiver.received.filter(({ path }) => path === '/quick').length;
       const sent = performance.now();

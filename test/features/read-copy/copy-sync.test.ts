@@ -56,7 +56,7 @@ test('a record is settled that has the External ID of a deleted one', async (t) 
   assert.notEqual(found?.ageSeconds, undefined, 'the CRM was asked');
 });
 
-test('the turn is kept while many records are stale', async (t) => {
+test('the lease is kept while many records are stale', async (t) => {
   const {
     replicas: [database],
     stop,

@@ -102,7 +102,7 @@ describe('an External ID', () => {
     ];
     for (const texts of cases) {
       const id = await insert(
-        Object.fromEntries(columns.map((column, place) => [column, texts[place] ?? null])),
+        Object.fromEntries(columns.map((column, index) => [column, texts[index] ?? null])),
       );
       const shown = await assertSame(`/v1/quotes/${id}`);
       const { data } = await feed.until(({ resource }) => resource.id === id);

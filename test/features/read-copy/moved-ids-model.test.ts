@@ -236,8 +236,8 @@ class World {
 
   async check(): Promise<void> {
     const found = await this.#table.find(this.ids.map((externalId) => ({ resource: 'quote', externalId })));
-    for (const [place, id] of this.ids.entries()) {
-      const [row, another] = found?.rows[place] ?? [];
+    for (const [at, id] of this.ids.entries()) {
+      const [row, another] = found?.rows[at] ?? [];
       if (another === undefined && !row?.is_stale) this.#assertShown('find', id, row?.content);
     }
     await this.#checkList();

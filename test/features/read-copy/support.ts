@@ -40,7 +40,7 @@ export async function untilCopied(
   }
 }
 
-/** Every page of a list, each from the source that its turn in `sources` names; the items of all. */
+/** Every page of a list, the n-th from the n-th of `sources`; the items of all. */
 export async function readPages(
   request: Request,
   path: string,

@@ -104,7 +104,7 @@ for (const [name, open] of Object.entries(openers)) {
       assert.deepEqual(await read(id, 'Newer', 1), ['New', 'cached']);
     });
 
-    test('keeps no absence and no failure, and gives the place back', async () => {
+    test('keeps no absence and no failure, and makes room again', async () => {
       const id = randomUUID();
       assert.deepEqual(await read(id, undefined), [undefined, 'fetched']);
       const failing = replicas[0]?.find(id, () => Promise.reject(new Error('the CRM is down')));

@@ -79,7 +79,7 @@ describe('sortedText', () => {
     assert.equal(sortedText('{"b":{"z":[ 1 ],"a":2},"a":0}', 1), '{"a":0,"b":{"z":[ 1 ],"a":2}}');
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
     assert.equal(sortedText(deep, 4), deep);
-    // Each in its turn, and none with the rest of the text.
+    // One after another, and none with the rest of the text.
     const wide = `[[${Array.from({ length: 100_000 }, () => '[1]').join(',')}]]`;
     assert.equal(sortedText(wide, 2), wide);
     assert.equal(sortedText('[ ]', 4), '[]');

@@ -14,7 +14,7 @@ const create = (request = createRequest()) => post(own.partner.url, 'CreateBooki
 const arm = (effect: object, more: object = { times: 1 }) => own.partner.arm({ effect, ...more });
 const count = async () => (await own.partner.bookings()).length;
 
-it('answers in the place of the call, as often as it is armed for', async () => {
+it('answers in place of the call, as often as it is armed for', async () => {
   await arm({ kind: 'error', status: 429, retryAfter: 7 }, { times: 2 });
   await arm({ kind: 'failure', cause: 'PAYMENT_ERROR' });
   await arm({ kind: 'answer', status: 200, body: 'nonsense', contentType: 'text/html' });

@@ -113,7 +113,7 @@ describe('the data file', () => {
         return { attributes, ...QUOTE, External_Id__c: `k${index}` };
       });
       const { body: made } = await org.data('POST', '/composite/sobjects', { records });
-      for (let turn = 1; turn < 8; turn += 1) {
+      for (let round = 1; round < 8; round += 1) {
         const changed = records.map((record, index) => ({ ...record, id: made[index].id }));
         await org.data('PATCH', '/composite/sobjects', { records: changed });
       }

@@ -39,7 +39,7 @@ export interface LifeOptions {
   random: () => number;
   figures: Figures;
   /** Resolves when the next write may be sent. */
-  turn: () => Promise<void>;
+  untilAllowed: () => Promise<void>;
   onDone: (write: DoneWrite) => void;
 }
 
@@ -121,8 +121,8 @@ class Life {
   }
 
   async #write(request: WriteRequest, success: number): Promise<Answer> {
-    const { client, turn, random, onDone, figures } = this.#options;
-    await turn();
+    const { client, untilAllowed, random, onDone, figures } = this.#options;
+    await untilAllowed();
     const answer = await client.sendUntilDone(request, random() < 0.1);
     if (answer.status !== success) {
       throw new Error(`${describe(request)} ended with ${answer.status} ${answer.text}`);

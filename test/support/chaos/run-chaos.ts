@@ -57,7 +57,7 @@ export async function runChaos(options: ChaosOptions): Promise<Figures> {
     memberId: ownOrg.org.memberId,
     random,
     figures,
-    turn: () => rounds.turn(),
+    untilAllowed: () => rounds.untilAllowed(),
     onDone: (write: DoneWrite) => void written.push(write),
   });
   await rounds.run(lives);
@@ -142,7 +142,7 @@ class Rounds {
   }
 
   /** Resolves when one more write may begin. */
-  async turn(): Promise<void> {
+  async untilAllowed(): Promise<void> {
     if (this.#allowed === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#allowed -= 1;
   }

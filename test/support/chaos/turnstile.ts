@@ -1,17 +1,17 @@
 /** Lets so many in at a time, and can be shut until all are out. */
 export class Turnstile {
-  readonly #places: number;
+  readonly #capacity: number;
   readonly #waiting: (() => void)[] = [];
   #inside = 0;
   #shut = false;
   #whenEmpty: (() => void) | undefined;
 
-  constructor(places: number) {
-    this.#places = places;
+  constructor(capacity: number) {
+    this.#capacity = capacity;
   }
 
   async pass<T>(work: () => Promise<T>): Promise<T> {
-    while (this.#shut || this.#inside >= this.#places) {
+    while (this.#shut || this.#inside >= this.#capacity) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#inside += 1;

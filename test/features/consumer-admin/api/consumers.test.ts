@@ -169,7 +169,7 @@ describe('/v1/admin/consumers', () => {
     const count = async () =>
       ((await (await send('GET', `${path}?limit=200`)).json()) as { data: [] }).data.length;
     const before = await count();
-    for (const [body, ...places] of [
+    for (const [body, ...pointers] of [
       [{ permissions }, '#/name'],
       [{ name: 'a' }, '#/permissions'],
       [{ name: '', permissions }, '#/name'],
@@ -210,7 +210,7 @@ describe('/v1/admin/consumers', () => {
       [{ name: 'a', permissions, apiSecret: 'mine' }, '#/apiSecret'],
       [{ name: 'a', permissions, certificateFingerprints: ['ab'] }, '#/certificateFingerprints/0'],
     ] as const) {
-      await assertProblem(await send('POST', path, body), 400, 'invalid_request', ...places);
+      await assertProblem(await send('POST', path, body), 400, 'invalid_request', ...pointers);
     }
     assert.equal(await count(), before);
     const { id } = await create();

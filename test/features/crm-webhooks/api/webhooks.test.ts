@@ -113,8 +113,8 @@ describe('a webhook', () => {
       [{ ...event, data: { external_id: 7 } }, '#/data/external_id'],
       [{ ...event, more: 1 }, '#/more'],
     ];
-    for (const [content, ...places] of faulty)
-      await assertProblem(await post(content), 400, 'invalid_request', ...places);
+    for (const [content, ...pointers] of faulty)
+      await assertProblem(await post(content), 400, 'invalid_request', ...pointers);
   });
 
   test('is verified by the bytes that came, not by what they mean', async () => {

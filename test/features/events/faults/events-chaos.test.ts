@@ -99,16 +99,16 @@ test('with replicas that are killed and a database that is cut off, the feed lea
     await change(index);
     const part = Math.ceil(changes / (kills + 1));
     if (index % part !== part - 1 || index === changes - 1) continue;
-    const place = index % 2;
-    cluster.gateways[place]?.signal('SIGKILL');
-    await cluster.gateways[place]?.ended;
+    const victim = index % 2;
+    cluster.gateways[victim]?.signal('SIGKILL');
+    await cluster.gateways[victim]?.ended;
     await endLease();
     if (index < part) {
       await database.cut();
       await sleep(500);
       await database.restore();
     }
-    await cluster.start(place);
+    await cluster.start(victim);
   }
   const wanted = new Map(
     (await org.records('Quote__c')).map((row) => [String(row['External_Id__c']), row['Name__c']]),

@@ -339,7 +339,7 @@ describe('hand-offs that need approval', () => {
       assert.deepEqual([replayed.status, replayed.headers.get('idempotent-replayed')], [422, 'true']);
     });
 
-    test('is not made when its turn comes too late, and disturbs no other of its call', async () => {
+    test('is not made when it is executed too late, and disturbs no other of its call', async () => {
       const hold = await gateway.org.arm({
         ...{ match: { operation: 'create' }, effect: { kind: 'hold' }, times: 1 },
       });

@@ -51,7 +51,7 @@ describe('accepted hand-offs, with every kind of failure and kills', {
   let headers: Record<string, string>;
   const sent: Sent[] = [];
   const answers: Record<string, number> = {};
-  /** Places of gateways that run. */
+  /** Indexes of gateways that run. */
   const up = new Set<number>();
 
   before(async () => {
@@ -65,7 +65,7 @@ describe('accepted hand-offs, with every kind of failure and kills', {
     await database.connect();
     const { apiKey, apiSecret } = cluster.credentials.console;
     headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' };
-    for (const place of cluster.gateways.keys()) up.add(place);
+    for (const index of cluster.gateways.keys()) up.add(index);
   });
   after(async () => {
     await cluster?.remove();
@@ -75,8 +75,9 @@ describe('accepted hand-offs, with every kind of failure and kills', {
   });
 
   const anyUrl = () => {
-    const places = [...up];
-    return (cluster.gateways[places[Math.floor(Math.random() * places.length)] ?? 0] as { url: string }).url;
+    const running = [...up];
+    return (cluster.gateways[running[Math.floor(Math.random() * running.length)] ?? 0] as { url: string })
+      .url;
   };
 
   /** Sends one under its key until it is answered for good: 201, 202 or 422. */
@@ -137,12 +138,12 @@ describe('accepted hand-offs, with every kind of failure and kills', {
     await clients;
   };
 
-  const killOne = async (place: number): Promise<void> => {
-    up.delete(place);
-    cluster.gateways[place]?.signal('SIGKILL');
-    await cluster.gateways[place]?.ended;
-    await cluster.start(place);
-    up.add(place);
+  const killOne = async (index: number): Promise<void> => {
+    up.delete(index);
+    cluster.gateways[index]?.signal('SIGKILL');
+    await cluster.gateways[index]?.ended;
+    await cluster.start(index);
+    up.add(index);
     if (isShort) await endLeases();
   };
 

@@ -48,9 +48,9 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     method?: string;
     body?: object;
   }
-  const send = async (place: number, path: string, { as, method = 'POST', body }: Options = {}) => {
+  const send = async (index: number, path: string, { as, method = 'POST', body }: Options = {}) => {
     const { apiKey, apiSecret } = as ?? cluster.credentials.console;
-    const response = await fetch((cluster.gateways[place] as { url: string }).url + path, {
+    const response = await fetch((cluster.gateways[index] as { url: string }).url + path, {
       method,
       headers: { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'content-type': 'application/json' },
       ...(body && { body: JSON.stringify(body) }),
@@ -63,9 +63,9 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     assert.equal(status, 202, text);
     return (JSON.parse(text) as { external_id: string }).external_id;
   };
-  const approve = (place: number, id: string) => send(place, `/v1/handoffs/${id}/approve`);
-  const reject = (place: number, id: string) =>
-    send(place, `/v1/handoffs/${id}/reject`, { body: { reason: 'no' } });
+  const approve = (index: number, id: string) => send(index, `/v1/handoffs/${id}/approve`);
+  const reject = (index: number, id: string) =>
+    send(index, `/v1/handoffs/${id}/reject`, { body: { reason: 'no' } });
   const until = async (id: string, ...statuses: string[]): Promise<AcceptedHandoff> => {
     for (;;) {
       const handoff = JSON.parse((await send(1, `/v1/handoffs/${id}`, { method: 'GET' })).text);

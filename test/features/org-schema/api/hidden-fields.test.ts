@@ -90,7 +90,7 @@ describe('fields that a mapping adds and a consumer does not see', () => {
     return JSON.parse(text) as Record<string, unknown>;
   };
 
-  test('are in no refusal of a hand-off, though their place in its body is', async () => {
+  test('are in no refusal of a hand-off, though their pointer in its body is', async () => {
     const as = await seeing(five);
     await ruleOn('Travel_Offer__c', 'Budget__c');
     for (const headers of [{}, { prefer: 'respond-async, wait=5' }]) {

@@ -172,15 +172,15 @@ describe('an org with objects and fields of its own', () => {
     assert.match(await answer.text(), /"budget":1\.10,/);
   });
 
-  test('wrong values are refused with their place, texts that the org holds less of by the CRM', async () => {
+  test('wrong values are refused with their pointer, texts that the org holds less of by the CRM', async () => {
     const wrong = {
       ...{ budget: 'much', nights: 1.5, check_in: '2027-02-30', valid_until: 'soon', flexible: 'yes' },
       ...{ wishes: 'x'.repeat(201), board: 'None', extras: ['Parking', 'Sauna'] },
     };
-    const places = Object.keys(wrong).map((name) => `#/${name}`);
-    await assertProblem(await create(wrong), 400, 'invalid_request', ...places);
+    const pointers = Object.keys(wrong).map((name) => `#/${name}`);
+    await assertProblem(await create(wrong), 400, 'invalid_request', ...pointers);
     const { id } = await made(create({}));
-    await assertProblem(await change(id, wrong), 400, 'invalid_request', ...places);
+    await assertProblem(await change(id, wrong), 400, 'invalid_request', ...pointers);
     await assertProblem(await create({ sales_team: 'x' }), 400, 'invalid_request', '#/sales_team');
     await assertProblem(await create({ name: 'x'.repeat(81) }), 422, 'crm_rejected', '#/name');
     await assertProblem(await create({ source: 'x'.repeat(121) }), 422, 'crm_rejected', '#/source');

@@ -9,7 +9,7 @@ import { startWebhookReceiver, type WebhookReceiver } from '../../../support/web
 const path = '/v1/webhook-endpoints';
 let gateway: TestGateway;
 let receiver: WebhookReceiver;
-let places = 0;
+let urls = 0;
 
 before(async () => {
   gateway = await startGateway({ CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' });
@@ -28,7 +28,7 @@ interface Endpoint {
   disabled_reason: string | null;
 }
 
-const newUrl = () => `${receiver.url}/${++places}`;
+const newUrl = () => `${receiver.url}/${++urls}`;
 const bodyOf = async <T>(response: Promise<Response>) => (await (await response).json()) as T;
 
 async function create(more: object = {}, as?: Credentials): Promise<Endpoint> {

@@ -17,54 +17,54 @@ export async function disrupt(model: Model, surroundings: Surroundings): Promise
   while (!model.isOver) {
     await sleep(100 + model.random() * 1400);
     const [name, happen] = model.pick(kinds);
-    const place = Math.floor(model.random() * surroundings.databases.length);
-    model.trace(`${name} ${place}!`);
-    await happen(place);
-    model.trace(`${name} ${place} is over!`);
+    const index = Math.floor(model.random() * surroundings.databases.length);
+    model.trace(`${name} ${index}!`);
+    await happen(index);
+    model.trace(`${name} ${index} is over!`);
     model.count(`${name}!`);
   }
 }
 
 function disruptions({ cluster, random }: Model, { databases, redis, client }: Surroundings) {
   const some = (least: number, most: number) => sleep(least + random() * (most - least));
-  const signal = (place: number, name: NodeJS.Signals) => cluster.gateways[place]?.signal(name);
+  const signal = (index: number, name: NodeJS.Signals) => cluster.gateways[index]?.signal(name);
   /** A gateway that stands still may have the rows. */
   const change = (statement: string) =>
     client
       .query(`begin; set local lock_timeout = '500ms'; ${statement}; commit`)
       .catch(() => client.query('rollback'));
   const endLease = () => change('update change_reader set lease_until = to_timestamp(0)');
-  const kinds: Record<string, (place: number) => Promise<unknown>> = {
-    async kill(place) {
-      signal(place, 'SIGKILL');
-      await cluster.gateways[place]?.ended;
+  const kinds: Record<string, (index: number) => Promise<unknown>> = {
+    async kill(index) {
+      signal(index, 'SIGKILL');
+      await cluster.gateways[index]?.ended;
       await endLease();
-      await cluster.start(place, { DATABASE_URL: databases[place]?.url });
+      await cluster.start(index, { DATABASE_URL: databases[index]?.url });
     },
-    async pause(place) {
-      signal(place, 'SIGSTOP');
+    async pause(index) {
+      signal(index, 'SIGSTOP');
       await some(100, random() < 0.1 ? 10_000 : 3000);
-      signal(place, 'SIGCONT');
+      signal(index, 'SIGCONT');
     },
-    async replace(place) {
-      signal(place, 'SIGSTOP');
+    async replace(index) {
+      signal(index, 'SIGSTOP');
       await some(50, 500);
       await endLease();
       await some(500, 2000);
-      signal(place, 'SIGCONT');
+      signal(index, 'SIGCONT');
     },
-    async cutDatabase(place) {
-      await databases[place]?.cut();
+    async cutDatabase(index) {
+      await databases[index]?.cut();
       await some(100, 1500);
-      await databases[place]?.restore();
+      await databases[index]?.restore();
     },
     async cutDatabases() {
       await Promise.all(databases.map((database) => database.cut()));
       await some(100, 3000);
       await Promise.all(databases.map((database) => database.restore()));
     },
-    async hangDatabase(place) {
-      const hold = databases[place]?.holdRequests('');
+    async hangDatabase(index) {
+      const hold = databases[index]?.holdRequests('');
       await some(100, 3500);
       hold?.release();
     },

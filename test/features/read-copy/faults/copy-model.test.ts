@@ -31,7 +31,7 @@ const redis = await startRedis();
 /** Two gateways in front of an org that keeps its history, with ways to the stores that can be cut. */
 async function open(using: AsyncDisposableStack) {
   const databases = [];
-  for (let place = 0; place < 2; place++)
+  for (let index = 0; index < 2; index++)
     databases.push(await startTcpProxy((postgres as PostgresDatabase).url));
   for (const database of databases) using.defer(() => database.close());
   const cache = await startTcpProxy((redis as RedisServer).url);

@@ -33,7 +33,7 @@ test('a fill goes on after a kill, on another replica; without the database the 
   const env = { DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0', ...copyEnv };
   const cluster = await startCluster(2, own, { ...env, COPY_ENABLED: 'false' });
   t.after(() => cluster.remove());
-  const gateway = (place: number) => cluster.gateways[place] as GatewayProcess;
+  const gateway = (index: number) => cluster.gateways[index] as GatewayProcess;
   const client = new Client(postgres.url);
   // The server ends first.
   client.on('error', () => {});
@@ -45,14 +45,14 @@ test('a fill goes on after a kill, on another replica; without the database the 
 
   const { apiKey, apiSecret } = cluster.credentials.console;
   const requestTo =
-    (place: number) =>
+    (index: number) =>
     (path: string, options: { headers?: Record<string, string> } = {}) =>
-      fetch(`${gateway(place).url}${path}`, {
+      fetch(`${gateway(index).url}${path}`, {
         headers: { ...options.headers, 'x-api-key': apiKey, 'x-api-secret': apiSecret },
       });
-  for (const place of [0, 1]) {
-    gateway(place).signal('SIGKILL');
-    await gateway(place).ended;
+  for (const index of [0, 1]) {
+    gateway(index).signal('SIGKILL');
+    await gateway(index).ended;
   }
 
   // Its process is killed as soon as the first page of the fill is there.

@@ -33,9 +33,9 @@ test('a write that one replica could not store in the copy is in the answers of 
   const { apiKey, apiSecret } = cluster.credentials.console;
   const credentials = { 'x-api-key': apiKey, 'x-api-secret': apiSecret };
   const requestTo =
-    (place: number) =>
+    (index: number) =>
     (path: string, options: { headers?: Record<string, string>; body?: string } = {}) =>
-      fetch(`${(cluster.gateways[place] as GatewayProcess).url}${path}`, {
+      fetch(`${(cluster.gateways[index] as GatewayProcess).url}${path}`, {
         ...(options.body !== undefined && { method: 'POST', body: options.body }),
         headers: { ...options.headers, ...credentials },
       });
@@ -56,8 +56,8 @@ test('a write that one replica could not store in the copy is in the answers of 
   });
   assert.equal(written.status, 201);
   const { external_id: id } = (await written.json()) as { external_id: string };
-  const seenBy = async (place: number) => {
-    const { body, age } = await read(requestTo(place), list, 'max-age=3600');
+  const seenBy = async (index: number) => {
+    const { body, age } = await read(requestTo(index), list, 'max-age=3600');
     return { ids: (JSON.parse(body) as { data: { id: string }[] }).data.map((one) => one.id), age };
   };
   const fromTheCrm = { ids: [id], age: null };

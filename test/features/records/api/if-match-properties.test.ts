@@ -113,7 +113,7 @@ class OneRecord {
 }
 
 /** Lets those who wait go on one at a time, chosen at random. */
-class Turns {
+class RandomOrder {
   readonly #choices: Iterator<number>;
   #waiting: (() => void)[] = [];
 
@@ -182,9 +182,9 @@ describe('writes with If-Match', () => {
     const end = performance.now() + 4000;
     const property = fc.asyncProperty(fc.infiniteStream(fc.nat(1000)), storm, async (choices, writes) => {
       if (performance.now() > end) return;
-      const turns = new Turns(choices);
+      const order = new RandomOrder(choices);
       const pass = async (steps = 0) => {
-        for (let step = 0; step <= steps; step++) await turns.next();
+        for (let step = 0; step <= steps; step++) await order.next();
       };
       const afterStatement: KyselyPlugin = {
         transformQuery: ({ node }) => node,

@@ -132,7 +132,7 @@ describe('pages of large records', () => {
       return ((await response.json()) as Page).data.length;
     });
     assert.deepEqual(await Promise.all(lists), Array(6).fill(10));
-    // Small ones of the same consumer need no place.
+    // Small ones of the same consumer need no slot.
     assert.equal((await gateway.request('/v1/quotes?limit=1')).status, 200);
     const waiting = gateway.request('/v1/quotes?limit=200');
     // A caller that leaves makes room.

@@ -337,7 +337,7 @@ for (const [collection, object] of [
     });
 
     test('refuses query parameters that it does not know or that are out of range', async () => {
-      for (const [query, place] of [
+      for (const [query, parameter] of [
         ['limit=0', 'limit'],
         ['limit=201', 'limit'],
         ['limit=1e2', 'limit'],
@@ -347,7 +347,7 @@ for (const [collection, object] of [
         ['offset=1', 'offset'],
         ['email=a', 'email'],
       ] as const) {
-        await assertProblem(await send('GET', `?${query}`), 400, 'invalid_request', place);
+        await assertProblem(await send('GET', `?${query}`), 400, 'invalid_request', parameter);
       }
     });
 

@@ -47,7 +47,7 @@ describe('writes with one tag, over two gateways', { skip: !postgres && 'no Post
     return { id, ifMatch: await tagOf(id) };
   };
 
-  /** Sends the writes at once, by turns to both gateways. */
+  /** Sends the writes at once, alternately to both gateways. */
   const storm = (all: { send(url: string): Promise<Answer> }[]): Promise<Answer[]> =>
     Promise.all(all.map((write, index) => write.send((index % 2 === 0 ? one : other).url)));
 

@@ -40,10 +40,10 @@ describe('worlds on two replicas', { skip }, () => {
     await postgres.stop();
   });
 
-  const gateway = (place: number) => cluster.gateways[place % 2] as GatewayProcess;
+  const gateway = (index: number) => cluster.gateways[index % 2] as GatewayProcess;
 
   /** Undefined where the replica was killed. */
-  async function send(place: number, as: Credentials, path: string, { method, body, headers }: Sent = {}) {
+  async function send(index: number, as: Credentials, path: string, { method, body, headers }: Sent = {}) {
     const init = {
       method: method ?? (body ? 'POST' : 'GET'),
       headers: {
@@ -55,7 +55,7 @@ describe('worlds on two replicas', { skip }, () => {
       ...(body && { body: JSON.stringify(body) }),
     };
     try {
-      const response = await fetch(gateway(place).url + path, init);
+      const response = await fetch(gateway(index).url + path, init);
       const text = await response.text();
       return {
         status: response.status,
@@ -116,8 +116,8 @@ describe('worlds on two replicas', { skip }, () => {
 
   it('are empty after a reset, though hand-offs were just being delivered', async () => {
     const as = await newConsumer();
-    const handOff = (place: number) =>
-      send(place, as, '/api/v1/handoff', {
+    const handOff = (index: number) =>
+      send(index, as, '/api/v1/handoff', {
         body: handoffFor(memberId),
         headers: { 'idempotency-key': randomUUID(), prefer: 'respond-async' },
       });
