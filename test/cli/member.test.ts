@@ -44,7 +44,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
   let secret: string;
   let memberIds: string[];
   /** In whatever is stored of the member. */
-  const marks = ['Inés', 'Marín', 'ines@example.com', '+12025550143', 'Casa Olivo', 'wish-7142'];
+  const marks = ['Inés', 'Marín', 'ines@example.com', '+12025550143', 'Casa Olivo', 'request-7142'];
 
   before(async () => {
     const stores = { DATABASE_URL: postgres?.url, REDIS_URL: redis?.url };
@@ -59,7 +59,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     gateway.request(path, { body, headers: { 'idempotency-key': key } });
   const newQuote = (memberId: string) => ({
     ...{ trip_id: randomUUID(), member_id: memberId, name: 'Casa Olivo', source: 'dining' },
-    details: { wish: 'wish-7142' },
+    details: { request: 'request-7142' },
   });
   const make = async (path: string, body: object, key?: string) =>
     (await (await post(path, body, key)).json()) as { id: string; status: string };
@@ -114,9 +114,9 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     const [memberId = '', otherId = ''] = memberIds;
     const otherKey = randomUUID();
     const quote = await make('/v1/quotes', newQuote(memberId));
-    const otherBody = { ...newQuote(otherId), name: 'Hotel Miramar', details: { wish: 'none' } };
+    const otherBody = { ...newQuote(otherId), name: 'Hotel Miramar', details: { request: 'none' } };
     const other = await (await post('/v1/quotes', otherBody, otherKey)).text();
-    const order = { ...newReservation(memberId), details: { wish: 'wish-7142' } };
+    const order = { ...newReservation(memberId), details: { request: 'request-7142' } };
     const reservation = await make('/v1/reservations', order);
     assert.equal(reservation.status, 'confirmed');
     const data = { external_id: memberId.toUpperCase(), last_name: 'Marín' };
@@ -124,7 +124,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.equal((await sendWebhook(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
     while ((await placesOf([',received,'])).length > 0) await sleep(20);
     const rule = await gateway.org.arm({ match: { operation: 'create' }, effect: refusal });
-    const result = { name: 'Casa Olivo', source: 'x', details: { wish: 'wish-7142' } };
+    const result = { name: 'Casa Olivo', source: 'x', details: { request: 'request-7142' } };
     const failed = await accept(gateway, { member_id: memberId, result });
     await untilHandoff(gateway, failed, ({ status }) => status === 'failed');
     await rule.remove();

@@ -44,7 +44,7 @@ describe('reservations', () => {
   };
 
   test('a reservation is a table and a booking that refer to each other', async () => {
-    const body = { ...order(), details: { wish: 'window', price: 1.1 } };
+    const body = { ...order(), details: { request: 'window', price: 1.1 } };
     const key = randomUUID();
     const response = await send(body, key);
     const text = await response.text();
@@ -76,7 +76,7 @@ describe('reservations', () => {
     const [record] = await gateway.org.records('Booking__c', { External_Id__c: id });
     assert.equal(record?.['Source__c'], 'dining');
     assert.equal(JSON.parse(String(record['Details__c'])).dining.booking_id, table.booking_id);
-    assert.ok(String(record['Details__c']).endsWith('"details":{"wish":"window","price":1.1}}'));
+    assert.ok(String(record['Details__c']).endsWith('"details":{"request":"window","price":1.1}}'));
 
     const again = await send(body, key);
     assert.equal(again.headers.get('idempotent-replayed'), 'true');
