@@ -62,6 +62,6 @@ export function writeIntoPage(file: string, markdown: string): void {
   const page = readFileSync(file, 'utf8');
   const [from, to] = [page.indexOf(start), page.indexOf(end)];
   if (from === -1 || to < from)
-    throw new Error(`${file} needs the lines "${start}" and "${end}" around the place`);
+    throw new Error(`${file} needs the lines "${start}" and "${end}" around the report`);
   writeFileSync(file, `${page.slice(0, from + start.length)}\n\n${markdown}\n\n${page.slice(to)}`);
 }

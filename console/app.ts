@@ -144,7 +144,7 @@ function useTitle(title: string): void {
   }, [title]);
 }
 
-/** Announces to a screen reader that another page is shown, and puts the keyboard at its beginning, where it has not done so itself. */
+/** Announces another page to a screen reader, and puts the keyboard at its beginning, where it has not done so itself. */
 function useFocus(address: string): void {
   const isFirst = useRef(true);
   // At once: later it would take the focus from where somebody types.

@@ -1,8 +1,8 @@
 import type { Problem, RequestOptions } from '../shared/api.ts';
 
 /**
- * Sends a change; undefined where it failed. Failures go to `show`, else to the page. A secret in the answer waits for nothing, the
- * list follows.
+ * Sends a change; undefined where it failed. Failures go to `show`, else to the page. A secret in the answer waits for
+ * nothing, the list follows.
  */
 export type Change = (
   path: string,

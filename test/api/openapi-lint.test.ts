@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..');
 const path = 'docs/openapi.json';
 const redocly = ['redocly', 'lint', path, '--format=json'];
 
-// oxlint-disable-next-line typescript/no-explicit-any -- any place of the document is changed
+// oxlint-disable-next-line typescript/no-explicit-any -- any part of the document is changed
 type Change = (api: any) => unknown;
 
 describe('docs/openapi.json', () => {

@@ -71,7 +71,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
   };
 
   /** Names of tables that hold a text, and keys of Redis that do. */
-  async function placesOf(texts: readonly string[]): Promise<string[]> {
+  async function storesWith(texts: readonly string[]): Promise<string[]> {
     const client = new Client({ connectionString: postgres?.url as string });
     const cache = new Redis(redis?.url as string);
     await client.connect();
@@ -80,17 +80,17 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
         `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'pgboss')`,
       );
       assert.ok(tables.length > 6);
-      const places: string[] = [];
+      const found: string[] = [];
       for (const { name } of tables) {
         const query = `select 1 from ${name} t where t::text like any ($1) limit 1`;
         const { rows } = await client.query(query, [texts.map((text) => `%${text}%`)]);
-        if (rows.length > 0) places.push(name);
+        if (rows.length > 0) found.push(name);
       }
       for (const key of await cache.keys('member:*')) {
         const value = (await cache.get(key)) ?? '';
-        if (texts.some((text) => value.includes(text))) places.push('redis');
+        if (texts.some((text) => value.includes(text))) found.push('redis');
       }
-      return places.sort();
+      return found.sort();
     } finally {
       await client.end();
       cache.disconnect();
@@ -122,7 +122,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     const data = { external_id: memberId.toUpperCase(), last_name: 'Marín' };
     assert.equal((await sendWebhook(memberEvent(memberId, { data }))).status, 202);
     assert.equal((await sendWebhook(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
-    while ((await placesOf([',received,'])).length > 0) await sleep(20);
+    while ((await storesWith([',received,'])).length > 0) await sleep(20);
     const rule = await gateway.org.arm({ match: { operation: 'create' }, effect: refusal });
     const result = { name: 'Casa Olivo', source: 'x', details: { request: 'request-7142' } };
     const failed = await accept(gateway, { member_id: memberId, result });
@@ -132,7 +132,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     await gateway.request(`/v1/members/${otherId}`);
     const found = [...marks, member.email];
     const names = ['events', 'handoffs', 'idempotency_claims', 'reservations', 'webhook_events'];
-    assert.deepEqual(await placesOf(found), [...names.map((name) => `public.${name}`), 'redis']);
+    assert.deepEqual(await storesWith(found), [...names.map((name) => `public.${name}`), 'redis']);
 
     const { stdout, code } = await forget(env, memberId.toUpperCase(), '--json');
     assert.equal(code, 0);
@@ -142,7 +142,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
       ...{ reservations: [reservation.id], not_erased: [], failed: [] },
       ...{ handoffs: [failed], waiting_handoffs: [] },
     });
-    assert.deepEqual(await placesOf(found), []);
+    assert.deepEqual(await storesWith(found), []);
 
     const replay = await post('/v1/quotes', otherBody, otherKey);
     assert.deepEqual([replay.status, await replay.text()], [201, other]);
@@ -185,13 +185,13 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.deepEqual([code, reservations], [1, []]);
     assert.deepEqual(not_erased, [{ id, status: 'needs_attention', state: 'writing_outcome' }]);
     assert.match((await forget(env, memberId)).stdout, new RegExp(`^Not erased: .*${id}`, 'm'));
-    assert.deepEqual(await placesOf(['Inés']), ['public.reservations']);
+    assert.deepEqual(await storesWith(['Inés']), ['public.reservations']);
 
     const headers = { 'idempotency-key': randomUUID() };
     const cancelled = await gateway.request(`/v1/reservations/${id}`, { method: 'DELETE', headers });
     assert.equal(cancelled.status, 204);
     assert.deepEqual((await forgetJson(memberId)).reservations, [id]);
-    assert.deepEqual(await placesOf(marks), []);
+    assert.deepEqual(await storesWith(marks), []);
   });
 
   test('of a member that nobody knows nothing is found; what is no UUID is refused', async () => {

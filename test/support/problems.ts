@@ -12,7 +12,7 @@ export interface ProblemBody {
   cause?: string;
 }
 
-/** Asserts that an answer is this problem and names these parts of the request (pointers, parameters or headers), and returns it. */
+/** Asserts that an answer is this problem and names these pointers, parameters or headers, and returns it. */
 export async function assertProblem(
   response: Response,
   status: number,

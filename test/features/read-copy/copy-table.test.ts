@@ -19,7 +19,7 @@ function aMember(): ChangedRecord {
   return { resource: member, nativeId: `id ${externalId}`, stamp, externalId, isDeleted: false, values };
 }
 
-/** A table with a reader that has begun its turn. */
+/** A table with a reader that has begun a poll. */
 async function openTable(database: Database): Promise<CopyTable> {
   const reader = new ReaderTable(database);
   await reader.prepare();

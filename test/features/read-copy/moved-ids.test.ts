@@ -38,16 +38,16 @@ before(async () => {
 });
 after(() => opened.stop());
 
-/** The copy is complete and empty, and a turn of the reader begins. */
+/** The copy is complete and empty, and a poll of the reader begins. */
 beforeEach(async () => {
   [id, other] = [randomUUID(), randomUUID()];
   await sql`truncate copied_records`.execute(database.sql);
   await database.bulk.transaction().execute((transaction) => table.reset(transaction, '1', {}));
   await sql`update copy_state set places = null, kept_through = now()`.execute(database.sql);
-  await startTurn();
+  await startPoll();
 });
 
-async function startTurn(): Promise<void> {
+async function startPoll(): Promise<void> {
   await sql`update change_reader set polled_at = clock_timestamp()`.execute(database.sql);
 }
 
@@ -125,7 +125,7 @@ describe('of a record whose External ID may be one of two, the CRM is asked for 
 
   test('where another record has taken the former one since the poll began', async () => {
     await table.keep(database.sql, [page('one', id)]);
-    await startTurn();
+    await startPoll();
     await table.write([note('two', id, late)]);
     await table.keep(database.sql, [page('one', other, late)]);
     assert.deepEqual([await found(id), await found(other)], ['ask', 'ask']);
@@ -162,7 +162,7 @@ describe('of two records with one External ID', () => {
     await table.keep(database.sql, [page('one', other), page('two', id)]);
     assert.deepEqual([await found(id), await listed()], ['ask', 'ask']);
     // The other one is stale once this one is read.
-    for (let turns = 0; turns < 2; turns++) await settle(stored('one', id, late));
+    for (let round = 0; round < 2; round++) await settle(stored('one', id, late));
     assert.deepEqual([await found(id), await listed()], ['one', ['one']]);
   });
 });

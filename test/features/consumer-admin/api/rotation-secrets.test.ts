@@ -63,20 +63,20 @@ test('no secret reaches a log line, a metric, an error or the database', {
     for (const secret of await storedSecrets(join(gateway.dataDir, 'secrets'))) known.add(secret);
     const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
     await gateway.request('/v1/admin/auth-attempts', { as: gateway.admin });
-    const places = {
+    const outputs = {
       log: JSON.stringify(gateway.logLines),
       metrics,
       errors: errors.join('\n'),
       database: await dump(url),
     };
-    assert.match(places.database, /authentication_attempts[^]*wrong_secret/);
-    assert.match(places.database, /idempotency_claims/);
+    assert.match(outputs.database, /authentication_attempts[^]*wrong_secret/);
+    assert.match(outputs.database, /idempotency_claims/);
     const parts = [...known].flatMap(partsOf);
     assert.ok(parts.length > 30, String(parts.length));
-    for (const [place, text] of Object.entries(places)) {
-      assert.ok(text.length > 100, place);
+    for (const [name, text] of Object.entries(outputs)) {
+      assert.ok(text.length > 100, name);
       const leaked = parts.filter((part) => text.includes(part));
-      assert.deepEqual(leaked, [], place);
+      assert.deepEqual(leaked, [], name);
     }
   } finally {
     await gateway.stop();

@@ -40,7 +40,7 @@ for (const [what, developerName] of [
   ['that the user may not use', 'Legacy_Import'],
   ['that is not there', 'Nowhere'],
 ] as const)
-  test(`no record gets another type in the place of one ${what}`, async () => {
+  test(`no record gets another type in place of one ${what}`, async () => {
     const at = await start((mapping) =>
       mapping.replace('recordType: Travel', `recordType: ${developerName}`),
     );
