@@ -74,7 +74,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       processing.wake();
     },
     async stop() {
-      await processing?.[Symbol.asyncDispose]();
+      await processing?.stop();
       await secrets.stop();
     },
   };

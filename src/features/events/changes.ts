@@ -79,7 +79,7 @@ export function createChanges(options: ChangesOptions): Changes {
     },
     async stop() {
       reader.stop();
-      await polling?.[Symbol.asyncDispose]();
+      await polling?.stop();
     },
   };
 }

@@ -418,7 +418,7 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async stop(): Promise<void> {
-    await this.#polling?.[Symbol.asyncDispose]();
+    await this.#polling?.stop();
     await this.#delivery.stop();
     await Promise.all(this.#underWay);
   }

@@ -57,7 +57,7 @@ export class OrgWatch {
   };
 
   async stop(): Promise<void> {
-    await this.#polling?.[Symbol.asyncDispose]();
+    await this.#polling?.stop();
   }
 
   async #check(): Promise<void> {

@@ -64,7 +64,7 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
   return {
     wake: () => polling.wake(),
     stop: async () => {
-      await polling[Symbol.asyncDispose]();
+      await polling.stop();
       await deliverer.finish();
     },
   };

@@ -96,7 +96,8 @@ function open(core: ReservationsCore, { crm, dining }: Connectors): Reservations
     dining: liveOrTestTables(dining, database),
     answers: reservationAnswers,
   });
-  core.opened.use(startRecovery(made, core.log));
+  const recovery = startRecovery(made, core.log);
+  core.opened.defer(() => recovery.stop());
   core.offers.add(historySubjects, 'reservation');
   core.offers.add(historySources, createReservationHistory(new PlansTable(core.database)));
   core.offers.make(requireFreeBooking, async (id, call) => {

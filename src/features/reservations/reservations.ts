@@ -188,10 +188,13 @@ function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'no
 const drivenAtOnce = 8;
 
 /**
- * Starts the job that finishes what requests have left: killed, given up, or waiting for the partner. Its end waits for
+ * Starts the job that finishes what requests have left: killed, given up, or waiting for the partner. `stop` waits for
  * the plans under way.
  */
-export function startRecovery(reservations: Pick<Reservations, 'takeDue'>, log: Log): AsyncDisposable {
+export function startRecovery(
+  reservations: Pick<Reservations, 'takeDue'>,
+  log: Log,
+): { stop(): Promise<void> } {
   const underWay = new Set<Promise<void>>();
 
   /** Takes what is due, until so many are under way. */
@@ -210,8 +213,8 @@ export function startRecovery(reservations: Pick<Reservations, 'takeDue'>, log: 
 
   const polling = startPolling({ what: 'unfinished reservations', check: takeAllDue, log });
   return {
-    async [Symbol.asyncDispose]() {
-      await polling[Symbol.asyncDispose]();
+    async stop() {
+      await polling.stop();
       await Promise.all(underWay);
     },
   };

@@ -5,7 +5,7 @@ import type { Log } from '../../platform/observability/log.ts';
 export const keptDays = 90;
 
 const batchSize = 500;
-/** Rows that wait while the database is away. */
+/** Rows that wait while the database is unavailable. */
 const mostWaiting = 50_000;
 /** A clock that is set back returns to the period before: its rows must go on from where they were. */
 const keptPeriods = 2;
@@ -32,7 +32,8 @@ export class GrowingCounts<Row> {
       write,
       batchSize,
       most: mostWaiting,
-      onDropped: (count) => log.warn({ count }, `sums of ${of} are lost: the database is away for too long`),
+      onDropped: (count) =>
+        log.warn({ count }, `sums of ${of} are lost: the database was unavailable for too long`),
     });
   }
 

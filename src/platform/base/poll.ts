@@ -13,14 +13,15 @@ export interface PollOptions {
   pollMs?: number;
 }
 
-export interface Polling extends AsyncDisposable {
+export interface Polling {
   /** Checks soon, without waiting for the next time. */
   wake(): void;
+  /** Waits for the check that runs. */
+  stop(): Promise<void>;
 }
 
 /**
- * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time;
- * disposal waits for the one that runs.
+ * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time.
  */
 export function startPolling({ what, check, log, pollMs = usualPollMs }: PollOptions): Polling {
   const stop = new AbortController();
@@ -33,7 +34,7 @@ export function startPolling({ what, check, log, pollMs = usualPollMs }: PollOpt
       isFailing = false;
     } catch (err) {
       // Once, not every few seconds while the database is unavailable.
-      if (!isFailing) log.warn({ err }, `could not look for ${what}`);
+      if (!isFailing) log.warn({ err }, `the check for ${what} failed`);
       isFailing = true;
     }
   });
@@ -41,7 +42,7 @@ export function startPolling({ what, check, log, pollMs = usualPollMs }: PollOpt
   const timer = setInterval(() => void poll(), pollMs);
   return {
     wake: () => void poll(),
-    async [Symbol.asyncDispose]() {
+    async stop() {
       stop.abort();
       clearInterval(timer);
       // Waits for the one under way, if there is one.

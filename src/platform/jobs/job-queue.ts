@@ -134,7 +134,7 @@ async function perform(
     }
   }
   if (failures.length > 0) throw failures[0];
-  log.debug({ job: name }, 'job done');
+  log.debug({ job: name }, 'the job is done');
 }
 
 /** Schedules of earlier versions, whose jobs no replica does any more. */
