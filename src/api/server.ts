@@ -13,7 +13,7 @@ import {
   type ConnectionLimits,
   limitConnections,
   type OriginOf,
-  pacedAnswers,
+  trackedResponses,
 } from '../platform/http/connections.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
@@ -166,7 +166,7 @@ function settingsOf({ headMs, requestMs, checkMs }: ArrivalTimes) {
 /** The framework passes none of its settings to a server that it did not make. */
 function openServer(options: ServerOptions, handler: RequestListener): RawServerDefault {
   const { tls, connections, arrivalTimes = usualArrivalTimes } = options;
-  const settings = { ...settingsOf(arrivalTimes), ...pacedAnswers };
+  const settings = { ...settingsOf(arrivalTimes), ...trackedResponses };
   const server = tls ? tls.createServer(settings, handler) : createPlainServer(settings, handler);
   const limits = { ...connections, originOf: originsOf(options.trustProxies) };
   limitConnections(server, connectionEvent(options), limits, reportConnections(options, connections));

@@ -1,8 +1,8 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { FairLimiter } from '../../platform/base/fair-limiter.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { createTurns } from '../../platform/base/turns.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
@@ -52,8 +52,8 @@ export class TestRecords implements Records {
   readonly #table: WorldsTable;
   readonly #find: (key: WorldKey) => Promise<Row | undefined>;
   /** Two writes into one world would wait for each other in the database. */
-  readonly #writing = createTurns(statementsAtOnce);
-  readonly #reading = createTurns(statementsAtOnce);
+  readonly #writing = new FairLimiter(statementsAtOnce);
+  readonly #reading = new FairLimiter(statementsAtOnce);
   /** Worlds whose use is noted already today. */
   #noted = { day: 0, consumers: new Set<string>() };
 

@@ -36,7 +36,7 @@ export type ConnectionEnd = 'limit' | 'idle' | 'unread';
 /** For each of our servers: the unread bytes are those of sixteen of the longest pages. */
 export const answerLimits = { unreadMs: 30_000, unsentBytes: 64 * 1_048_576 };
 
-/** After so many checks without progress a connection is cut off, so within a sixth more than `unreadMs`. */
+/** Checks without progress before a connection is cut off; one each sixth of `unreadMs`. */
 const stuckChecksAllowed = 6;
 
 /** Answers are handed to the socket in chunks of this size: progress shows, and TLS makes no copy of a whole answer. */
@@ -57,11 +57,11 @@ export function markShared(bytes: Buffer): void {
 
 /** Counts the unread bytes of an answer for this caller; by default they count for the address of the connection. */
 export function attributeTo(response: ServerResponse, caller: string): void {
-  if (response instanceof PacedResponse) response.caller = caller;
+  if (response instanceof TrackedResponse) response.caller = caller;
 }
 
 /** An answer that is sent as the client takes it, and that notifies its connection when it ends. */
-class PacedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+class TrackedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
   readonly #connection: Connection | undefined;
   caller: string | undefined;
 
@@ -101,7 +101,7 @@ function isLong(body: unknown): body is string | Buffer {
 }
 
 /** Options for `createServer` of each server that is passed to `limitConnections`. */
-export const pacedAnswers = { ServerResponse: PacedResponse };
+export const trackedResponses = { ServerResponse: TrackedResponse };
 
 /**
  * Holds the connections of a server to their limits. `event`: the one that brings a connection on which HTTP is spoken.
@@ -190,7 +190,7 @@ class Connection {
   }
 
   /** A head was parsed. */
-  begin(request: IncomingMessage, response: PacedResponse): void {
+  begin(request: IncomingMessage, response: TrackedResponse): void {
     this.#entry.markBusy();
     this.#request = request;
     this.#bodyBytes = Number(request.headers['content-length'] ?? 0);
@@ -205,7 +205,7 @@ class Connection {
   }
 
   /** An answer on this connection has made progress; so many bytes are in memory for it. */
-  noteUnsent(response: PacedResponse, bytes: number): void {
+  noteUnsent(response: TrackedResponse, bytes: number): void {
     this.#unsent.note(response, response.caller ?? this.#address, bytes);
   }
 

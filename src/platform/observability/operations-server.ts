@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { answerLimits, limitConnections, pacedAnswers } from '../http/connections.ts';
+import { answerLimits, limitConnections, trackedResponses } from '../http/connections.ts';
 
 /** Where the text of `/metrics` comes from. */
 export interface MetricsSource {
@@ -22,7 +22,7 @@ const maxConnections = 100;
  * responds) and `/readyz` (503 before it is warm and while it drains).
  */
 export function createOperationsServer(source: MetricsSource, isReady: () => boolean): OperationsServer {
-  const server: Server = createServer(pacedAnswers, (request, response) => {
+  const server: Server = createServer(trackedResponses, (request, response) => {
     const path = request.url?.split('?', 1)[0];
     if (path === '/livez') return answer(200, 'alive');
     if (path === '/readyz') return isReady() ? answer(200, 'ready') : answer(503, 'not ready');

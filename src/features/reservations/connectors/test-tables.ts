@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Call } from '../../../platform/base/call.ts';
+import { FairLimiter } from '../../../platform/base/fair-limiter.ts';
 import { adapterFor } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { createTurns } from '../../../platform/base/turns.ts';
 import type { Database } from '../../../platform/store/database.ts';
 import { orUnavailable } from '../../../platform/store/failures.ts';
 import type { TableConnector, TableSlot } from './connector.ts';
@@ -40,7 +40,7 @@ export function liveOrTestTables(live: TableConnector, database: Database): Tabl
 function createTestTables({ name, checkHealth }: TableConnector, database: Database): TableConnector {
   const atStore = <T>(work: () => Promise<T>) => orUnavailable(work, kept);
   /** Each holds a connection to the database, and live requests need these too. */
-  const booking = createTurns(bookedAtOnce);
+  const booking = new FairLimiter(bookedAtOnce);
 
   return {
     name,

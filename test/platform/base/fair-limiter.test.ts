@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { createTurns } from '../../../src/platform/base/turns.ts';
+import { FairLimiter } from '../../../src/platform/base/fair-limiter.ts';
 
-describe('work in turns', () => {
-  it('is done one after the other for each tenant, and for few tenants at once', async () => {
-    const turns = createTurns(2);
+describe('tasks of several tenants', () => {
+  it('run one after the other for each tenant, and for few tenants at once', async () => {
+    const limiter = new FairLimiter(2);
     const ends: (() => void)[] = [];
     const begun: string[] = [];
     const begin = (tenant: string, name: string) =>
-      turns.run(tenant, async () => {
+      limiter.run(tenant, async () => {
         begun.push(name);
         await new Promise<void>((resolve) => ends.push(resolve));
         return name;
       });
     const all = [begin('a', 'a1'), begin('a', 'a2'), begin('b', 'b1'), begin('c', 'c1')];
     assert.deepEqual(begun, ['a1', 'b1']);
-    assert.equal(turns.waitingOf('a'), 1);
+    assert.equal(limiter.waitingOf('a'), 1);
     ends[1]?.();
     await all[2];
     await setImmediate();
@@ -27,15 +27,15 @@ describe('work in turns', () => {
     assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2']);
     for (const end of ends) end();
     assert.deepEqual(await Promise.all(all), ['a1', 'a2', 'b1', 'c1']);
-    assert.equal(turns.waitingOf('a'), 0);
+    assert.equal(limiter.waitingOf('a'), 0);
   });
 
-  it('goes on after a failure', async () => {
-    const turns = createTurns(1);
+  it('go on after a failure', async () => {
+    const limiter = new FairLimiter(1);
     await assert.rejects(
-      turns.run('a', () => Promise.reject(new Error('no'))),
+      limiter.run('a', () => Promise.reject(new Error('no'))),
       /no/,
     );
-    assert.equal(await turns.run('a', async () => 1), 1);
+    assert.equal(await limiter.run('a', async () => 1), 1);
   });
 });
