@@ -13,7 +13,7 @@ import { BrokenConsumer } from './stored-consumer.ts';
 export interface Authority {
   /** The consumer that calls: it may manage only consumers within its own permissions and limits. */
   callerId: string;
-  /** The same, with what events tell of the request. */
+  /** The same, with what is recorded of the request. */
   author: Author;
   /** Of the token that it calls with: it can do no more than these allow. */
   scopes?: ReadonlySet<string> | undefined;

@@ -110,7 +110,7 @@ function fieldExcessOf({ fields }: Permission, had: Permission): string | undefi
 }
 
 /**
- * The same for permissions that only a newer version understands: nobody can tell whether one is less than another, so the
+ * The same for permissions that only a newer version understands: whether one is less than another is not known, so the
  * caller must have each as it is.
  */
 function requireUnknownWithin(

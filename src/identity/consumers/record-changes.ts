@@ -21,7 +21,7 @@ const maxWaiting = 40;
 /** Their bytes, so that the record fits what secrets managers hold (AWS: 64 KiB) beside its pairs. */
 const maxWaitingBytes = 16 * 1024;
 
-/** What events tell of a consumer: what the API shows and people change. */
+/** The fields whose changes are recorded: what the API shows and people change. */
 const fields = [
   'name',
   'permissions',
@@ -88,7 +88,7 @@ export function recordChange(
   return { ...after, auditEvents };
 }
 
-/** The events that a record holds, and the last of them. */
+/** The events that a record holds, oldest first. */
 export function waitingEvents({ auditEvents = [] }: Consumer): AuditEvent[] {
   return readAuditEvents(auditEvents);
 }

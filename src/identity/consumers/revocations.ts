@@ -3,7 +3,7 @@ import { retryOnConflict, type SecretsManager } from '../../platform/secrets/sec
 import { isConsumerId } from './credentials.ts';
 
 /**
- * Name of the secret with the ids of the consumers that were revoked last, one a line. By it every process can tell the
+ * Name of the secret with the ids of the consumers that were revoked last, one a line. By it every process distinguishes the
  * revocation of the last consumer from a secrets manager that has lost all of them.
  */
 const revocationsName = 'revoked-consumers';
@@ -12,8 +12,8 @@ const revocationsName = 'revoked-consumers';
 const maxIds = 1000;
 
 /**
- * Notes that a consumer is about to be deleted. What comes while a note is being written is written with the next, in
- * one piece: many revocations at once do not disturb each other. Throws `SecretsUnavailable`, `VersionConflict`.
+ * Notes that a consumer is about to be deleted. What comes while a note is being written is written together
+ * with the next: many revocations at once do not disturb each other. Throws `SecretsUnavailable`, `VersionConflict`.
  */
 export function createRevocationNotes(secrets: SecretsManager): (id: string) => Promise<void> {
   return createBatcher({

@@ -29,7 +29,7 @@ const storedSchema = Type.Object({
 });
 
 const records = Compile(storedSchema);
-/** One that a newer version narrows in its own way must grant nothing here. */
+/** A permission that a newer version restricts in an unknown way grants nothing here. */
 const permissions = Compile(Type.Object(permissionSchema.properties, { additionalProperties: false }));
 const firstResources: readonly string[] = ['members', 'quotes', 'bookings', 'consumers'];
 

@@ -26,8 +26,8 @@ interface Waiter<Request, Result> {
 /**
  * Gathers requests into batches: what arrives in one turn of the event loop is one batch, and what
  * arrives while others are in flight is sent as soon as one of them is answered. (The embedded database works on this
- * thread: nothing arrives while it does, but much has when it is done.) Where a batch fails, each of its requests is
- * executed alone, so that it meets its own fate only and holds up no other, unless the failure is shared.
+ * thread: nothing arrives while it does, but much has when it is done.) Where a batch fails, each request is executed
+ * alone, unless the failure would meet all.
  */
 export function createBatcher<Request, Result>(
   options: BatcherOptions<Request, Result>,

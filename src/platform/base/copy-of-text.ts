@@ -1,4 +1,4 @@
-/** The same text on its own: one that was cut out of another keeps all of that in memory. Of characters up to U+00FF. */
+/** A copy that does not keep the longer text it was cut from in memory; for characters up to U+00FF. */
 export function copyOfText(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1');
 }

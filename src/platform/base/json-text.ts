@@ -75,8 +75,8 @@ export function pickFields(json: string, isWanted: (name: string) => boolean): s
 }
 
 /**
- * The value with each field called `name`, however deep, in the place of which `write` gives the text of a value for its text.
- * Fields inside of such a one are left alone. For text with few levels.
+ * Replaces the value of each field `name`, at any depth, by what `write` returns for it; matches inside such a value are left
+ * alone. For text with few levels.
  */
 export function replaceFields(json: string, name: string, write: (text: string) => string): string {
   const parts: string[] = [];
@@ -184,7 +184,7 @@ function itemAt(json: string, start: number, name: string): number | undefined {
   return found;
 }
 
-/** Copied unit by unit: text may be white space after every other character, and a piece for each would be slow. */
+/** Copied unit by unit: with white space after every other character, slices would be slow. */
 function compact(json: string, start: number): CompactJson {
   if (!opens(json.charCodeAt(start))) return { text: json.slice(start, endOfValue(json, start)), depth: 0 };
   const units = new Uint16Array(json.length - start);

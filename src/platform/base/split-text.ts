@@ -40,9 +40,10 @@ export function joinText(parts: readonly string[]): string | undefined {
 export function splitsAnywhere(text: string, around: number, { size, count }: TextColumns): boolean {
   const length = text.length + around;
   if (length <= size) return true;
-  // Nothing is known of what is around it: at worst it can't be cut, and a part is shorter by that and by one piece.
-  const longestPiece = size - around - Math.ceil(length / count);
-  return longestPiece > 0 && splitText(text, { size: longestPiece, count: length }) !== undefined;
+  // In the worst case the surrounding text cannot be cut, so every part may be shorter by its length, and by the distance
+  // between two cuts of this text.
+  const maxDistance = size - around - Math.ceil(length / count);
+  return maxDistance > 0 && splitText(text, { size: maxDistance, count: length }) !== undefined;
 }
 
 function canCut(text: string, at: number): boolean {
