@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { coalesce } from '../../platform/base/coalesce.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import {
   type SecretsManager,
   SecretsUnavailable,
   VersionConflict,
 } from '../../platform/secrets/secrets-manager.ts';
+import { WatchedSecret } from '../../platform/secrets/watched-secret.ts';
 
 /** Name of the secret that holds the signing secrets of the CRM's webhooks, one a line. */
 export const webhookSecretName = 'webhooks/crm';
@@ -50,72 +50,40 @@ export async function makeFirstWebhookSecret(secrets: SecretsManager, log: Log):
   }
 }
 
-export interface WebhookSecretsOptions {
+interface WebhookSecretsOptions {
   secrets: SecretsManager;
   log: Log;
   refreshSeconds: number;
 }
 
-/** The secrets in memory: read again every `refreshSeconds` and on every change that the secrets manager reports. */
-export class WebhookSecrets {
-  readonly #options: WebhookSecretsOptions;
-  readonly #refresh = coalesce(() => this.#readAll());
-  #loaded: readonly Buffer[] | undefined;
-  #version: string | null | undefined;
-  #isStopped = false;
-  #timer: NodeJS.Timeout | undefined;
-  #unwatch: (() => void) | undefined;
-
-  constructor(options: WebhookSecretsOptions) {
-    this.#options = options;
-  }
-
-  /** Undefined until they could be read once; empty where there are none. */
-  get loaded(): readonly Buffer[] | undefined {
-    return this.#loaded;
-  }
-
-  /** Reads them and keeps them up to date until `stop`. Where the secrets manager is unavailable, it is asked again later. */
-  async start(): Promise<void> {
-    const { secrets, refreshSeconds } = this.#options;
-    this.#unwatch = secrets.watch(folder, () => void this.#refresh());
-    this.#timer = setInterval(() => void this.#refresh(), refreshSeconds * 1000);
-    this.#timer.unref();
-    await this.#refresh();
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#unwatch?.();
-    clearInterval(this.#timer);
-    // Waits for the reading under way, if there is one.
-    await this.#refresh();
-  }
-
-  /** Never fails. */
-  async #readAll(): Promise<void> {
-    if (this.#isStopped) return;
-    try {
-      const found = await this.#options.secrets.read(webhookSecretName);
-      this.#take(found?.value ?? '', found?.version ?? null);
-    } catch (err) {
+/** The secrets in memory. The value is empty where there are none. */
+export function createWebhookSecrets({
+  secrets,
+  log,
+  refreshSeconds,
+}: WebhookSecretsOptions): WatchedSecret<readonly Buffer[]> {
+  return new WatchedSecret({
+    secrets,
+    folder,
+    refreshSeconds,
+    read: () => secrets.read(webhookSecretName),
+    parse: (text) => parseAndLog(text, log),
+    onFailure: (err) => {
       // What was loaded stays valid; health reports the secrets manager.
       const level = err instanceof SecretsUnavailable ? 'debug' : 'warn';
-      this.#options.log[level]({ err }, 'the webhook secrets could not be read again');
-    }
-  }
+      log[level]({ err }, 'the webhook secrets could not be read again');
+    },
+  });
+}
 
-  #take(value: string, version: string | null): void {
-    if (version === this.#version) return;
-    this.#version = version;
-    const { secrets, faults } = parseWebhookSecrets(value);
-    this.#loaded = secrets;
-    const { log } = this.#options;
-    if (faults.length > 0) log.warn({ secret: webhookSecretName, faults }, 'webhook secrets are left out');
-    if (secrets.length > 0) return log.info({ secrets: secrets.length }, 'webhook secrets loaded');
+function parseAndLog(text: string, log: Log): Buffer[] {
+  const { secrets, faults } = parseWebhookSecrets(text);
+  if (faults.length > 0) log.warn({ secret: webhookSecretName, faults }, 'webhook secrets are left out');
+  if (secrets.length > 0) log.info({ secrets: secrets.length }, 'webhook secrets loaded');
+  else
     log.warn(
       { secret: webhookSecretName },
       'there is no webhook secret, so every webhook is refused: put "whsec_" and 32 random bytes in base64 into it',
     );
-  }
+  return secrets;
 }

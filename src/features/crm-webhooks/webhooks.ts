@@ -7,7 +7,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
 import { type ProcessorOptions, WebhookProcessor } from './processor.ts';
-import { WebhookSecrets } from './secrets.ts';
+import { createWebhookSecrets } from './secrets.ts';
 import { checkSignature, type SignatureFault } from './signature.ts';
 import { isMemberEvent, type ReceivedWebhook } from './webhook.ts';
 import { WebhooksTable } from './webhooks-table.ts';
@@ -42,18 +42,17 @@ export interface Webhooks {
 export function createWebhooks(options: WebhooksOptions): Webhooks {
   const { database, log, metrics, apply, retentionDays, clock = Date.now } = options;
   const table = new WebhooksTable(database);
-  const secrets = new WebhookSecrets(options);
+  const secrets = createWebhookSecrets(options);
   const processor = new WebhookProcessor({ table, apply, log, metrics });
   let processing: Polling | undefined;
   const count = (result: string) => metrics.webhooks.inc({ result });
   return {
     checkSignature(headers, body) {
-      const { loaded } = secrets;
-      if (loaded === undefined) {
+      if (secrets.value === undefined) {
         const detail = 'The secrets manager that holds the webhook secrets is not available.';
         throw new Problem('secrets_unavailable', detail, { retryAfter: 5 });
       }
-      const fault = checkSignature(headers, body, loaded, clock());
+      const fault = checkSignature(headers, body, secrets.value, clock());
       if (fault !== undefined) count('refused');
       return fault;
     },

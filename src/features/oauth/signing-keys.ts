@@ -6,10 +6,10 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { thumbprintOf } from '../../identity/consumers/public-keys.ts';
-import { coalesce } from '../../platform/base/coalesce.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { retryOnConflict, type Secret, type SecretsManager } from '../../platform/secrets/secrets-manager.ts';
+import { WatchedSecret } from '../../platform/secrets/watched-secret.ts';
 
 /** How long a token is valid. */
 export const tokenSeconds = 600;
@@ -61,36 +61,43 @@ export function signingKeysName(environment: string): string {
 /** The keys that sign tokens, in memory; read again every `refreshSeconds`, on changes, and for a key that is not known. */
 export class SigningKeys {
   readonly #options: SigningKeysOptions;
-  readonly #refresh = coalesce(() => this.#read());
-  #keys: readonly SigningKey[] = [];
-  #version: string | undefined;
+  readonly #secret: WatchedSecret<readonly SigningKey[]>;
   #lastRead = Number.NEGATIVE_INFINITY;
-  /** The one that ends last. */
-  #reading: Promise<void> | undefined;
-  #isStopped = false;
-  #timer: NodeJS.Timeout | undefined;
-  #unwatch: (() => void) | undefined;
   /** Another number once other keys are loaded. */
   generation = 0;
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
+    const { secrets, environment, log, refreshSeconds } = options;
+    this.#secret = new WatchedSecret({
+      secrets,
+      folder: folderOf(environment),
+      refreshSeconds,
+      read: () => this.#readOrMake(),
+      parse: (text) => {
+        const keys = readSigningKeys(text);
+        this.generation++;
+        return keys;
+      },
+      onFailure: (err) =>
+        log.error(
+          { err, secret: signingKeysName(environment) },
+          'the keys that sign tokens could not be read; those that are loaded stay in use',
+        ),
+    });
   }
 
   /** Reads the keys, making the first one. Where the secrets manager is unavailable, it is asked again later. */
-  async start(): Promise<void> {
-    const { secrets, environment, refreshSeconds } = this.#options;
-    this.#unwatch = secrets.watch(folderOf(environment), () => void this.#reload());
-    this.#timer = setInterval(() => void this.#reload(), refreshSeconds * 1000).unref();
-    await this.#reload();
+  start(): Promise<void> {
+    return this.#secret.start();
   }
 
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#unwatch?.();
-    clearInterval(this.#timer);
-    // Waits for the reading under way, if there is one.
-    await this.#reload();
+  stop(): Promise<void> {
+    return this.#secret.stop();
+  }
+
+  get #keys(): readonly SigningKey[] {
+    return this.#secret.value ?? [];
   }
 
   /** The key that signs now. Throws `Problem` secrets_unavailable where none could be read. */
@@ -111,41 +118,19 @@ export class SigningKeys {
     const found = this.#keys.length > 0 ? loaded() : undefined;
     if (found === undefined) {
       const isDue = Math.abs(this.#options.clock() - this.#lastRead) >= readIntervalMs;
-      await (isDue ? this.#reload() : this.#reading);
+      await (isDue ? this.#secret.refresh() : this.#secret.settled());
     }
     return found ?? loaded();
   }
 
-  #reload(): Promise<void> {
-    this.#reading = this.#refresh();
-    return this.#reading;
-  }
-
-  /** Never fails: what was loaded stays valid. */
-  async #read(): Promise<void> {
-    if (this.#isStopped) return;
-    const { secrets, environment, log, clock } = this.#options;
+  /** Makes the first key. One that vanishes later is not replaced: the folder may be lost, and tokens stay valid meanwhile. */
+  async #readOrMake(): Promise<Secret> {
+    const { secrets, environment, clock } = this.#options;
     const name = signingKeysName(environment);
     this.#lastRead = clock();
-    try {
-      const secret = (await secrets.read(name)) ?? (await this.#replaceMissing());
-      if (secret.version === this.#version) return;
-      this.#keys = readSigningKeys(secret.value);
-      this.#version = secret.version;
-      this.generation++;
-    } catch (err) {
-      log.error(
-        { err, secret: name },
-        'the keys that sign tokens could not be read; those that are loaded stay in use',
-      );
-    }
-  }
-
-  /** Makes the first key. One that vanishes later is not replaced: the folder may be lost, and tokens stay valid meanwhile. */
-  #replaceMissing(): Promise<Secret> {
-    const { secrets, environment, clock } = this.#options;
+    const found = await secrets.read(name);
+    if (found !== undefined) return found;
     if (this.#keys.length > 0) throw new Error('It has vanished from the secrets manager.');
-    const name = signingKeysName(environment);
     // Of replicas that start at once, one makes it.
     return retryOnConflict(
       async () => (await secrets.read(name)) ?? writeKeys(secrets, name, [makeKey(clock())], null),

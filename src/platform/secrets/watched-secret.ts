@@ -1,0 +1,76 @@
+import { coalesce } from '../base/coalesce.ts';
+import type { Secret, SecretsManager } from './secrets-manager.ts';
+
+interface WatchedSecretOptions<T> {
+  secrets: Pick<SecretsManager, 'watch'>;
+  /** Folder of the secret. */
+  folder: string;
+  refreshSeconds: number;
+  read: () => Promise<Secret | undefined>;
+  /** What is kept of a new version; its text is empty where there is no secret. */
+  parse: (text: string) => T;
+  /** Called with what `read` or `parse` has thrown; the value from before stays. */
+  onFailure: (err: unknown) => void;
+}
+
+/** A secret in memory: read again every `refreshSeconds`, and on every change that the secrets manager reports. */
+export class WatchedSecret<T> {
+  readonly #options: WatchedSecretOptions<T>;
+  readonly #refresh = coalesce(() => this.#read());
+  #value: T | undefined;
+  #version: string | null | undefined;
+  #lastRefresh: Promise<void> | undefined;
+  #isStopped = false;
+  #timer: NodeJS.Timeout | undefined;
+  #unwatch: (() => void) | undefined;
+
+  constructor(options: WatchedSecretOptions<T>) {
+    this.#options = options;
+  }
+
+  /** Undefined until the secret could be read once. */
+  get value(): T | undefined {
+    return this.#value;
+  }
+
+  /** Reads the secret and keeps it up to date until `stop`. Where the secrets manager is unavailable, it is asked again later. */
+  async start(): Promise<void> {
+    const { secrets, folder, refreshSeconds } = this.#options;
+    this.#unwatch = secrets.watch(folder, () => void this.refresh());
+    this.#timer = setInterval(() => void this.refresh(), refreshSeconds * 1000).unref();
+    await this.refresh();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#unwatch?.();
+    clearInterval(this.#timer);
+    // Waits for the reading under way, if there is one.
+    await this.refresh();
+  }
+
+  /** Reads the secret again. Never fails. */
+  refresh(): Promise<void> {
+    this.#lastRefresh = this.#refresh();
+    return this.#lastRefresh;
+  }
+
+  /** Waits for the readings under way. */
+  async settled(): Promise<void> {
+    await this.#lastRefresh;
+  }
+
+  async #read(): Promise<void> {
+    if (this.#isStopped) return;
+    const { read, parse, onFailure } = this.#options;
+    try {
+      const secret = await read();
+      const version = secret?.version ?? null;
+      if (version === this.#version) return;
+      this.#value = parse(secret?.value ?? '');
+      this.#version = version;
+    } catch (err) {
+      onFailure(err);
+    }
+  }
+}
