@@ -1,4 +1,4 @@
-import { createKeySet, type KeySet, KeyUnusable, parseKeySet } from '../../platform/secrets/key-set.ts';
+import { type KeySet, KeyUnusable, loadOrCreateKeySet, parseKeySet } from '../../platform/secrets/key-set.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import { consumersFolder } from './stored-consumer.ts';
 
@@ -17,7 +17,9 @@ export async function loadOrCreateKey(secrets: SecretsManager, name: string): Pr
   const found = await secrets.read(name);
   if (found !== undefined) return parseKeySet(name, found);
   const consumers = await secrets.list(consumersFolder);
-  return consumers.length > 0 ? readAgain(secrets, name, consumers.length) : createKeySet(secrets, name);
+  return consumers.length > 0
+    ? readAgain(secrets, name, consumers.length)
+    : loadOrCreateKeySet(secrets, name);
 }
 
 /** Another process may have created the key and the first consumer since the key was read. */

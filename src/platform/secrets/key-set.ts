@@ -1,5 +1,5 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
-import { type Secret, type SecretsManager, VersionConflict } from './secrets-manager.ts';
+import { retryOnConflict, type Secret, type SecretsManager } from './secrets-manager.ts';
 
 /** A key in several versions: the first one is used for new values, all of them for existing ones. */
 export interface KeySet {
@@ -20,21 +20,14 @@ const line = /^([1-9]\d{0,8}):([A-Za-z0-9+/]{43}=)$/;
  * version, the current one first; a new version is added as the last line and moved to the front once every replica has
  * it, or some would refuse what others have made with it. Throws `KeyUnusable`, `SecretsUnavailable`.
  */
-export async function loadOrCreateKeySet(secrets: SecretsManager, name: string): Promise<KeySet> {
-  const found = await secrets.read(name);
-  return found === undefined ? createKeySet(secrets, name) : parseKeySet(name, found);
-}
-
-/** Of two processes that create it at once, the slower uses the key of the faster. Throws as above. */
-export async function createKeySet(secrets: SecretsManager, name: string): Promise<KeySet> {
-  try {
+export function loadOrCreateKeySet(secrets: SecretsManager, name: string): Promise<KeySet> {
+  // Of two processes that create it at once, the slower uses the key of the faster.
+  return retryOnConflict(async () => {
+    const found = await secrets.read(name);
+    if (found !== undefined) return parseKeySet(name, found);
     const value = `1:${randomBytes(keyBytes).toString('base64')}\n`;
-    const version = await secrets.write(name, value, null);
-    return parseKeySet(name, { value, version });
-  } catch (error) {
-    if (!(error instanceof VersionConflict)) throw error;
-    return loadOrCreateKeySet(secrets, name);
-  }
+    return parseKeySet(name, { value, version: await secrets.write(name, value, null) });
+  });
 }
 
 /** Throws `KeyUnusable`. */

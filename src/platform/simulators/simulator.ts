@@ -1,4 +1,4 @@
-import { type SecretsManager, VersionConflict } from '../secrets/secrets-manager.ts';
+import { retryOnConflict, type SecretsManager } from '../secrets/secrets-manager.ts';
 import type { Settings } from '../settings/table.ts';
 
 /** A simulated system on a loopback port of its own. */
@@ -31,22 +31,19 @@ export function withSimulated<S extends Settings>(settings: S, simulated: Simula
 }
 
 /** A secret that gateway and simulator share; made if there is none. Throws `SecretsUnavailable`. */
-export async function readOrMakeSecret(
+export function readOrMakeSecret(
   secrets: SecretsManager,
   name: string,
   make: () => Promise<string> | string,
 ): Promise<string> {
-  const existing = await secrets.read(name);
-  if (existing) return existing.value;
-  const value = await make();
-  try {
+  // Where another process makes one first, that one counts.
+  return retryOnConflict(async () => {
+    const existing = await secrets.read(name);
+    if (existing) return existing.value;
+    const value = await make();
     await secrets.write(name, value, null);
     return value;
-  } catch (error) {
-    // Another process made one first, and that one counts.
-    if (error instanceof VersionConflict) return readOrMakeSecret(secrets, name, make);
-    throw error;
-  }
+  });
 }
 
 /** A system as the banner shows it: of a real one only the host, for its address may hold credentials. */
