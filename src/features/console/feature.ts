@@ -1,6 +1,6 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { version } from '../../platform/base/version.ts';
-import { createActivity } from './activity/activity.ts';
+import { Activity } from './activity/activity.ts';
 import { readConsoleFiles } from './console-files.ts';
 import { type ActivityParts, activityRoute } from './routes/activity.ts';
 import { type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
@@ -24,7 +24,8 @@ export const console = defineFeature({
 function start(core: Core<ConsoleSettings>): Started<Parts> {
   const { settings, opened } = core;
   const { environment, production } = settings;
-  const activity = createActivity({ ...core, environment });
+  const activity = new Activity({ ...core, environment });
+  activity.start();
   opened.defer(() => activity.stop());
   const parts = { activity, budgetExhaustedAt: () => core.crm.budgetExhaustedAt() };
   if (!settings.console.enabled) return { routes: { ...parts, pages: null } };

@@ -22,14 +22,6 @@ export interface Series {
   points: [time: string, value: number][];
 }
 
-export interface Activity {
-  /** What all replicas did in the last hour; while the cache is unavailable, what this one did. */
-  series(): Promise<Series[]>;
-  /** Takes a reading now, as the timer does after each interval. */
-  record(): Promise<void>;
-  stop(): void;
-}
-
 export interface ActivityOptions {
   cache: SharedCache;
   environment: string;
@@ -38,14 +30,8 @@ export interface ActivityOptions {
   clock?: () => number;
 }
 
-/** Records what the metrics count, interval by interval, until `stop`. */
-export function createActivity(options: ActivityOptions): Activity {
-  const recorder = new Recorder(options);
-  recorder.start();
-  return recorder;
-}
-
-class Recorder implements Activity {
+/** Records what the metrics count, interval by interval. */
+export class Activity {
   readonly #options: ActivityOptions;
   readonly #clock: () => number;
   /** What this replica did, by number of the interval. */
@@ -74,6 +60,7 @@ class Recorder implements Activity {
     clearTimeout(this.#timer);
   }
 
+  /** Takes a reading now, as the timer does after each interval. */
   async record(): Promise<void> {
     const number = Math.floor(this.#clock() / intervalMs) - 1;
     const before = this.#before;
@@ -89,6 +76,7 @@ class Recorder implements Activity {
     });
   }
 
+  /** What all replicas did in the last hour; while the cache is unavailable, what this one did. */
   async series(): Promise<Series[]> {
     const last = Math.floor(this.#clock() / intervalMs);
     const numbers = Array.from({ length: shown }, (_, i) => last - shown + i);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { createAllMetrics } from '../../../../src/app/metrics.ts';
-import { type Activity, createActivity } from '../../../../src/features/console/activity/activity.ts';
+import { Activity } from '../../../../src/features/console/activity/activity.ts';
 import { createMemoryCache } from '../../../../src/platform/cache/memory.ts';
 import { createRedisCache } from '../../../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../../../src/platform/cache/shared-cache.ts';
@@ -16,11 +16,9 @@ const beginning = Date.parse('2027-03-01T08:00:00Z');
 /** Two replicas with a clock that stands still until it is moved on. */
 function replicasOn(cache: SharedCache, environment = 'test') {
   let now = beginning;
-  const made: Activity[] = [];
   const replica = () => {
     const metrics = createAllMetrics();
-    const activity = createActivity({ cache, environment, metrics, clock: () => now });
-    made.push(activity);
+    const activity = new Activity({ cache, environment, metrics, clock: () => now });
     return { metrics, activity };
   };
   return {
@@ -28,7 +26,6 @@ function replicasOn(cache: SharedCache, environment = 'test') {
     moveOn: (seconds: number) => {
       now += seconds * 1000;
     },
-    stop: () => made.forEach((activity) => activity.stop()),
   };
 }
 
@@ -62,7 +59,7 @@ for (const kind of ['memory', 'redis'] as const) {
 
     test('adds up what the replicas did in each interval, and shows it for an hour', async (context) => {
       if (cache === undefined) return context.skip('there is no Redis');
-      const { replicas, moveOn, stop } = replicasOn(cache, randomUUID());
+      const { replicas, moveOn } = replicasOn(cache, randomUUID());
       const [{ metrics, activity }, other] = replicas;
       for (let i = 0; i < 98; i++) request(metrics, 0.02);
       request(other.metrics, 0.7, 503);
@@ -98,7 +95,6 @@ for (const kind of ['memory', 'redis'] as const) {
       }
       moveOn(3600);
       assert.deepEqual((await valuesOf(activity))['requests'], []);
-      stop();
     });
   });
 }
@@ -116,7 +112,7 @@ test('while the cache is unavailable, a replica shows what it did itself, and sh
       return isUnavailable ? fail : own.bind(target);
     },
   });
-  const { replicas, moveOn, stop } = replicasOn(cache);
+  const { replicas, moveOn } = replicasOn(cache);
   const [{ metrics, activity }, other] = replicas;
   request(metrics, 0.02);
   moveOn(10);
@@ -127,7 +123,6 @@ test('while the cache is unavailable, a replica shows what it did itself, and sh
   moveOn(10);
   await activity.record();
   assert.equal((await valuesOf(other.activity))['requests']?.[0]?.[1], 1);
-  stop();
 });
 
 describe('GET /v1/admin/activity', () => {
