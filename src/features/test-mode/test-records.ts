@@ -1,5 +1,6 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { dayMs } from '../../platform/base/durations.ts';
 import { FairLimiter } from '../../platform/base/fair-limiter.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -40,7 +41,6 @@ const statementsAtOnce = 2;
 const lookedUpAtOnce = 200;
 /** Writes of one consumer. */
 const mostWaiting = 1000;
-const dayMs = 86_400_000;
 
 const kept = { keeps: 'keeps the records of test consumers' };
 

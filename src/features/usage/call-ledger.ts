@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
+import { hourMs } from '../../platform/base/durations.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 /** Who is charged for the gateway's own calls. */
 export const serviceId = 'service';
-const hourMs = 3_600_000;
 
 /** By what usage is added up. */
 export const usageColumns = { consumer: 'consumer_id', operation: 'operation', day: 'day' } as const;

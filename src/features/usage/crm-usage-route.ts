@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { hourMs } from '../../platform/base/durations.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { type CallLedger, mostRows, serviceId, usageColumns } from './call-ledger.ts';
 
@@ -8,8 +9,6 @@ export interface UsageParts {
   calls: Pick<CallLedger, 'read'>;
   findConsumer(id: string): Pick<Consumer, 'name'> | undefined;
 }
-
-const hourMs = 3_600_000;
 
 export const moment = (description: string) =>
   Type.Optional(

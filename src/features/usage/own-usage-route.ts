@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { dayMs } from '../../platform/base/durations.ts';
 import type { CallLedger } from './call-ledger.ts';
 import { moment, number, rounded } from './crm-usage-route.ts';
 import { keptDays } from './growing-counts.ts';
@@ -11,7 +12,6 @@ export interface OwnUsageParts {
   requests: Pick<RequestLedger, 'ofConsumer'>;
 }
 
-const dayMs = 86_400_000;
 
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, examples: [12_345] });
 const row = Type.Object(

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Attempt, AttemptResult } from '../../identity/audit/attempt.ts';
+import { dayMs } from '../../platform/base/durations.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
-const dayMs = 86_400_000;
 /** The caller has proved who it is. */
 const authenticated: readonly AttemptResult[] = ['accepted', 'permission_denied'];
 

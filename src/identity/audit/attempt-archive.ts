@@ -32,8 +32,10 @@ export class AttemptArchive implements AttemptRecorder {
     this.#options = options;
     this.#totals = new AttemptTotals(this.#newId, onDropped);
     this.#single = new WriteBehind({
-      ...{ batchSize, most: maxWaiting, onDropped },
       write: (attempts) => table.add(attempts),
+      batchSize,
+      most: maxWaiting,
+      onDropped,
       finish: () => this.#writeTotals(),
       onFailing: (err) => log.warn({ err }, 'authentication attempts wait in memory for the database'),
       onRecovered: () => log.info({}, 'authentication attempts are written to the database again'),

@@ -1,3 +1,4 @@
+import { dayMs } from '../../platform/base/durations.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { AuditEvent } from './audit-event.ts';
@@ -43,7 +44,7 @@ export class AuditEventArchive {
 
   /** Resolves once the database has all of them; not before, however long that takes. */
   async keep(events: readonly AuditEvent[]): Promise<void> {
-    const oldest = Date.now() - this.#options.retentionDays * 86_400_000;
+    const oldest = Date.now() - this.#options.retentionDays * dayMs;
     const missing = events.filter(
       ({ id, timestamp }) => !this.#stored.has(id) && !(Date.parse(timestamp) < oldest),
     );

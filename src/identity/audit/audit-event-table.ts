@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { dayMs } from '../../platform/base/durations.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks, isOfTest } from '../../platform/store/statements.ts';
 import { firstAttemptIdOf } from './attempt.ts';
@@ -85,7 +86,7 @@ export class AuditEventTable {
 
   /** Deletes what is older; `now` in milliseconds since 1970. Returns how many. */
   deleteOlderThan(days: number, now: number, signal?: AbortSignal): Promise<number> {
-    const boundary = firstAttemptIdOf(now - days * 86_400_000);
+    const boundary = firstAttemptIdOf(now - days * dayMs);
     const statement = (limit: number) => sql`
       delete from audit_events where id in (
         select id from audit_events where id < ${boundary}::uuid order by id limit ${limit})`;

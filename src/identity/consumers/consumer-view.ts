@@ -1,3 +1,4 @@
+import { dayMs } from '../../platform/base/durations.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { type Consumer, isExpired, recordsOf, type StoredCredential } from './consumer.ts';
 
@@ -56,5 +57,5 @@ function limitsOf(consumer: Consumer) {
 
 /** Whether the pair is valid, or has expired lately enough to be shown. */
 export function isStillListed(pair: StoredCredential, now: number): boolean {
-  return !isExpired(pair, now - expiredListedDays * 86_400_000);
+  return !isExpired(pair, now - expiredListedDays * dayMs);
 }

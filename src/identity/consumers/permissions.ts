@@ -66,7 +66,8 @@ export function checkPermissions(
     );
     return [
       {
-        ...{ resource, actions: granted },
+        resource,
+        actions: granted,
         ...(wanted.records === 'own' && { records: 'own' as const }),
         ...(wanted.approval && { approval: true }),
         ...(wanted.fields && { fields: [...new Set(wanted.fields)] }),

@@ -22,7 +22,14 @@ export interface PublicKey {
 const text = Type.Optional(Type.String());
 export const storedPublicKeySchema = Type.Object({
   kty: Type.String(),
-  ...{ crv: text, x: text, y: text, n: text, e: text, kid: text, alg: text, use: text },
+  crv: text,
+  x: text,
+  y: text,
+  n: text,
+  e: text,
+  kid: text,
+  alg: text,
+  use: text,
 });
 
 interface Kind {

@@ -1,3 +1,4 @@
+import { hourMs } from '../../platform/base/durations.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { type Consumer, expiryOf, isExpired, type StoredCredential } from './consumer.ts';
 import { isStillListed } from './consumer-view.ts';
@@ -22,7 +23,7 @@ export function rotateCredentials(
   now: number,
   graceWindowHours: number,
 ): Consumer {
-  const expiresAt = now + Math.round(graceWindowHours * 3_600_000);
+  const expiresAt = now + Math.round(graceWindowHours * hourMs);
   const rotated = consumer.credentials.map((pair) => expireBy(pair, expiresAt));
   const valid = rotated.filter((pair) => !isExpired(pair, now));
   if (valid.length >= maxValid) throw tooMany(valid.length);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { dayMs } from '../base/durations.ts';
 import type { Lock } from '../base/lock.ts';
 import type { Log } from '../observability/log.ts';
 import { createRedisSubscriber, type RedisSubscriber } from './redis-subscriber.ts';
@@ -9,7 +10,7 @@ import { CacheUnavailable, type SharedCache } from './shared-cache.ts';
 const commandTimeoutMs = 1000;
 
 /** A fence must outlive every holder that could still carry a smaller one; locks live seconds. */
-const fenceTtlMs = 24 * 3_600_000;
+const fenceTtlMs = dayMs;
 
 const advice = 'name a single server, or an address that always leads to the current primary';
 

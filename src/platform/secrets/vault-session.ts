@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { now } from '../base/clock.ts';
+import { dayMs } from '../base/durations.ts';
 import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 import { asObject, refusal, type VaultAnswer, type VaultHttp } from './vault-http.ts';
@@ -19,7 +20,7 @@ interface Lease {
 }
 
 /** A lease may last longer than a timer can: then it is renewed early. */
-const longestWaitMs = 24 * 60 * 60 * 1000;
+const longestWaitMs = dayMs;
 const shortestRetryMs = 1000;
 
 /**

@@ -178,7 +178,8 @@ function parsePermission(option: string, text: string): RequestedPermission {
   if (actions === '' || (isNarrowed && !ownableResources.includes(resource)))
     throw badInput(`${option} ${JSON.stringify(text)} is not a permission: ${allowHint}`);
   return {
-    ...{ resource, actions: actions.split(',') },
+    resource,
+    actions: actions.split(','),
     ...(records !== undefined && { records }),
     ...fieldsFrom(fields),
     ...(approval !== undefined && { approval: true }),

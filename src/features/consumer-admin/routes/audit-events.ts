@@ -35,14 +35,15 @@ const query = Type.Object(
 /** What a field of a consumer can hold. */
 const fieldValue = (description: string, example: unknown) =>
   Type.Unsafe<unknown>({
-    ...{
-      type: ['null', 'boolean', 'integer', 'string', 'array', 'object'],
-      description,
-      examples: [example],
-      // Addresses and fingerprints are texts, permissions are objects.
-      items: { type: ['string', 'object'], maxLength: 400 },
-    },
-    ...{ minimum: 0, maximum: 2_147_483_647, maxLength: 400, maxItems: 150 },
+    type: ['null', 'boolean', 'integer', 'string', 'array', 'object'],
+    description,
+    examples: [example],
+    // Addresses and fingerprints are texts, permissions are objects.
+    items: { type: ['string', 'object'], maxLength: 400 },
+    minimum: 0,
+    maximum: 2_147_483_647,
+    maxLength: 400,
+    maxItems: 150,
   });
 
 const event = Type.Object(
