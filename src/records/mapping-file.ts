@@ -12,6 +12,7 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml';
+import { isObject } from '../platform/base/is-object.ts';
 import { type Mapping, mappingSchema, pointerParts, type ResourceMapping, resourcesOf } from './mapping.ts';
 import { type Field, lookupColumns, type Resource } from './resource.ts';
 
@@ -277,8 +278,4 @@ function pointerFault(from: string): string | undefined {
 function parts({ fields, set, add }: ResourceMapping) {
   const sure = (part: unknown) => (isObject(part) ? part : {});
   return { fields: sure(fields), set: sure(set), add: sure(add) };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../platform/base/is-object.ts';
 import { rawJson } from '../../platform/base/json-text.ts';
 import { joinText, splitText } from '../../platform/base/split-text.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
@@ -186,8 +187,7 @@ export function readTimestamp(content: unknown): string | undefined {
 /** Checked only: the text itself goes on, so that no digit of it changes. */
 function isJsonObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject(JSON.parse(text));
   } catch {
     return false;
   }

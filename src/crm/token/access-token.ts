@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isObject } from '../../platform/base/is-object.ts';
 import { isLoopback } from '../../platform/base/loopback.ts';
 
 export interface AccessToken {
@@ -77,8 +78,7 @@ export function readInstanceUrl(value: unknown): string | undefined {
 /** The JSON object of a text, or undefined: what others write is not to be trusted. */
 export function parseObject(text: string | undefined): Record<string, unknown> | undefined {
   const value = parse(text);
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 /** The same for an array. */

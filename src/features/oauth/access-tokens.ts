@@ -4,6 +4,7 @@ import { type Authentication, unknownKey } from '../../identity/consumers/authen
 import type { ConsumerDirectory } from '../../identity/consumers/directory.ts';
 import type { Accepted, IndexEntry } from '../../identity/consumers/directory-index.ts';
 import { withinScopes } from '../../identity/consumers/scopes.ts';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { type SigningKeys, tokenSeconds } from './signing-keys.ts';
 
 /** Longer ones are not ours: the longest has every scope. */
@@ -48,9 +49,8 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
   let generation = keys.generation;
 
   const remember = (digest: string, verified: Verified) => {
-    const oldest = remembered.keys().next().value;
-    if (remembered.size >= maxRemembered && oldest !== undefined) remembered.delete(oldest);
     remembered.set(digest, verified);
+    forgetOldest(remembered, maxRemembered);
   };
   const verifyFirst = async (token: string, digest: string): Promise<Authentication> => {
     const verifiedWith = keys.generation;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {
   retryOnConflict,
@@ -80,9 +81,8 @@ export class EndpointSecrets {
 
   #keep(id: string, kept: { version: string; stored: Stored | undefined }): void {
     this.#kept.delete(id);
-    const oldest = this.#kept.keys().next().value;
-    if (this.#kept.size >= maxKept && oldest !== undefined) this.#kept.delete(oldest);
     this.#kept.set(id, kept);
+    forgetOldest(this.#kept, maxKept);
   }
 }
 

@@ -1,3 +1,4 @@
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 
@@ -41,8 +42,7 @@ export class GrowingCounts<Row> {
   row(period: number, key: string, start: () => Row): Row {
     const rows = this.#rows.get(period) ?? new Map<string, Row>();
     this.#rows.set(period, rows);
-    const [oldest] = this.#rows.keys();
-    if (this.#rows.size > keptPeriods && oldest !== undefined) this.#rows.delete(oldest);
+    forgetOldest(this.#rows, keptPeriods);
     const row = rows.get(key) ?? start();
     rows.set(key, row);
     this.#unstored.add(`${period} ${key}`, row);

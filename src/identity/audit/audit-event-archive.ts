@@ -1,4 +1,5 @@
 import { dayMs } from '../../platform/base/durations.ts';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { AuditEvent } from './audit-event.ts';
@@ -16,7 +17,7 @@ export interface AuditEventArchiveOptions {
   retentionDays: number;
 }
 
-interface Waiting {
+interface PendingEvent {
   event: AuditEvent;
   stored: PromiseWithResolvers<void>;
 }
@@ -28,14 +29,14 @@ interface Waiting {
 export class AuditEventArchive {
   readonly #options: AuditEventArchiveOptions;
   /** Those in the statement under way, too. */
-  readonly #pending = new Map<string, Waiting>();
-  readonly #waiting: WriteBehind<Waiting>;
+  readonly #pending = new Map<string, PendingEvent>();
+  readonly #unstored: WriteBehind<PendingEvent>;
   readonly #stored = new Set<string>();
 
   constructor(options: AuditEventArchiveOptions) {
     const { log } = options;
     this.#options = options;
-    this.#waiting = new WriteBehind({
+    this.#unstored = new WriteBehind({
       write: (batch) => this.#store(batch),
       batchSize,
       onFailing: (err) => log.warn({ err }, 'changes of consumers wait for the database to be recorded'),
@@ -49,43 +50,38 @@ export class AuditEventArchive {
       ({ id, timestamp }) => !this.#stored.has(id) && !(Date.parse(timestamp) < oldest),
     );
     const stored = missing.map((event) => this.#add(event));
-    if (missing.length > 0) this.#waiting.flushSoon();
+    if (missing.length > 0) this.#unstored.flushSoon();
     await Promise.all(stored);
   }
 
   #add(event: AuditEvent): Promise<void> {
-    const pending = this.#pending.get(event.id);
-    if (pending !== undefined) return pending.stored.promise;
-    const waiting = { event, stored: Promise.withResolvers<void>() };
-    this.#pending.set(event.id, waiting);
-    this.#waiting.add(event.id, waiting);
-    return waiting.stored.promise;
+    const known = this.#pending.get(event.id);
+    if (known !== undefined) return known.stored.promise;
+    const pending = { event, stored: Promise.withResolvers<void>() };
+    this.#pending.set(event.id, pending);
+    this.#unstored.add(event.id, pending);
+    return pending.stored.promise;
   }
 
   /** Stores all that came before this call. Throws what the database does; nothing is lost by that. */
   flush(): Promise<void> {
-    return this.#waiting.flush();
+    return this.#unstored.flush();
   }
 
   async stop(): Promise<void> {
-    await this.#waiting.stop().catch(() => undefined);
+    await this.#unstored.stop().catch(() => undefined);
   }
 
-  async #store(batch: readonly Waiting[]): Promise<void> {
+  async #store(batch: readonly PendingEvent[]): Promise<void> {
     const added = new Set(await this.#options.table.add(batch.map(({ event }) => event)));
     for (const { event, stored } of batch) {
       // What a consumer did was logged by the replica that did it.
       if (added.has(event.id) && event.actor.type !== 'consumer') logAuditEvent(this.#options.log, event);
-      this.#remember(event.id);
+      this.#stored.add(event.id);
       this.#pending.delete(event.id);
       stored.resolve();
     }
-  }
-
-  #remember(id: string): void {
-    this.#stored.add(id);
-    const [oldest] = this.#stored;
-    if (this.#stored.size > maxStored && oldest !== undefined) this.#stored.delete(oldest);
+    forgetOldest(this.#stored, maxStored);
   }
 }
 

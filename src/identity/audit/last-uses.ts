@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { Attempt } from './attempt.ts';
@@ -49,8 +50,7 @@ export class LastUseTable {
     this.#known.delete(name);
     this.#known.set(name, use);
     this.#unstored.add(name, use);
-    const oldest = this.#known.keys().next().value;
-    if (this.#known.size > maxKeys && oldest !== undefined) this.#known.delete(oldest);
+    forgetOldest(this.#known, maxKeys);
   }
 
   /** Of all keys of these consumers, over all replicas; what this one knows while the database is unavailable. */

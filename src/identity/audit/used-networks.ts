@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { siteOf } from '../../platform/base/networks.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -74,8 +75,7 @@ export class UsedNetworks {
       if (networks.length > maxNetworks) networks.shift();
     }
     this.#seen.set(consumer_id, { day, address, networks });
-    const [oldest] = this.#seen.keys();
-    if (this.#seen.size > maxConsumers && oldest !== undefined) this.#seen.delete(oldest);
+    forgetOldest(this.#seen, maxConsumers);
   }
 
   /** Stores what is new, and reports it. */

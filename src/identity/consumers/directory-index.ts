@@ -1,3 +1,4 @@
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { compileNetworks } from '../../platform/base/networks.ts';
 import { type Consumer, expiryOf, type StoredCredential } from './consumer.ts';
 import { isSameHash } from './credentials.ts';
@@ -163,9 +164,8 @@ export class DirectoryIndex {
       if (entry === undefined) continue;
       entry.isWithdrawn = true;
       this.#gone.set(apiKey, entry.refusedFor(entry.isExpired(now) ? 'expired' : 'revoked'));
-      const oldest = this.#gone.keys().next().value;
-      if (this.#gone.size > maxGone && oldest !== undefined) this.#gone.delete(oldest);
     }
+    forgetOldest(this.#gone, maxGone);
   }
 }
 

@@ -1,4 +1,5 @@
 import { coalesce } from '../../platform/base/coalesce.ts';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
@@ -345,9 +346,8 @@ function createMissedKeys(clock: () => number) {
       return false;
     },
     add(apiKey: string): void {
-      const oldest = missed.keys().next().value;
-      if (missed.size >= maxMissedKeys && oldest !== undefined) missed.delete(oldest);
       missed.set(apiKey, clock() + missedForMs);
+      forgetOldest(missed, maxMissedKeys);
     },
     clear: () => missed.clear(),
   };

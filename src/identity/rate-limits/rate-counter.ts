@@ -1,3 +1,4 @@
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { SlidingCount, secondOf, windowSeconds } from './sliding-count.ts';
 
@@ -106,18 +107,12 @@ export class RateCounter {
       return known;
     }
     const count = new SlidingCount();
-    if (this.#counts.size >= maxKeys) this.#dropOldest();
+    if (this.#counts.size >= maxKeys) {
+      this.sweep();
+      forgetOldest(this.#counts, 0.9 * maxKeys);
+    }
     this.#counts.set(key, count);
     return count;
-  }
-
-  #dropOldest(): void {
-    this.sweep();
-    let tooMany = this.#counts.size - 0.9 * maxKeys;
-    for (const key of this.#counts.keys()) {
-      if (tooMany-- <= 0) return;
-      this.#counts.delete(key);
-    }
   }
 
   async #add(key: string, count: SlidingCount): Promise<void> {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { now as clock } from '../base/clock.ts';
+import { forgetOldest } from '../base/forget-oldest.ts';
 import type { Lock } from '../base/lock.ts';
 import type { SharedCache } from './shared-cache.ts';
 
@@ -151,11 +152,6 @@ class MemoryCache implements SharedCache {
     for (const [key, entry] of this.#entries) {
       if (entry.expires <= now) this.#entries.delete(key);
     }
-    let surplus = this.#entries.size - maxEntries * 0.9;
-    if (this.#entries.size <= maxEntries) return;
-    for (const key of this.#entries.keys()) {
-      if (surplus-- <= 0) break;
-      this.#entries.delete(key);
-    }
+    if (this.#entries.size > maxEntries) forgetOldest(this.#entries, maxEntries * 0.9);
   }
 }

@@ -1,4 +1,5 @@
 import { Agent, request } from 'undici';
+import { isObject } from '../base/is-object.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 
 /** Most bytes of an answer: a secret of full size, escaped, or some 40,000 names. */
@@ -109,8 +110,7 @@ function parseObject(text: string): VaultAnswer['body'] {
 
 /** The value as an object; undefined where it is none. */
 export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function isLost(error: unknown): boolean {

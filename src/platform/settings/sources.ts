@@ -1,6 +1,7 @@
 import leven from 'leven';
 import type { TSchema } from 'typebox';
 import Value from 'typebox/value';
+import { isObject } from '../base/is-object.ts';
 import type { Setting } from './setting.ts';
 import type { SettingsTable } from './table.ts';
 import { isServiceLink } from './variables.ts';
@@ -19,7 +20,7 @@ export interface Assembled {
  */
 export function assembleSettings(table: SettingsTable, file: unknown, env: NodeJS.ProcessEnv): Assembled {
   const assembled: Assembled = { raw: {}, set: new Set(), faults: [] };
-  if (!isPlainObject(file)) {
+  if (!isObject(file)) {
     assembled.faults.push('the configuration file must hold an object');
     return assembled;
   }
@@ -75,7 +76,7 @@ function readSections(
 ): Map<unknown, [string, unknown][]> {
   const sections = new Map<unknown, [string, unknown][]>();
   if (environments === undefined) return sections;
-  if (!isPlainObject(environments)) {
+  if (!isObject(environments)) {
     faults.push('environments: must be an object with the keys dev, staging, prod');
     return sections;
   }
@@ -83,7 +84,7 @@ function readSections(
     const where = `environments.${name}`;
     if (!['dev', 'staging', 'prod'].includes(name))
       faults.push(`${where}: must be one of dev, staging, prod`);
-    else if (!isPlainObject(section)) faults.push(`${where}: must be an object`);
+    else if (!isObject(section)) faults.push(`${where}: must be an object`);
     else sections.set(name, flatten(table, section, { prefix: `${where}.`, faults }));
   }
   return sections;
@@ -100,7 +101,7 @@ function flatten(
     for (const [name, value] of Object.entries(part)) {
       const key = path === '' ? name : `${path}.${name}`;
       if (Object.hasOwn(table, key)) found.push([key, value]);
-      else if (isPlainObject(value) && Object.keys(table).some((known) => known.startsWith(`${key}.`)))
+      else if (isObject(value) && Object.keys(table).some((known) => known.startsWith(`${key}.`)))
         walk(value, key);
       else faults.push(`${prefix}${key}: there is no such setting${suggest(table, key)}`);
     }
@@ -163,8 +164,4 @@ function range({ minimum, exclusiveMinimum, maximum }: Bounds): string {
   const over = exclusiveMinimum === undefined ? '' : ` over ${exclusiveMinimum}`;
   const to = maximum === undefined ? '' : ` to ${maximum}`;
   return from + over + to;
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../../../platform/base/is-object.ts';
 import type { ConnectorPart, PartStatus, TableOrder, TableSlot } from '../connector.ts';
 
 /*
@@ -98,7 +99,7 @@ export interface BookingMessage {
 /** Undefined where there is neither a failure nor a booking. */
 export function readReply(answer: unknown): BookingReply | undefined {
   const failure = fieldOf(answer, 'booking_failure');
-  if (isRecord(failure)) {
+  if (isObject(failure)) {
     return { cause: causeOf(failure), description: text(failure, 'description')?.slice(0, 200) };
   }
   const booking = readBooking(fieldOf(answer, 'booking'));
@@ -113,7 +114,7 @@ function causeOf(failure: unknown): string {
 
 /** The bookings of ListBookings; undefined where the answer is none. An empty list may be left out. */
 export function readList(answer: unknown): BookingMessage[] | undefined {
-  if (!isRecord(answer)) return undefined;
+  if (!isObject(answer)) return undefined;
   return listOf(answer, 'bookings').flatMap((each) => readBooking(each) ?? []);
 }
 
@@ -180,13 +181,9 @@ function isEqualOrAbsent<T>(value: T | undefined, wanted: T): boolean {
   return value === undefined || value === wanted;
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** A field by its name in snake_case or in lowerCamelCase. */
 function fieldOf(value: unknown, name: string): unknown {
-  if (!isRecord(value)) return undefined;
+  if (!isObject(value)) return undefined;
   return value[name] ?? value[name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())];
 }
 
