@@ -10,7 +10,7 @@ const batchSize = 200;
 /** Ids of stored events that are remembered, so that they are not sent again with each refresh. */
 const maxStored = 20_000;
 
-export interface AuditEventArchiveOptions {
+interface AuditEventArchiveOptions {
   table: Pick<AuditEventTable, 'add'>;
   log: Log;
   /** Older events are not archived again. */

@@ -32,7 +32,7 @@ export interface Audit extends AttemptRecorder {
   stop(): Promise<void>;
 }
 
-export interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'>, UsedNetworksOptions {
+interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'>, UsedNetworksOptions {
   metrics: AttemptArchiveOptions['metrics'] & UsedNetworksOptions['metrics'];
   /** How long changes of consumers are kept. */
   retentionDays: number;

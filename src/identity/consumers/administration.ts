@@ -57,7 +57,7 @@ export interface ConsumerAdministration {
   revoke(id: string, authority?: Authority): Promise<void>;
 }
 
-export interface AdministrationOptions {
+interface AdministrationOptions {
   store: ConsumerStore;
   secrets: SecretsManager;
   directory: ConsumerDirectory;

@@ -56,7 +56,7 @@ export const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
 const dummyPepper = createSecretKey(randomBytes(32));
 const dummyHash = randomBytes(32);
 
-export interface AuthenticationOptions {
+interface AuthenticationOptions {
   directory: ConsumerDirectory;
   keys: Keys;
   /** Milliseconds since 1970. */

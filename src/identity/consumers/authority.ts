@@ -26,7 +26,7 @@ export interface Authority {
 }
 
 /** The store in which the caller and other administrators are looked up. */
-export interface AuthorityOptions extends OtherAdministrators {
+interface AuthorityOptions extends OtherAdministrators {
   /** Milliseconds since 1970. */
   clock: () => number;
 }

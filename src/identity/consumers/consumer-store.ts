@@ -60,7 +60,7 @@ export interface ConsumerStore {
   isEmpty(): Promise<boolean>;
 }
 
-export interface ConsumerStoreOptions {
+interface ConsumerStoreOptions {
   secrets: SecretsManager;
   keys: Keys;
   log: Log;

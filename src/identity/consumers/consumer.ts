@@ -27,7 +27,7 @@ export const permissionSchema = Type.Object({
 const timestamp = Type.String({ format: 'date-time', maxLength: 40 });
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-export const storedCredentialSchema = Type.Object({
+const storedCredentialSchema = Type.Object({
   apiKey: Type.String({ pattern: `^${apiKeyPattern}$` }),
   /** HMAC-SHA-256 of the API secret under the pepper of that version, base64url. */
   hash: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),

@@ -14,7 +14,7 @@ import { createKeys, type Keys } from './keys.ts';
 import type { FieldNames } from './permissions.ts';
 import { waitingEvents } from './record-changes.ts';
 
-export interface ConsumersOptions {
+interface ConsumersOptions {
   secrets: SecretsManager;
   log: Log;
   metrics: Pick<

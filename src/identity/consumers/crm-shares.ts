@@ -10,7 +10,7 @@ const lastRaisedName = 'crm-shares';
 /** Per cent of the calls. */
 const all = 100;
 
-export interface SharesOptions {
+interface SharesOptions {
   secrets: Pick<SecretsManager, 'read' | 'write'>;
   store: Pick<ConsumerStore, 'find' | 'list' | 'save'>;
 }

@@ -13,7 +13,7 @@ import { DirectoryIndex, type IndexEntry, type Refused } from './directory-index
 import { type Keys, keysFolder } from './keys.ts';
 import { BrokenConsumer, consumerSecretName, consumersFolder, parseConsumer } from './stored-consumer.ts';
 
-export interface DirectoryOptions {
+interface DirectoryOptions {
   secrets: SecretsManager;
   keys: Keys;
   log: Log;
@@ -26,7 +26,7 @@ export interface DirectoryOptions {
   clock: () => number;
 }
 
-export interface DirectoryStatus {
+interface DirectoryStatus {
   /** Whether the last refresh reached the secrets manager for everything. */
   connected: boolean;
   /** Consumers that are loaded, broken records included. */

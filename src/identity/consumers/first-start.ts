@@ -22,7 +22,7 @@ const credentialsSchema = Type.Object({ console: oneSchema, admin: oneSchema });
 type FirstCredentials = Static<typeof credentialsSchema>;
 const credentialFiles = Compile(credentialsSchema);
 
-export interface FirstStartOptions {
+interface FirstStartOptions {
   secrets: SecretsManager;
   consumers: Pick<Consumers, 'keys' | 'store'>;
   /** Folder of the file secrets manager; the lock lives here, since services may share it and not their dataDir. */

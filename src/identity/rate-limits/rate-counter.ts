@@ -18,7 +18,7 @@ export interface RateLimitResult {
   resetSeconds: number;
 }
 
-export interface RateCounterOptions {
+interface RateCounterOptions {
   /** What is counted, for the keys in the shared cache. */
   name: string;
   cache: SharedCache;

@@ -7,7 +7,7 @@ const sweepIntervalMs = 60_000;
 /** Attempts of one consumer within a minute that are stored one by one where no limit bounds them; of more, sums are stored. */
 const refusalsStoredPerMinute = 60;
 
-export interface RateLimitsOptions {
+interface RateLimitsOptions {
   /** Requests a minute for each consumer; 0: no limit. */
   perMinute: number;
   /** Failed authentications a minute for each address; 0: no limit. */

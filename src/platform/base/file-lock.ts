@@ -15,18 +15,18 @@ const holderSchema = Type.Object({
 });
 
 /** The content of a lock file: the process that holds the lock. */
-export type LockHolder = Type.Static<typeof holderSchema>;
+type LockHolder = Type.Static<typeof holderSchema>;
 
 const holders = Compile(holderSchema);
 
-export interface LockDescription {
+interface LockDescription {
   /** What the holder does, e.g. `handoff serve`; shown to others. */
   purpose: string;
   /** What the lock protects, for messages; the lock file's own path if left out. */
   subject?: string;
 }
 
-export interface FileLock {
+interface FileLock {
   /** Gives the lock back; never removes the lock of another holder. */
   release(): Promise<void>;
 }

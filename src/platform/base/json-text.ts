@@ -11,7 +11,7 @@ const backslash = 92;
 export const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => object };
 
 /** Text of one value without insignificant white space, and how deep it nests (a scalar 0, `{}` 1, `{"a":[]}` 2). */
-export interface CompactJson {
+interface CompactJson {
   text: string;
   depth: number;
 }

@@ -3,7 +3,7 @@ import { coalesce } from './coalesce.ts';
 /** How often each replica checks: work of a dead process is due once its lease is over. */
 const usualPollMs = 2000;
 
-export interface PollOptions {
+interface PollOptions {
   /** The kind of work, for the log. */
   what: string;
   /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */

@@ -2,7 +2,7 @@ import { coalesce } from './coalesce.ts';
 
 const intervalMs = 1000;
 
-export interface WriteBehindOptions<Item> {
+interface WriteBehindOptions<Item> {
   /** Stores items, in the order of their keys. Those of a call that failed are written again. */
   write: (items: Item[]) => Promise<void>;
   /** Items that one call stores at most. */

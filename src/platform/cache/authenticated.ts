@@ -37,7 +37,7 @@ export function loadCacheKeys(secrets: SecretsManager, environment: string): Pro
   return loadOrCreateKeySet(secrets, cacheKeyName(environment));
 }
 
-export interface AuthenticatedCacheOptions {
+interface AuthenticatedCacheOptions {
   cache: SharedCache;
   keys: KeySet;
   log: Log;

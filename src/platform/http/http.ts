@@ -30,7 +30,7 @@ export interface HttpRequest {
   maxBytes?: number | undefined;
 }
 
-export interface HttpHead {
+interface HttpHead {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
 }
@@ -40,7 +40,7 @@ export interface HttpAnswer extends HttpHead {
 }
 
 /** What went wrong below HTTP. Only `unreachable` is certain: nothing was sent. */
-export type HttpFailureKind = 'unreachable' | 'timeout' | 'lost' | 'unreadable';
+type HttpFailureKind = 'unreachable' | 'timeout' | 'lost' | 'unreadable';
 
 /** No answer. The message names the cause and never what was sent. */
 export class HttpFailure extends Error {
@@ -54,7 +54,7 @@ export class HttpFailure extends Error {
 }
 
 /** Leaving the loop over the chunks ends the exchange. */
-export type ReadChunks<T> = (head: HttpHead, chunks: AsyncIterable<Uint8Array>) => Promise<T>;
+type ReadChunks<T> = (head: HttpHead, chunks: AsyncIterable<Uint8Array>) => Promise<T>;
 
 export interface Http {
   /** Sends a request and reads the whole answer, whatever its status; follows no redirect. Throws `HttpFailure`. */

@@ -3,7 +3,7 @@ import { Agent, buildConnector, request } from 'undici';
 import { AddressFailure, type CheckedAddresses } from './checked-addresses.ts';
 
 /** Why there was no answer: all that the owner of the URL may learn. */
-export type OutboundFailureKind = 'dns' | 'blocked_address' | 'tls' | 'timeout' | 'connection';
+type OutboundFailureKind = 'dns' | 'blocked_address' | 'tls' | 'timeout' | 'connection';
 
 /** No answer. The message is the kind alone. */
 export class OutboundFailure extends Error {
@@ -16,7 +16,7 @@ export class OutboundFailure extends Error {
   }
 }
 
-export interface OutboundRequest {
+interface OutboundRequest {
   url: string;
   headers: Record<string, string>;
   body: Buffer | string;
@@ -24,7 +24,7 @@ export interface OutboundRequest {
   signal?: AbortSignal;
 }
 
-export interface OutboundAnswer {
+interface OutboundAnswer {
   status: number;
   /** The header Retry-After, where there is one. */
   retryAfter: string | undefined;

@@ -4,7 +4,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
 
 /** The signal is aborted at the time limit of the step, or when the process stops: the next run does what is left. */
-export type JobStep = (signal: AbortSignal) => Promise<unknown>;
+type JobStep = (signal: AbortSignal) => Promise<unknown>;
 
 /** Work that is done again and again, by one replica at a time. */
 export interface Job {
@@ -31,7 +31,7 @@ export interface JobQueue {
   runSoon(name: string): Promise<void>;
 }
 
-export interface JobQueueOptions {
+interface JobQueueOptions {
   database: Database;
   log: Log;
   metrics: Pick<Metrics, 'jobQueueDepth' | 'jobFailures'>;

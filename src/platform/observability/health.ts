@@ -31,7 +31,7 @@ export function createHealth(probes: Record<string, Probe>, essential: readonly 
 }
 
 /** How long one result of a probe is used, in milliseconds. */
-export interface ProbeLifetimes {
+interface ProbeLifetimes {
   goodForMs: number;
   /** The same for one that failed. */
   badForMs: number;

@@ -13,7 +13,7 @@ export interface Log {
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-export type LogLevel = (typeof levels)[number];
+type LogLevel = (typeof levels)[number];
 
 /**
  * JSON lines on standard output, readable ones on a terminal. Callers pass named facts only, never requests, headers or settings: what is not

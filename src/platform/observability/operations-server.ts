@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { answerLimits, limitConnections, trackedResponses } from '../http/connections.ts';
 
 /** Where the text of `/metrics` comes from. */
-export interface MetricsSource {
+interface MetricsSource {
   readonly contentType: string;
   metrics(): Promise<string>;
 }
 
-export interface OperationsServer {
+interface OperationsServer {
   /** Opens the port; resolves to the URL. */
   listen(host: string, port: number): Promise<string>;
   close(): Promise<void>;

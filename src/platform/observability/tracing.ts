@@ -10,7 +10,7 @@ export interface Tracing {
   stop(): Promise<void>;
 }
 
-export interface SpanDescription {
+interface SpanDescription {
   name: string;
   attributes: SpanAttributes;
 }

@@ -27,7 +27,7 @@ const documented = [
   'InvalidParameterException',
 ];
 
-export interface AwsCallsOptions {
+interface AwsCallsOptions {
   /** Undefined: as the SDK finds it in its own variables and files. */
   region: string | undefined;
   /** For one call with all its attempts. */

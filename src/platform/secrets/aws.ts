@@ -12,7 +12,7 @@ import {
   VersionConflict,
 } from './secrets-manager.ts';
 
-export interface AwsOptions {
+interface AwsOptions {
   /** What the names of all secrets of the gateway begin with, a last slash included. */
   prefix: string;
   /** Undefined: as the SDK finds it in its own variables and files. */

@@ -4,7 +4,7 @@ import type { Settings } from '../settings/table.ts';
 import type { SecretsManager } from './secrets-manager.ts';
 import type { VaultOptions } from './vault.ts';
 
-export type SecretsSettings = Pick<Settings, 'secretsManager' | 'secretsDir' | 'vault' | 'aws'>;
+type SecretsSettings = Pick<Settings, 'secretsManager' | 'secretsDir' | 'vault' | 'aws'>;
 
 /** Opens the chosen secrets manager; only its adapter is loaded. */
 export async function openSecretsManager(settings: SecretsSettings, log: Log): Promise<SecretsManager> {

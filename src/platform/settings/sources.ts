@@ -7,7 +7,7 @@ import type { SettingsTable } from './table.ts';
 import { isServiceLink } from './variables.ts';
 
 /** The values of file and environment, before they are checked together. */
-export interface Assembled {
+interface Assembled {
   raw: Record<string, unknown>;
   /** Keys that are set, to a valid value or not. */
   set: Set<string>;

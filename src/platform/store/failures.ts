@@ -37,7 +37,7 @@ export function isUnavailable(error: unknown): boolean {
   return /terminated/i.test(error.message);
 }
 
-export interface StoreFailure {
+interface StoreFailure {
   /** What is kept in the database, as the caller reads it: `The database that … is not available`. */
   keeps: string;
   /** Seconds after which a repeat may help. */

@@ -26,7 +26,7 @@ export async function migrate(database: Database): Promise<void> {
   });
 }
 
-export interface SchemaComparison {
+interface SchemaComparison {
   /** The newest migration that the database has; 0: none. */
   applied: number;
   /** The newest that this program has. */

@@ -9,7 +9,7 @@ import { preparedName } from './statements.ts';
 /** Number of the advisory lock under which one process migrates; any constant will do. */
 const migrationLock = 4_702_118_903;
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** May hold a password; never logged. */
   url: string;
   log: Log;

@@ -39,7 +39,7 @@ export interface ConsumerOptions {
 }
 
 /** What was asked for: permissions to give and to take, and the other fields. */
-export interface RequestedChange {
+interface RequestedChange {
   allow: RequestedPermission[];
   deny: RequestedPermission[];
   fields: Omit<ConsumerChange, 'permissions'>;

@@ -43,7 +43,7 @@ interface OpenedConsumers extends Pick<Consumers, 'store' | 'administration'> {
 }
 
 /** Opens what the commands work on; called only when a command runs. It is closed with `opened`. */
-export type OpenConsumers = (opened: AsyncDisposableStack) => Promise<OpenedConsumers>;
+type OpenConsumers = (opened: AsyncDisposableStack) => Promise<OpenedConsumers>;
 
 /**
  * Adds `consumer create`, `list`, and, each with an id, `update`, `show`, `rotate` and `revoke`. Bad input ends the process with code 2, an unknown
