@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isObject } from '../../platform/base/is-object.ts';
 import { isLoopback } from '../../platform/base/loopback.ts';
+import { readMoment } from '../../platform/base/moment.ts';
 
 export interface AccessToken {
   accessToken: string;
@@ -48,21 +49,14 @@ export function parseToken(record: string | undefined, connectionHash: string): 
   if (members === undefined || members['connection_hash'] !== connectionHash) return undefined;
   const accessToken = members['access_token'];
   const instanceUrl = readInstanceUrl(members['instance_url']);
-  const expiresAt = readExpiry(members['expires_at']);
+  const expires = members['expires_at'];
+  const expiresAt = typeof expires === 'string' ? readMoment(expires) : undefined;
   if (!isBearerToken(accessToken) || instanceUrl === undefined || expiresAt === undefined) return undefined;
   return { accessToken, instanceUrl, expiresAt };
 }
 
 /** Characters of a record at most: one with the longest token has fewer. */
 const longestRecord = 32_768;
-
-/** Milliseconds since 1970 of a moment as RFC 3339 has it. */
-function readExpiry(value: unknown): number | undefined {
-  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT[\d:.]{8,20}(Z|[+-]\d\d:\d\d)$/i.test(value))
-    return undefined;
-  const ms = Date.parse(value);
-  return Number.isNaN(ms) ? undefined : ms;
-}
 
 /**
  * The origin that the token goes to, no matter who names it: over TLS, except to a simulator on this machine. Undefined for

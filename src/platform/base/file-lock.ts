@@ -48,28 +48,23 @@ export class FileLockHeld extends Error {
 const pollMs = 10;
 
 /**
- * Takes the lock file, or throws `FileLockHeld` at once when a living process has it. The lock of a process that
- * ended without releasing it is replaced. It works between the processes of one machine that see each other's
- * process ids: containers that share a folder do not, and must not share a lock.
- */
-export async function tryAcquireFileLock(path: string, describe: LockDescription): Promise<FileLock> {
-  return acquireFileLock(path, describe, 0);
-}
-
-/**
  * Locks the data directory for this process and its workers. Throws `FileLockHeld`, which names the holder. `purpose`:
  * what this process does, shown to others.
  */
 export async function lockDataDir(dataDir: string, purpose: string): Promise<FileLock> {
   await makeFolder(dataDir);
-  return tryAcquireFileLock(join(dataDir, 'in-use'), { purpose, subject: dataDir });
+  return acquireFileLock(join(dataDir, 'in-use'), { purpose, subject: dataDir });
 }
 
-/** As `tryAcquireFileLock`, but waits up to `waitMs` milliseconds for the holder to release it. */
+/**
+ * Takes the lock file. Where a living process has it, waits up to `waitMs` milliseconds for its release, and then throws
+ * `FileLockHeld`. The lock of a process that ended without releasing it is replaced. It works between the processes of one
+ * machine that see each other's process ids: containers that share a folder do not, and must not share a lock.
+ */
 export async function acquireFileLock(
   path: string,
   describe: LockDescription,
-  waitMs: number,
+  waitMs = 0,
 ): Promise<FileLock> {
   const start = (await processStart(process.pid)) ?? null;
   const since = new Date().toISOString();

@@ -48,10 +48,6 @@ export class WriteBehind<Item> {
     if (this.#waiting.size % this.#options.batchSize === 0) this.flushSoon();
   }
 
-  get(key: string): Item | undefined {
-    return this.#waiting.get(key);
-  }
-
   /** Writes now, unless the last run failed. */
   flushSoon(): void {
     if (!this.#isFailing) this.#flushQuietly();

@@ -52,27 +52,25 @@ class FolderWatch {
   #rescan(): boolean {
     const wanted = new Set<string>();
     let different = false;
-    const visit = (path: string) => {
+    /** Watches the folder and those inside it; returns whether it is there. */
+    const watchAll = (path: string) => {
       const found = statFolder(path);
       if (found === undefined) return false;
       wanted.add(path);
       // First watch, then look for folders inside: one made in between is seen by either.
       if (this.#watchFolderItself(path, found.ino)) different = true;
       if (!path.startsWith(this.#folder)) return true;
-      for (const name of foldersIn(path)) visit(join(path, name));
+      for (const name of foldersIn(path)) watchAll(join(path, name));
       return true;
     };
-    if (!visit(this.#folder)) this.#visitNearest(dirname(this.#folder), visit);
+    let nearest = this.#folder;
+    while (!watchAll(nearest) && dirname(nearest) !== nearest) nearest = dirname(nearest);
     for (const path of [...this.#watched.keys()]) {
       if (wanted.has(path)) continue;
       this.#unwatch(path);
       different = true;
     }
     return different;
-  }
-
-  #visitNearest(path: string, visit: (path: string) => boolean): void {
-    if (!visit(path) && dirname(path) !== path) this.#visitNearest(dirname(path), visit);
   }
 
   #watchFolderItself(path: string, inode: number): boolean {

@@ -19,6 +19,7 @@ import {
   type VaultAnswer,
   type VaultCall,
   type VaultConnection,
+  type VaultHttp,
 } from './vault-http.ts';
 import { VaultSession, type VaultSignIn } from './vault-session.ts';
 
@@ -58,7 +59,7 @@ export function createVaultSecretsManager(options: VaultOptions & { log: Log }):
 class VaultSecretsManager implements SecretsManager {
   readonly kind = 'vault';
   readonly #options: VaultOptions;
-  readonly #http: ReturnType<typeof createVaultHttp>;
+  readonly #http: VaultHttp;
   readonly #session: VaultSession;
   readonly #health: SharedProbe<void>;
 

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { acquireFileLock, FileLockHeld, tryAcquireFileLock } from '../../../src/platform/base/file-lock.ts';
+import { acquireFileLock, FileLockHeld } from '../../../src/platform/base/file-lock.ts';
 
 describe('lock file', () => {
   let folder: string;
@@ -30,8 +30,8 @@ describe('lock file', () => {
 
   it('is held by one at a time, and names the holder and what it protects', async () => {
     const path = join(folder, 'one');
-    const lock = await tryAcquireFileLock(path, { purpose: 'handoff serve' });
-    const second = tryAcquireFileLock(path, { purpose: 'another', subject: '/srv/.data' });
+    const lock = await acquireFileLock(path, { purpose: 'handoff serve' });
+    const second = acquireFileLock(path, { purpose: 'another', subject: '/srv/.data' });
     await assert.rejects(second, (error: Error) => {
       assert.ok(error instanceof FileLockHeld);
       assert.match(
@@ -41,12 +41,12 @@ describe('lock file', () => {
       return error.holder.pid === process.pid;
     });
     await lock.release();
-    await (await tryAcquireFileLock(path, { purpose: 'another' })).release();
+    await (await acquireFileLock(path, { purpose: 'another' })).release();
   });
 
   it('leaves nothing behind', async () => {
     const inside = join(folder, 'clean');
-    await (await tryAcquireFileLock(inside, { purpose: 'test' })).release();
+    await (await acquireFileLock(inside, { purpose: 'test' })).release();
     assert.deepEqual(
       (await readdir(folder)).filter((name) => name.startsWith('clean')),
       [],
@@ -55,7 +55,7 @@ describe('lock file', () => {
 
   it('waits for the holder to release', async () => {
     const path = join(folder, 'waiting');
-    const first = await tryAcquireFileLock(path, { purpose: 'first' });
+    const first = await acquireFileLock(path, { purpose: 'first' });
     const second = acquireFileLock(path, { purpose: 'second' }, 10_000);
     await first.release();
     await (await second).release();
@@ -63,23 +63,23 @@ describe('lock file', () => {
 
   it('never removes the lock of another holder', async () => {
     const path = join(folder, 'foreign');
-    const first = await tryAcquireFileLock(path, { purpose: 'first' });
+    const first = await acquireFileLock(path, { purpose: 'first' });
     await rm(path);
-    const second = await tryAcquireFileLock(path, { purpose: 'second' });
+    const second = await acquireFileLock(path, { purpose: 'second' });
     await first.release();
-    await assert.rejects(tryAcquireFileLock(path, { purpose: 'third' }), FileLockHeld);
+    await assert.rejects(acquireFileLock(path, { purpose: 'third' }), FileLockHeld);
     await second.release();
   });
 
   it('respects a living process and replaces one that was killed', async () => {
     const path = join(folder, 'killed');
     const child = await hold(path);
-    await assert.rejects(tryAcquireFileLock(path, { purpose: 'test' }), (error: Error) =>
+    await assert.rejects(acquireFileLock(path, { purpose: 'test' }), (error: Error) =>
       error.message.includes(`process ${child.pid} (test holder`),
     );
     child.kill('SIGKILL');
     await once(child, 'exit');
-    const lock = await tryAcquireFileLock(path, { purpose: 'test' });
+    const lock = await acquireFileLock(path, { purpose: 'test' });
     await lock.release();
   });
 
@@ -90,7 +90,7 @@ describe('lock file', () => {
     const child = await hold(path);
     const holder = JSON.parse(await readFile(path, 'utf8'));
     await writeFile(path, JSON.stringify({ ...holder, processStart: 'another boot/1' }));
-    await (await tryAcquireFileLock(path, { purpose: 'test' })).release();
+    await (await acquireFileLock(path, { purpose: 'test' })).release();
     child.kill('SIGKILL');
   });
 
@@ -98,7 +98,7 @@ describe('lock file', () => {
     for (const content of ['', '{"pid":', '{}', '[]', '{"pid":-1}']) {
       const path = join(folder, 'torn');
       await writeFile(path, content);
-      await (await tryAcquireFileLock(path, { purpose: 'test' })).release();
+      await (await acquireFileLock(path, { purpose: 'test' })).release();
     }
   });
 

@@ -1,10 +1,10 @@
-import { acquireFileLock, tryAcquireFileLock } from '../../../src/platform/base/file-lock.ts';
+import { acquireFileLock } from '../../../src/platform/base/file-lock.ts';
 
 /** `hold PATH`: takes the lock and says so. `count PATH FILE N`: adds 1 to the number in the file N times. */
 const [mode = '', path = '', file = '', times = ''] = process.argv.slice(2);
 
 if (mode === 'hold') {
-  await tryAcquireFileLock(path, { purpose: 'test holder' });
+  await acquireFileLock(path, { purpose: 'test holder' });
   process.send?.('held');
   setInterval(() => undefined, 1000);
 } else {

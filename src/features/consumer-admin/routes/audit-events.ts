@@ -5,11 +5,10 @@ import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '.
 import type { Audit } from '../../../identity/audit/audit.ts';
 import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
-import { id, mode, since } from './schemas.ts';
+import { id, mode, moment, orNull, since } from './schemas.ts';
 
 const text = (maxLength: number, description: string, example: string) =>
   Type.String({ maxLength, format: 'text', description, examples: [example] });
-const orNull = (schema: Type.TSchema) => Type.Union([schema, Type.Null()]);
 const action = Type.Enum(auditActions, {
   description:
     'What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`.',
@@ -49,7 +48,7 @@ const fieldValue = (description: string, example: unknown) =>
 const event = Type.Object(
   {
     id: text(36, 'Id of the event.', '0199f3a2-7c11-7001-8f53-2b6c1d9e4a07'),
-    timestamp: Type.String({ format: 'date-time', maxLength: 40, examples: ['2027-03-01T08:00:00.000Z'] }),
+    timestamp: moment('2027-03-01T08:00:00.000Z'),
     action,
     actor: Type.Object(
       {

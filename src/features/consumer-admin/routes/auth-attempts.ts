@@ -47,7 +47,7 @@ const query = Type.Object(
 
 const attempt = Type.Object(
   {
-    consumer_id: Type.Union([id, Type.Null()], { description: 'Null only when the key is unknown.' }),
+    consumer_id: orNull(id, 'Null only when the key is unknown.'),
     endpoint: Type.String({
       maxLength: 300,
       description: 'Method and route pattern.',

@@ -16,6 +16,7 @@ import {
   conditionalAuthorityOf,
   consumerAnswer,
   noUses,
+  readAnswers,
   tagHeaders,
 } from './consumer-answer.ts';
 import {
@@ -129,13 +130,7 @@ function readRoute({ administration, audit }: ConsumersContext): Route {
     permission: { resource: 'consumers', action: 'read' },
     conditional: 'If-None-Match',
     request: { params: idParams },
-    answers: {
-      200: { description: 'The consumer.', schema: consumerSchema, headers: tagHeaders },
-      304: {
-        description: 'The consumer has not changed since the answer with the tag in If-None-Match.',
-        headers: tagHeaders,
-      },
-    },
+    answers: readAnswers,
     handle: async ({ params, headers: { 'if-none-match': known }, consumer }) =>
       unlessNotModified(
         known,

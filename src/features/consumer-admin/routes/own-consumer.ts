@@ -5,8 +5,8 @@ import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { listOwnAttemptsRoute } from './auth-attempts.ts';
-import { authorityOf, consumerAnswer, tagHeaders } from './consumer-answer.ts';
-import { consumerSchema, ownRotationBody, rotation } from './schemas.ts';
+import { authorityOf, consumerAnswer, readAnswers } from './consumer-answer.ts';
+import { ownRotationBody, rotation } from './schemas.ts';
 
 interface Context {
   administration: Pick<ConsumerAdministration, 'rotate'>;
@@ -35,13 +35,7 @@ function readRoute({ audit }: Context): Route {
     description: 'What your credentials may do, and until when.',
     conditional: 'If-None-Match',
     request: {},
-    answers: {
-      200: { description: 'The consumer.', schema: consumerSchema, headers: tagHeaders },
-      304: {
-        description: 'The consumer has not changed since the answer with the tag in If-None-Match.',
-        headers: tagHeaders,
-      },
-    },
+    answers: readAnswers,
     problems: [],
     handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
       unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit)),

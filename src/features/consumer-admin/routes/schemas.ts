@@ -17,8 +17,8 @@ export const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';
 const exampleSecret = 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM';
 const exampleFingerprint = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
-export const orNull = <T extends TSchema>(schema: T, description: string) =>
-  Type.Union([schema, Type.Null()], { description });
+export const orNull = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 export const moment = (example: string) =>
   Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
 /** A parameter of a list. */
@@ -247,9 +247,9 @@ export const rotation = Type.Object(
     apiKey,
     apiSecret,
     rotatedAt,
-    previous: Type.Union(
-      [Type.Object({ apiKey, expiresAt }, { description: 'The pair that was active before.' }), Type.Null()],
-      { description: 'The pair that was active before; null where there was none.' },
+    previous: orNull(
+      Type.Object({ apiKey, expiresAt }, { description: 'The pair that was active before.' }),
+      'The pair that was active before; null where there was none.',
     ),
   },
   { title: 'Rotation', description: 'The new pair, and until when the old one is valid.' },
