@@ -148,8 +148,8 @@ function createAttempts({ metrics, audit }: ConsumersOptions): AttemptRecorder {
 }
 
 /**
- * Notifies every replica of a changed consumer, by its id only: the change itself is in the secrets manager. Never fails: replicas that miss it see the
- * change at their next refresh.
+ * Notifies every replica of a changed consumer, by its id only: the change itself is in the secrets manager. Never fails:
+ * replicas that miss it see the change at their next refresh.
  */
 function createAnnounce(cache: SharedCache | undefined, channel: string, log: Log) {
   return async (id: string): Promise<void> => {

@@ -1,5 +1,6 @@
 import { coalesce } from '../../platform/base/coalesce.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
+import { inParallel } from '../../platform/base/in-parallel.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
@@ -313,11 +314,9 @@ interface ReadOutcome {
 
 async function readAll(secrets: SecretsManager, names: string[]): Promise<ReadOutcome[]> {
   const outcomes: ReadOutcome[] = [];
-  const waiting = names.values();
-  const work = async () => {
-    for (const name of waiting) outcomes.push(await readOutcome(secrets, name));
-  };
-  await Promise.all(Array.from({ length: parallelReads }, work));
+  await inParallel(names, parallelReads, async (name) => {
+    outcomes.push(await readOutcome(secrets, name));
+  });
   return outcomes;
 }
 

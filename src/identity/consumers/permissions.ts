@@ -128,7 +128,7 @@ export function permissionDenied(wanted: readonly RequiredPermission[]): Problem
   });
 }
 
-/** Throws `Problem` approval_required where what the consumer does needs the approval of another one, which only hand-offs get. */
+/** Throws `Problem` approval_required where what the consumer does needs approval, which only hand-offs get. */
 export function requireNoApproval(consumer: Consumer, { resource, action }: RequiredPermission): void {
   const isAsked = allows(consumer, resource, action) || allows(consumer, resource, 'write');
   if (action === 'read' || !isAsked || !needsApproval(consumer, resource)) return;

@@ -1,4 +1,5 @@
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
+import { inParallel } from '../../platform/base/in-parallel.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { SlidingCount, secondOf, windowSeconds } from './sliding-count.ts';
 
@@ -73,22 +74,18 @@ export class RateCounter {
   async reconcile(): Promise<void> {
     const waiting = this.#waiting;
     this.#waiting = [];
-    const entries = waiting.values();
-    const work = async () => {
-      for (const [key, count] of entries) await this.#add(key, count);
-    };
-    // All are awaited, so that nothing is added twice; each of them ends with the first error.
-    const workers = Array.from({ length: Math.min(parallelAdditions, waiting.length) }, work);
-    const outcomes = await Promise.allSettled(workers);
-    // What was not added stays counted here, and is added later if it has not left the window by then.
-    const now = this.#options.clock();
-    for (const [key, count] of waiting) {
-      count.moveTo(now);
-      count.isWaiting = count.ownCounts().size > 0;
-      if (count.isWaiting) this.#waiting.push([key, count]);
+    try {
+      // Ends when all additions have, so that nothing is added twice.
+      await inParallel(waiting, parallelAdditions, ([key, count]) => this.#add(key, count));
+    } finally {
+      // What was not added stays counted here, and is added later if it has not left the window by then.
+      const now = this.#options.clock();
+      for (const [key, count] of waiting) {
+        count.moveTo(now);
+        count.isWaiting = count.ownCounts().size > 0;
+        if (count.isWaiting) this.#waiting.push([key, count]);
+      }
     }
-    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason as Error;
   }
 
   /** Forgets keys of which nothing is left in the window. */

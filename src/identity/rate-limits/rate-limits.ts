@@ -4,7 +4,7 @@ import { RateCounter, type RateLimitResult } from './rate-counter.ts';
 
 const reconcileIntervalMs = 1000;
 const sweepIntervalMs = 60_000;
-/** Attempts of one consumer within a minute that are stored one by one where no limit bounds them; of more, sums are stored. */
+/** Attempts of one consumer a minute that are stored one by one where no limit bounds them; of more, sums are stored. */
 const refusalsStoredPerMinute = 60;
 
 interface RateLimitsOptions {

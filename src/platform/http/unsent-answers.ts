@@ -28,7 +28,10 @@ export class UnsentAnswers {
     this.#cutOff = cutOff;
   }
 
-  /** Notes that an answer has made progress, and how many bytes are in memory for it. `caller`: the same for each call about this answer. */
+  /**
+   * Notes that an answer has made progress, and how many bytes are in memory for it. `caller`: the same for each call about
+   * this answer.
+   */
   note(answer: ServerResponse, caller: string, bytes: number): void {
     const share = this.#shares.get(caller);
     if (share !== undefined) this.#remove(answer, share);

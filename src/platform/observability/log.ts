@@ -16,8 +16,8 @@ const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as
 type LogLevel = (typeof levels)[number];
 
 /**
- * JSON lines on standard output, readable ones on a terminal. Callers pass named facts only, never requests, headers or settings: what is not
- * passed cannot leak. Errors are reduced to name, message and stack. `facts` are part of every line.
+ * JSON lines on standard output, readable ones on a terminal. Callers pass named facts only, never requests, headers or
+ * settings: what is not passed cannot leak. Errors are reduced to name, message and stack. `facts` are part of every line.
  */
 export function createLog(level: LogLevel, facts: object = {}): Log {
   const lines = createLineWriter();
@@ -56,9 +56,9 @@ function describeError(error: unknown): object {
 }
 
 /**
- * Writes lines to standard output: as they are, or readable where that is a terminal. The lines of one turn of the event loop are written together at its end: a system
- * call for each line would cost a busy process more than the lines themselves. Nothing is kept longer, and an orderly
- * exit writes what is left.
+ * Writes lines to standard output: as they are, or readable where that is a terminal. The lines of one turn of the event
+ * loop are written together at its end: a system call for each would cost a busy process more than the lines themselves.
+ * Nothing is kept longer, and an orderly exit writes what is left.
  */
 function createLineWriter() {
   let output: { write(text: string): unknown } | undefined;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inParallel } from '../base/in-parallel.ts';
 import { SharedProbe } from '../observability/health.ts';
 import { AwsCalls, AwsRefusal } from './aws-calls.ts';
 import {
@@ -99,11 +100,9 @@ class AwsSecretsManager implements SecretsManager {
 
   async #stillThere(names: readonly string[]): Promise<string[]> {
     const found: string[] = [];
-    const waiting = names.values();
-    const readWaiting = async () => {
-      for (const name of waiting) if ((await this.read(name)) !== undefined) found.push(name);
-    };
-    await Promise.all(Array.from({ length: parallelReads }, readWaiting));
+    await inParallel(names, parallelReads, async (name) => {
+      if ((await this.read(name)) !== undefined) found.push(name);
+    });
     return found;
   }
 

@@ -69,20 +69,19 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
       return listSecrets(path, folder);
     },
     watch: (folder, changed) => {
-      const unwatch = watchFolder(pathOf(folder), changed);
-      const stop = () => {
-        stops.delete(stop);
-        unwatch();
-      };
+      const stop = watchFolder(pathOf(folder), changed);
       stops.add(stop);
-      return stop;
+      return () => {
+        stops.delete(stop);
+        stop();
+      };
     },
     checkHealth: async () => {
       await checkRoot();
       await checkFolder(dir);
     },
     close: async () => {
-      for (const stop of [...stops]) stop();
+      for (const stop of stops) stop();
     },
   };
 }
@@ -103,12 +102,10 @@ function createRootCheck(dir: string): () => Promise<void> {
   };
 }
 
-type Exclusively = <T>(path: string, work: () => Promise<T>) => Promise<T>;
-
 /** Writes of this manager wait for each other in memory, those of other managers and processes at the lock file. */
-function createWriteQueue(dir: string): Exclusively {
+function createWriteQueue(dir: string) {
   let last: Promise<unknown> = Promise.resolve();
-  return (path, work) => {
+  return <T>(path: string, work: () => Promise<T>): Promise<T> => {
     const turn = last.then(() => underLock(dir, path, work));
     last = turn.catch(() => undefined);
     return turn;

@@ -4,10 +4,11 @@ import type { Settings } from '../settings/table.ts';
 import type { SecretsManager } from './secrets-manager.ts';
 import type { VaultOptions } from './vault.ts';
 
-type SecretsSettings = Pick<Settings, 'secretsManager' | 'secretsDir' | 'vault' | 'aws'>;
-
 /** Opens the chosen secrets manager; only its adapter is loaded. */
-export async function openSecretsManager(settings: SecretsSettings, log: Log): Promise<SecretsManager> {
+export async function openSecretsManager(
+  settings: Pick<Settings, 'secretsManager' | 'secretsDir' | 'vault' | 'aws'>,
+  log: Log,
+): Promise<SecretsManager> {
   const { secretsManager, secretsDir, vault, aws } = settings;
   if (secretsManager === 'file')
     return (await import('./file.ts')).createFileSecretsManager({ dir: secretsDir });

@@ -33,7 +33,7 @@ export class WatchedSecret<T> {
     return this.#value;
   }
 
-  /** Reads the secret and keeps it up to date until `stop`. Where the secrets manager is unavailable, it is asked again later. */
+  /** Reads the secret and keeps it up to date until `stop`. While the secrets manager is unavailable, it is asked again. */
   async start(): Promise<void> {
     const { secrets, folder, refreshSeconds } = this.#options;
     this.#unwatch = secrets.watch(folder, () => void this.refresh());

@@ -46,8 +46,8 @@ interface OpenedConsumers extends Pick<Consumers, 'store' | 'administration'> {
 type OpenConsumers = (opened: AsyncDisposableStack) => Promise<OpenedConsumers>;
 
 /**
- * Adds `consumer create`, `list`, and, each with an id, `update`, `show`, `rotate` and `revoke`. Bad input ends the process with code 2, an unknown
- * id with code 1; `SecretsUnavailable` and `KeyUnusable` are left to the caller.
+ * Adds `consumer create`, `list`, and, each with an id, `update`, `show`, `rotate` and `revoke`. Bad input ends the process
+ * with code 2, an unknown id with code 1; `SecretsUnavailable` and `KeyUnusable` are left to the caller.
  */
 export function registerConsumerCommands(program: Command, open: OpenConsumers): void {
   const group = program.command('consumer').description('consumers of the API and their credentials');
