@@ -18,7 +18,8 @@ const belowFeatures = [
   'src/identity',
   ...store,
   ...reporting,
-  ...platform('store/database-locks.ts', 'http', 'secrets/secrets-manager.ts', 'secrets/key-set.ts'),
+  ...platform('store/database-locks.ts', 'http'),
+  ...platform('secrets/secrets-manager.ts', 'secrets/key-set.ts', 'secrets/watched-secret.ts'),
   ...platform('cache/shared-cache.ts', 'settings', 'command-line', 'jobs', 'simulators'),
 ];
 
