@@ -12,7 +12,6 @@ export interface OwnUsageParts {
   requests: Pick<RequestLedger, 'ofConsumer'>;
 }
 
-
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, examples: [12_345] });
 const row = Type.Object(
   {
