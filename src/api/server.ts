@@ -33,9 +33,9 @@ import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formSteps } from './pipeline/form.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
+import { readQueryValues } from './pipeline/query-values.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
 import { readOnlyFields } from './pipeline/read-only-fields.ts';
-import { gatherRepeatable } from './pipeline/repeatable.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute } from './pipeline/run-route.ts';
 import { signatureSteps } from './pipeline/signature.ts';
@@ -84,10 +84,6 @@ const usualArrivalTimes: ArrivalTimes = { headMs: 15_000, bodyMs: 30_000, reques
 const keepAliveTimeout = 72_000;
 /** Bytes of request line and headers at most; beyond that the answer is 431. */
 const maxHeaderSize = 16_384;
-
-const wholeNumber = /^(0|[1-9]\d{0,8})$/;
-/** Query parameters that are numbers. Text that is no plain whole number stays text, and its schema refuses it. */
-const numbers = ['limit', 'party_size'];
 
 /** The HTTP server: all routes, and the same order of checks before each of them. Opens no port. */
 export function createServer(options: ServerOptions): Server {
@@ -220,7 +216,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       ...(onRequest ? [onRequest] : []),
     ]),
     preValidation: inOrder([
-      gatherRepeatable(route.request),
+      readQueryValues(route.request),
       ...ofSignature.preValidation,
       ...formSteps(route, authenticators),
       ofBody.preValidation,
@@ -326,12 +322,7 @@ function reportConnections(
   };
 }
 
-/** Parses a query string: repeated parameters become lists, which no schema accepts. */
+/** Parses a query string: parameters that are repeated become lists. */
 function parseQuery(text: string): Record<string, unknown> {
-  const query: Record<string, unknown> = parse(text, '&', '=', { maxKeys: 50 });
-  for (const name of numbers) {
-    const value = query[name];
-    if (typeof value === 'string' && wholeNumber.test(value)) query[name] = Number(value);
-  }
-  return query;
+  return parse(text, '&', '=', { maxKeys: 50 });
 }
