@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { type Static, Type } from 'typebox';
-import { readPreferences } from '../../../api/pipeline/prefer.ts';
 import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
@@ -13,6 +12,7 @@ import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts'
 import type { Resource } from '../../../records/resource.ts';
 import { confirm, type HandoffConfirmation, type HandoffCrm, type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
+import { readPreferences } from '../prefer.ts';
 import { acceptedAnswer } from './accepted-handoffs.ts';
 import { acceptance } from './schemas.ts';
 

@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { patterns } from '../../../api/pipeline/formats.ts';
-import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import {
   defaultLimit,
@@ -18,6 +17,7 @@ import { representationSchema, schemaName } from '../../../records/representatio
 import { filterSchema, type Resource } from '../../../records/resource.ts';
 import { searchedFields, searchedTexts } from '../../../records/search.ts';
 import { shownName } from '../../../records/shown-fields.ts';
+import { ageHeader, readFreshness } from '../freshness.ts';
 import * as shared from './context.ts';
 
 const comma = Buffer.from(',');

@@ -5,7 +5,6 @@ import {
   unlessNotModified,
 } from '../../../api/pipeline/conditional.ts';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
-import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -14,6 +13,7 @@ import { readFieldValues } from '../../../records/field-values.ts';
 import type { StoredRecord } from '../../../records/records.ts';
 import { creationSchema, representationSchema } from '../../../records/representation.ts';
 import type { Resource } from '../../../records/resource.ts';
+import { ageHeader, readFreshness } from '../freshness.ts';
 import { changeRoute } from './change.ts';
 import * as shared from './context.ts';
 import { listRoute } from './list.ts';

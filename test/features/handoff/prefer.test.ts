@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readPreferences } from '../../../../src/api/pipeline/prefer.ts';
+import { readPreferences } from '../../../src/features/handoff/prefer.ts';
 
 const cases: [header: string | undefined, respondAsync: boolean, waitSeconds: number][] = [
   [undefined, false, 0],
