@@ -6,7 +6,7 @@ import type { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { bearerTokenIn, markTest } from './authentication.ts';
 import { problemOfFramework } from './framework-errors.ts';
-import { intentOf, problemOfIntent } from './intent.ts';
+import { passedRequestOf } from './pass-on.ts';
 import { problemAnswer, problemOfError } from './problem-answer.ts';
 import { send } from './run-route.ts';
 import type { Step } from './step.ts';
@@ -64,17 +64,11 @@ function sendProblem(
   setCommonHeaders(request, reply);
   markTest(request, reply);
   const own = request.routeOptions?.config?.answerProblem?.(problem, request.headers);
-  const answer = own ?? answerInItsWords(problem, request);
+  const shown = passedRequestOf(request.raw)?.reword(problem) ?? problem;
+  const answer = own ?? problemAnswer(shown, request.id, request.idempotencyKey !== undefined);
   const challenge = own === undefined && tokens && bearerChallenge(problem, request, tokens);
   if (challenge) answer.headers = { ...answer.headers, ...challengeHeader(answer.headers, challenge) };
   send(reply, answer);
-}
-
-/** A tool was called by who has sent no header. */
-function answerInItsWords(problem: Problem, { raw, id, idempotencyKey }: FastifyRequest) {
-  const intent = intentOf(raw);
-  const shown = intent ? problemOfIntent(problem, intent) : problem;
-  return problemAnswer(shown, id, idempotencyKey !== undefined);
 }
 
 /** Beside the challenge for the pair, if there is one. */

@@ -2,8 +2,8 @@ import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
+import type { Problem } from '../../platform/base/problem.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
-import { type Intent, setIntent } from './intent.ts';
 
 /** What a route has another one answer. */
 export interface PassedRequest {
@@ -14,7 +14,16 @@ export interface PassedRequest {
   body: string | undefined;
   /** In place of the X-Actor of the request that came. */
   actor: string | undefined;
-  intent: Intent;
+  /** Refuses it once its caller is admitted: it counts all the same. */
+  refusal?: Problem;
+  /** The key under which a write is executed once, in place of an Idempotency-Key. Throws `Problem`. */
+  key(): string;
+  /** What makes a repeat the same, in place of the bytes of the body. */
+  identity: string;
+  /** For so long a repeat is answered alike; undefined: as long as a key is kept. */
+  repeatWindowSeconds: number | undefined;
+  /** The problem in words for its caller, who has sent no header of it. */
+  reword(problem: Problem): Problem;
 }
 
 /** Who calls, from where, and under which trace. All others are about the outer request, or of no use to the inner one. */
@@ -28,7 +37,7 @@ const keptHeaders = [
  * an attempt of its own. It comes from the connection of the outer one, so its address and certificate are the same.
  */
 export function passOn(outer: FastifyRequest, inner: PassedRequest): Promise<StoredAnswer> {
-  const message = new InnerMessage(outer.raw.socket);
+  const message = new InnerMessage(outer.raw.socket, inner);
   message.method = inner.method;
   message.url = inner.url;
   message.headers = headersFor(outer, inner);
@@ -36,10 +45,14 @@ export function passOn(outer: FastifyRequest, inner: PassedRequest): Promise<Sto
   message.headersDistinct = actors === undefined ? {} : { 'x-actor': actors };
   if (inner.body !== undefined) message.push(inner.body);
   message.push(null);
-  setIntent(message, inner.intent);
   const response = new InnerResponse(message);
   outer.server.routing(message, response);
   return response.answer;
+}
+
+/** What was passed on as this message; undefined for one that came over a connection. */
+export function passedRequestOf(message: IncomingMessage): PassedRequest | undefined {
+  return message instanceof InnerMessage ? message.passed : undefined;
 }
 
 function headersFor({ raw, id }: FastifyRequest, { body, actor }: PassedRequest): IncomingHttpHeaders {
@@ -63,6 +76,12 @@ class InnerMessage extends IncomingMessage {
   override httpVersionMajor = 1;
   override httpVersionMinor = 1;
   override complete = true;
+  readonly passed: PassedRequest;
+
+  constructor(socket: Socket, passed: PassedRequest) {
+    super(socket);
+    this.passed = passed;
+  }
 
   override _read(): void {}
 

@@ -20,8 +20,7 @@ import type { Route, RouteAnswer } from '../route.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
 import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
-import { intentOf, keyOfIntent, repeatSecondsOf } from './intent.ts';
-import { type PassedRequest, passOn } from './pass-on.ts';
+import { type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
 import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
 import type { Step } from './step.ts';
 
@@ -35,14 +34,14 @@ declare module 'fastify' {
 
 /**
  * Checks the Idempotency-Key header, or what stands for it, before the body's schema is. Throws `idempotency_key_missing`,
- * `…_invalid`, and `invalid_request` for an intent.
+ * `…_invalid`, and what a request that was passed on says.
  */
 export function readIdempotencyKey(route: Route): Step {
   return (request) => {
-    const intent = intentOf(request.raw);
-    if (intent?.refusal) throw intent.refusal;
-    if (intent !== undefined && route.method !== 'GET') {
-      request.idempotencyKey = keyOfIntent(intent);
+    const passed = passedRequestOf(request.raw);
+    if (passed?.refusal) throw passed.refusal;
+    if (passed !== undefined && route.method !== 'GET') {
+      request.idempotencyKey = passed.key();
       return;
     }
     if (route.idempotencyKey === 'ignored') return;
@@ -85,7 +84,7 @@ function answerOf(route: Route, ledger: Ledger) {
     }
     const traced = withLedgerSpans(ledger, call.span);
     const executeOwned = (claim: Claim) => execute(() => handle(claim), request.id);
-    // Without the ledger a tool does nothing: its callers rely on being done once.
+    // A tool call is not executed without the ledger: its caller relies on being executed once.
     const executeUnkept =
       request.idempotencyKey === undefined && (async (claim: Claim) => storedAnswer(await handle(claim)));
     const running =
@@ -111,7 +110,8 @@ function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
   if (consumer === undefined) return call;
   return {
     ...call,
-    ...{ consumerName: consumer.name, actor },
+    consumerName: consumer.name,
+    actor,
     visible: (resource) => visibleRecords(consumer, resource),
     visibleFields: (resource) => visibleFields(consumer, resource),
   };
@@ -150,10 +150,14 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
   const { operationId: operation, repeatWindowSeconds = 0 } = route;
   if (!consumer || (idempotencyKey === undefined && repeatWindowSeconds === 0)) return undefined;
   const common = {
-    ...{ consumerId: consumer.id, operation, externalId: randomUUID() },
-    ...{ recordId: recordIn(request.params), actor },
+    consumerId: consumer.id,
+    operation,
+    externalId: randomUUID(),
+    recordId: recordIn(request.params),
+    actor,
   };
-  const body = identifyingBytes(request);
+  const passed = passedRequestOf(request.raw);
+  const body = passed === undefined ? bytesOf(request) : Buffer.from(passed.identity);
   if (idempotencyKey === undefined)
     return requestWithoutKey({ ...common, repeatWindowSeconds }, { method, path: route.path, body });
   const ifMatch = request.headers['if-match'];
@@ -164,14 +168,8 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
     key: idempotencyKey,
     fingerprint: fingerprint({ method, path: url, ifMatch, scope, body }),
     overwrites: isNamed ? route.overwrites?.(request.params as never) : undefined,
-    repeatWindowSeconds: repeatSecondsOf(intentOf(request.raw)),
+    repeatWindowSeconds: passed?.repeatWindowSeconds,
   };
-}
-
-/** What of the request makes a repeat the same: its bytes, or the arguments of a tool. */
-function identifyingBytes(request: FastifyRequest): Buffer {
-  const intent = intentOf(request.raw);
-  return intent ? Buffer.from(intent.arguments) : bytesOf(request);
 }
 
 /** The record that a path names. */

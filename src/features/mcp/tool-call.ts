@@ -1,6 +1,7 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { PassedRequest } from '../../api/pipeline/pass-on.ts';
 import { compactField, pickFields, replaceFields, sortedText } from '../../platform/base/json-text.ts';
+import { keyOfIntent, problemForTool, repeatSecondsOf } from './intent.ts';
 import { detailsFrom, largestLimit, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
 
 /** Characters. Longer path parts are cut: no valid id is as long. */
@@ -33,21 +34,21 @@ export function requestOf(route: ToolRoute, given: Record<string, unknown>, body
     route,
     Object.entries(given).filter(([name]) => isInQuery(name)),
   );
-  const { actor, intent } = given;
+  const { actor } = given;
+  const identity = sortedText(
+    pickFields(text, (name) => name !== 'intent'),
+    sortedLevels,
+  );
+  const intent = { tool: tool.name, name: given['intent'], arguments: identity };
   return {
     method,
     url: fillPath(path, given) + (query === '' ? '' : `?${query}`),
     body: request.body && pickFields(text, (name) => isOfRoute(name) && !isInQuery(name)),
     actor: actor === undefined ? undefined : encodeURIComponent(textOf(actor).toWellFormed()),
-    intent: {
-      tool: tool.name,
-      name: intent,
-      hasActor: actor !== undefined,
-      arguments: sortedText(
-        pickFields(text, (name) => name !== 'intent'),
-        sortedLevels,
-      ),
-    },
+    key: () => keyOfIntent(intent),
+    identity,
+    repeatWindowSeconds: repeatSecondsOf(intent),
+    reword: (problem) => problemForTool(problem, actor !== undefined),
   };
 }
 

@@ -1,9 +1,9 @@
 import { inlineSchema } from '../../api/openapi/schemas.ts';
-import { longestIntent } from '../../api/pipeline/intent.ts';
 import type { Route, Tool } from '../../api/route.ts';
 import { type Consumer, needsApproval } from '../../identity/consumers/consumer.ts';
 import { hasOneOf, type RequiredPermission } from '../../identity/consumers/permissions.ts';
 import { modeOf } from '../../platform/base/mode.ts';
+import { longestIntent } from './intent.ts';
 
 /** A route that is a tool. */
 export type ToolRoute = Route & { tool: Tool };

@@ -88,7 +88,7 @@ function createServer(publicUrl: () => string, all: () => readonly Route[]) {
     const passOn = request.passOn as NonNullable<Request['passOn']>;
     const inner = requestOf(route, given, bodyText);
     const answer = await (calls.isAtLimit(consumer.id)
-      ? passOn({ ...inner, intent: { ...inner.intent, refusal: tooMany() } })
+      ? passOn({ ...inner, refusal: tooMany() })
       : calls.during(consumer.id, () => passOn(inner)));
     return resultAnswer(message, resultOf(route, given, answer));
   }

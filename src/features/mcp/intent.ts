@@ -1,34 +1,18 @@
 import { hash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { Problem } from '../../platform/base/problem.ts';
+
+/** For so long the same arguments are the same intent, where it has no name; in seconds. */
+const repeatSeconds = 600;
+/** Characters of a name at most. */
+export const longestIntent = 200;
 
 /** What a program calls a tool for. It stands for the Idempotency-Key, which no model can choose. */
 export interface Intent {
   tool: string;
   /** As its caller names it, not checked yet; undefined where the arguments say it. */
   name: unknown;
-  /** The person is one of the arguments. */
-  hasActor: boolean;
-  /** Why it is not done now; it counts all the same. */
-  refusal?: Problem;
   /** All other arguments, in a text that is the same for equal ones. */
   arguments: string;
-}
-
-/** For so long the same arguments are the same intent, where it has no name. */
-const repeatSeconds = 600;
-/** Characters of a name at most. */
-export const longestIntent = 200;
-
-const intents = new WeakMap<IncomingMessage, Intent>();
-
-/** Of a request that was passed on; it was not sent by anybody. */
-export function intentOf(message: IncomingMessage): Intent | undefined {
-  return intents.get(message);
-}
-
-export function setIntent(message: IncomingMessage, intent: Intent): void {
-  intents.set(message, intent);
 }
 
 /** The key under which it is done once. Throws `invalid_request` for a name that is none. */
@@ -38,13 +22,13 @@ export function keyOfIntent({ tool, name, arguments: text }: Intent): string {
   return hex.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** For so long it counts as the same; undefined: as long as a key is kept. */
-export function repeatSecondsOf(intent: Intent | undefined): number | undefined {
-  return intent !== undefined && intent.name === undefined ? repeatSeconds : undefined;
+/** For so many seconds it counts as the same; undefined: as long as a key is kept. */
+export function repeatSecondsOf({ name }: Intent): number | undefined {
+  return name === undefined ? repeatSeconds : undefined;
 }
 
-/** The problem in words of who called the tool, and has sent neither of the two headers. */
-export function problemOfIntent(problem: Problem, { hasActor }: Intent): Problem {
+/** The problem for the caller of a tool, who has sent no header. `hasActor`: the person is one of the arguments. */
+export function problemForTool(problem: Problem, hasActor: boolean): Problem {
   const { code, message, facts } = problem;
   switch (code) {
     case 'idempotency_key_reused':
