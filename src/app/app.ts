@@ -77,18 +77,19 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const { crm, org, resources: mapped } = await connectCrm(platform);
     resources = mapped;
     const core: Core = {
-      ...{ ...platform, settings: withSimulated(settings, org) },
-      ...{ crm, resources, records: crm.records, offers: new Offers(), publicUrl: () => publicUrl },
+      ...platform,
+      settings: withSimulated(settings, org),
+      crm,
+      resources,
+      records: crm.records,
+      offers: new Offers(),
+      publicUrl: () => publicUrl,
       cursors: createCursorCodec(() => (platform.consumers.keys.loaded as KeySets).cursor),
       simulated: org ? { crm: org } : {},
     };
     const { started, simulated } = await startFeatures(core);
     const routes = routesOf(core, started);
-    startJobs(
-      core,
-      routes,
-      [...started.values()].flatMap(({ jobs }) => jobs ?? []),
-    );
+    startJobs(core, routes, [...started.values()]);
     server = buildServer(platform, routes, { tls, ...authenticationOf(core) });
     const url = await listen(server, settings);
     publicUrl ||= ownUrl(server, settings);

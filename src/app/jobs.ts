@@ -1,18 +1,19 @@
 import { createHousekeeping } from '../api/idempotency/housekeeping.ts';
 import { createReconcile } from '../api/pipeline/run-route.ts';
 import type { Route } from '../api/route.ts';
-import type { Core } from '../feature.ts';
+import type { Core, Started } from '../feature.ts';
 import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
 import { createJobQueue, type Job } from '../platform/jobs/job-queue.ts';
 
 /** Starts the jobs of the platform and of the features, without making the service wait. */
-export function startJobs(core: Core, routes: readonly Route[], ofFeatures: readonly Job[]): void {
+export function startJobs(core: Core, routes: readonly Route[], features: readonly Started[]): void {
   const { log, opened, stopping } = core;
+  const ofFeatures = features.flatMap((feature) => feature.jobs ?? []);
   const jobs = createJobQueue({ ...core, jobs: [...platformJobs(core, routes), ...ofFeatures] });
   opened.defer(() => jobs.stop());
   const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
   waitUntilAvailable(() => jobs.start(), wait).catch(() =>
-    log.debug({}, 'stopped before the jobs were started'),
+    log.debug({}, 'the service stopped before the jobs were started'),
   );
 }
 
