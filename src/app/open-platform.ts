@@ -122,11 +122,18 @@ async function loadConsumers(
   { settings, log, metrics, opened, stopping, fieldNames }: Process,
   { secrets, cache, audit }: Pick<Platform, 'secrets' | 'cache' | 'audit'>,
 ): Promise<Consumers> {
-  const { secretsDir, dataDir, secretsRefreshSeconds: refreshSeconds } = settings;
-  const { environment, graceWindowHours } = settings;
+  const { secretsDir, dataDir, environment, graceWindowHours } = settings;
   const consumers = createConsumers({
-    ...{ secrets, log, metrics, refreshSeconds, cache, environment, graceWindowHours },
-    ...{ audit, auditEvents: audit, fieldNames },
+    secrets,
+    log,
+    metrics,
+    refreshSeconds: settings.secretsRefreshSeconds,
+    cache,
+    environment,
+    graceWindowHours,
+    audit,
+    auditEvents: audit,
+    fieldNames,
   });
   opened.defer(() => consumers.stop());
   const load = async () => {

@@ -194,8 +194,10 @@ async function ownAddress(context: DoctorContext): Promise<string | undefined> {
   if (context.cache === undefined || (await secrets.read(cacheKeyName(environment))) === undefined)
     return undefined;
   const cache = createAuthenticatedCache({
-    ...{ cache: context.cache, keys: await loadCacheKeys(secrets, environment) },
-    ...{ log: createLog('silent'), metrics: createMetrics() },
+    cache: context.cache,
+    keys: await loadCacheKeys(secrets, environment),
+    log: createLog('silent'),
+    metrics: createMetrics(),
   });
   return (await readKnownOrg(cache, environment)).instanceUrl;
 }

@@ -74,7 +74,11 @@ function unlessUnavailable(claim: Claim): Claim {
 /** The database may have taken the claim before it failed: so the record has the External ID that stands there. */
 function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): Claim {
   return {
-    ...{ consumerId, key, externalId, continued: false, before: undefined },
+    consumerId,
+    key,
+    externalId,
+    continued: false,
+    before: undefined,
     leaseRecord: async () => undefined,
     nameRecord: async () => undefined,
     rememberBefore: async () => true,

@@ -35,7 +35,8 @@ export function webhookItems(
       post: {
         operationId: `on${name.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}`,
         tags: [tag],
-        ...{ summary, description },
+        summary,
+        description,
         security: [{ webhookSignature: [] }],
         parameters: [parameterRef('webhook-id'), parameterRef('webhook-timestamp')],
         requestBody: {

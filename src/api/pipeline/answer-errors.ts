@@ -64,11 +64,15 @@ function sendProblem(
   setCommonHeaders(request, reply);
   markTest(request, reply);
   const own = request.routeOptions?.config?.answerProblem?.(problem, request.headers);
-  const shown = passedRequestOf(request.raw)?.reword(problem) ?? problem;
-  const answer = own ?? problemAnswer(shown, request.id, request.idempotencyKey !== undefined);
+  const answer = own ?? usualAnswer(problem, request);
   const challenge = own === undefined && tokens && bearerChallenge(problem, request, tokens);
   if (challenge) answer.headers = { ...answer.headers, ...challengeHeader(answer.headers, challenge) };
   send(reply, answer);
+}
+
+function usualAnswer(problem: Problem, { raw, id, idempotencyKey }: FastifyRequest) {
+  const shown = passedRequestOf(raw)?.reword(problem) ?? problem;
+  return problemAnswer(shown, id, idempotencyKey !== undefined);
 }
 
 /** Beside the challenge for the pair, if there is one. */

@@ -156,8 +156,7 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
     recordId: recordIn(request.params),
     actor,
   };
-  const passed = passedRequestOf(request.raw);
-  const body = passed === undefined ? bytesOf(request) : Buffer.from(passed.identity);
+  const body = identifyingBytes(request);
   if (idempotencyKey === undefined)
     return requestWithoutKey({ ...common, repeatWindowSeconds }, { method, path: route.path, body });
   const ifMatch = request.headers['if-match'];
@@ -168,8 +167,13 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
     key: idempotencyKey,
     fingerprint: fingerprint({ method, path: url, ifMatch, scope, body }),
     overwrites: isNamed ? route.overwrites?.(request.params as never) : undefined,
-    repeatWindowSeconds: passed?.repeatWindowSeconds,
+    repeatWindowSeconds: passedRequestOf(request.raw)?.repeatWindowSeconds,
   };
+}
+
+function identifyingBytes(request: FastifyRequest): Buffer {
+  const passed = passedRequestOf(request.raw);
+  return passed === undefined ? bytesOf(request) : Buffer.from(passed.identity);
 }
 
 /** The record that a path names. */
@@ -239,7 +243,7 @@ function withLedgerSpans(ledger: Ledger, parent: Span): Ledger {
 }
 
 /**
- * Sends an answer as it is. A text goes out in one piece with the head; where its content type names no character set
+ * Sends an answer as it is. A text is written together with the head; where its content type names no character set
  * the framework would add one, so there it is bytes.
  */
 export function send(reply: FastifyReply, { status, headers = {}, body = '' }: RouteAnswer): FastifyReply {

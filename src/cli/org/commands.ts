@@ -90,7 +90,10 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
 
 async function listAll(org: OrgConnection, json: true | undefined): Promise<void> {
   const objects = (await org.listObjects()).map(({ name, label, custom, createable }) => ({
-    ...{ object: name, label, custom, createable },
+    object: name,
+    label,
+    custom,
+    createable,
   }));
   print(json, { objects }, () =>
     table([

@@ -113,7 +113,8 @@ function missingFields(
     .filter(({ reason }) => reason === undefined)
     .map(({ name, field, column }) => ({
       ...fieldMetadata(name, field, memberObject, resource),
-      ...{ fullName: column, label: labelOf(column) },
+      fullName: column,
+      label: labelOf(column),
     }));
 }
 

@@ -42,7 +42,10 @@ async function start(core: Core): Promise<Started<Parts>> {
   });
   const assertions = new AssertionsTable(core.database);
   const authenticateClient = createClientAuthentication({
-    ...{ authenticate, directory, publicUrl, clock },
+    authenticate,
+    directory,
+    publicUrl,
+    clock,
     useOnce: (...assertion) => assertions.useOnce(...assertion),
   });
   return {

@@ -146,10 +146,13 @@ const keySet = Type.Object(
   {
     keys: Type.Array(
       Type.Object({
-        ...{ kty: part('EC'), crv: part('P-256') },
+        kty: part('EC'),
+        crv: part('P-256'),
         x: part('gI0GAILBdu7T53akrFmMyGcsF3n5dO7MmwNBHKW5SV0'),
         y: part('SLW_xSffzlPWrHEVI30DHM_4egVwt3NQqeUD7nMFpps'),
-        ...{ kid: part('NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs'), alg: part('ES256'), use: part('sig') },
+        kid: part('NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs'),
+        alg: part('ES256'),
+        use: part('sig'),
       }),
       { maxItems: 100 },
     ),
