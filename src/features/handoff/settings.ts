@@ -8,7 +8,6 @@ export const handoffSettings = {
     oneOf('refuse', 'accept'),
     'refuse',
     'What happens to a hand-off while the CRM is unavailable, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
-    { formerly: { key: 'handoff.whenCrmIsAway', env: 'HANDOFF_WHEN_CRM_IS_AWAY' } },
   ),
   'handoff.queueLimit': setting(
     'HANDOFF_QUEUE_LIMIT',

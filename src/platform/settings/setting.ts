@@ -19,8 +19,6 @@ export interface Setting<
   secret?: true;
   /** Read only with this secrets manager: elsewhere the variable belongs to other programs. */
   onlyWith?: 'vault' | 'aws';
-  /** What it was called before; that name is refused with a message that has the new one. */
-  formerly?: { key: string; env: string };
 }
 
 /** What the defaults of later settings may follow from. */
@@ -34,7 +32,7 @@ export interface Earlier {
   [key: string]: unknown;
 }
 
-type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith' | 'formerly'>;
+type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith'>;
 
 /** A row; the type of its value follows from schema and default. */
 export function setting<S extends TSchema, D extends Static<S> | undefined>(

@@ -110,10 +110,8 @@ function flatten(
   return found;
 }
 
-/** The new or the most similar key, for the message about an unknown one; empty if none is similar. */
+/** The most similar key, for the message about an unknown one; empty if none is similar. */
 function suggest(table: SettingsTable, unknown: string): string {
-  const renamed = Object.entries(table).find(([, { formerly }]) => formerly?.key === unknown);
-  if (renamed !== undefined) return `; it is ${renamed[0]} now`;
   const distances = Object.keys(table).map((key) => ({
     key,
     distance: leven(key.toLowerCase(), unknown.toLowerCase()),

@@ -188,7 +188,6 @@ export const platformSettings = {
     Type.Integer({ minimum: 0, maximum: 20_000 }),
     2000,
     'With a budget, how long a request waits for a call at most, in milliseconds, before it is refused.',
-    { formerly: { key: 'crm.patienceMs', env: 'CRM_PATIENCE_MS' } },
   ),
   idempotencyRetentionHours: setting(
     'IDEMPOTENCY_RETENTION_HOURS',

@@ -37,8 +37,6 @@ export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): 
   return otherVariables(table, env)
     .filter((name) => isOwn(table, name))
     .map((name) => {
-      const renamed = Object.values(table).find(({ formerly }) => formerly?.env === name);
-      if (renamed !== undefined) return `${name}: there is no such setting; it is ${renamed.env} now`;
       const { env: nearest, distance } = nearestVariable(table, name);
       const hint = distance <= name.length / 3 ? `; did you mean ${nearest}?` : '';
       return `${name}: there is no such setting${hint}`;
@@ -82,12 +80,9 @@ function nearestVariable(
   name: string,
   secretsManager?: string,
 ): { env: string; distance: number } {
-  const candidates = Object.values(table).flatMap(({ env, formerly, onlyWith }) => {
-    const spellings = [undefined, secretsManager].includes(onlyWith) ? [env] : [];
-    return [...spellings, ...(formerly ? [formerly.env] : [])].map((spelling) => ({ env, spelling }));
-  });
-  const [nearest] = candidates
-    .map(({ env, spelling }) => ({ env, distance: leven(spelling, name.toUpperCase()) }))
+  const [nearest] = Object.values(table)
+    .filter(({ onlyWith }) => [undefined, secretsManager].includes(onlyWith))
+    .map(({ env }) => ({ env, distance: leven(env, name.toUpperCase()) }))
     .sort((a, b) => a.distance - b.distance);
   return nearest as { env: string; distance: number };
 }
