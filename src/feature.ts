@@ -99,7 +99,10 @@ export interface Running<S = unknown> {
   simulated: Readonly<Record<string, Simulated>>;
 }
 
-/** A capability of the service: all that belongs to it is in its folder, and it leaves with that and its line in features.ts. */
+/**
+ * A capability of the service: all that belongs to it is in its folder; deleting the folder and its line in features.ts
+ * removes it.
+ */
 export interface Feature<S = unknown, M extends object = object, R = unknown> {
   name: string;
   settings?: SettingsPart;

@@ -51,11 +51,11 @@ export interface HistoryEntry {
 
 /** What a source has found of it. */
 export interface FoundEntry extends HistoryEntry {
-  /** Of entries with the same text one is shown: that of the source that comes first. */
+  /** Of entries with the same `once`, the first source's is shown. */
   once?: string;
   /** The CRM's time, which is a whole second: it happened within that. */
   isWholeSecond?: true;
-  /** It does not tell that there is, or was, something that the reader may see. */
+  /** Does not prove that a record exists that the reader may see. */
   isUnproven?: true;
 }
 

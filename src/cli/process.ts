@@ -67,7 +67,7 @@ export function warnOfVariables({ secretsManager }: Settings, log: Log): void {
   for (const { name, nearest } of similarVariables(settingsTable, process.env, secretsManager)) {
     log.warn(
       { variable: name, nearest },
-      'this environment variable is not a setting, but its name is similar to one',
+      'an environment variable is not a setting, but its name is similar to one',
     );
   }
 }

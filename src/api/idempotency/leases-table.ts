@@ -81,8 +81,8 @@ export class LeasesTable {
 }
 
 /**
- * Whether the lease `l` still keeps others out. Only what cannot be taken back counts as its end, so that a statement that
- * sees older versions of claims is never misled.
+ * Condition: the lease `l` is in force: not run out, and its claim not completed. A completed claim is never reopened, so an
+ * older snapshot is never wrong.
  */
 export const isLeased = sql`(not ${recordLease.isOver} and not exists (
   select 1 from idempotency_claims o

@@ -28,8 +28,9 @@ import { LeasesTable } from './leases-table.ts';
  * A request without a key that is claimed by its body (repeat-window.ts) has a window: when it is over, the claim is taken
  * as if it were new, unless it is owned.
  *
- * Invariants: the External ID is stored before the CRM is called and never changes while the claim is unfinished and has no window; the fence
- * only grows; only the owner with the current fence completes or releases; all times are the database's clock.
+ * Invariants: the External ID is stored before the CRM is called and never changes while the claim is unfinished and has no
+ * window; the fence only grows; only the owner with the current fence completes or releases; all times are the database's
+ * clock.
  */
 
 /** For this long after the claim nobody else can own it, whatever the request does: no need to ask again. */
@@ -55,7 +56,7 @@ export interface Claim {
    */
   nameRecord(record: string): Promise<void>;
   /**
-   * Stores the tag before the write, so that a later owner can tell our change from another. False where a write with
+   * Stores the tag before the write, so that a later owner can distinguish our change from others. False where a write with
    * If-Match has the record: nothing is stored, and the record is to be read again.
    */
   rememberBefore(entityTag: string): Promise<boolean>;

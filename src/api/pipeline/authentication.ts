@@ -290,7 +290,7 @@ export function bearerTokenIn(authorization: string): string | undefined {
   return scheme?.toLowerCase() === 'bearer' ? rest.join(' ') : undefined;
 }
 
-/** A token beside a pair: which of them is meant, nobody can tell (RFC 6750 section 3.1). */
+/** A token beside a pair: it is not known which of them is meant (RFC 6750 section 3.1). */
 function isTwofold({ apiKey, apiSecret, token }: PresentedCredentials): boolean {
   return token !== undefined && Boolean(apiKey || apiSecret);
 }

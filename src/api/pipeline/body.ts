@@ -26,8 +26,8 @@ export function bytesOf({ bodyBytes }: FastifyRequest): Buffer {
 }
 
 /**
- * Reads JSON bodies, and forms where a route takes one, keeping their bytes and text; every other content type is refused by the framework. `timeoutMs`:
- * how long a body may take to come.
+ * Reads JSON bodies, and forms where a route takes one, keeping their bytes and text; every other content type is refused by
+ * the framework. `timeoutMs`: how long a body may take to come.
  */
 export function readBodies(app: FastifyInstance, connections: Connections, timeoutMs: number): void {
   app.decorateRequest('bodyText', '');

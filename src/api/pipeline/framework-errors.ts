@@ -11,7 +11,10 @@ export const maxFaults = 20;
 /** Bytes of a request body at most. */
 export const maxBodyBytes = 1_048_576;
 
-/** `readOnly`: fields of the route's resource that no body may have. The problem of a failed schema check, or of an error of the HTTP framework; else undefined. */
+/**
+ * The problem for an error of the HTTP framework or a failed schema check; else undefined. `readOnly`: fields that answers
+ * have and no body may set.
+ */
 export function problemOfFramework(
   error: FastifyError,
   readOnly: readonly string[] = [],

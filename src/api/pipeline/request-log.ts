@@ -183,7 +183,7 @@ const shorterThanSecrets = 16;
 /** Characters that are kept of a text with escapes. */
 const maxShownKey = 64;
 
-/** An API key as it was sent. Of any other long text, which may be a secret in the wrong header, only the beginning. */
+/** The header if it looks like an API key; else only its beginning: it may be a secret in the wrong header. */
 function publicKeyIn(header: string | string[] | undefined): string | null {
   const text = String(header ?? '');
   if (text === '') return null;
@@ -195,7 +195,7 @@ function publicKeyIn(header: string | string[] | undefined): string | null {
   );
 }
 
-/** Public keys of consumers have names of their own. */
+/** The API key; undefined for the name of a public key, which contains a slash. */
 function apiKeyIn(credential: string | undefined): string | undefined {
   return credential?.includes('/') ? undefined : credential;
 }

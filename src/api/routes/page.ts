@@ -18,7 +18,7 @@ export const pageParameters = {
       default: defaultLimit,
       description:
         'Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; ' +
-        '`has_more` tells whether there are others.',
+        '`has_more` says whether there are others.',
       examples: [defaultLimit],
     }),
   ),

@@ -185,7 +185,7 @@ function wrongClaimIn({ aud, exp = 0, iat, jti }: JWTPayload, now: number): stri
   return Object.keys(wrong).find((claim) => wrong[claim]);
 }
 
-/** The caller has proved who it is: what is wrong tells nobody else anything. */
+/** The caller has proved who it is, so nobody else learns what is wrong. */
 function refused(consumerId: string, advice: string): Refused {
   return { result: 'wrong_secret', consumerId, advice };
 }
