@@ -591,6 +591,17 @@ export interface Health {
   cache: {
     connected: boolean;
   };
+  /** The copy of the CRM's records, where one is kept. */
+  copy?: {
+    /** False where it is too old. */
+    connected: boolean;
+    /** How old the copy is; null until it is filled. */
+    age_seconds?: number | null | undefined;
+    /** How many records it has, perhaps estimated. */
+    records?: number | undefined;
+    /** True while it is being filled; else absent. */
+    filling?: boolean | undefined;
+  } | undefined;
   /** Hand-offs that were answered 202 and are not delivered yet. */
   handoffs: {
     /** False where the database cannot be asked. */
@@ -600,14 +611,11 @@ export interface Health {
     /** How long the first of them has waited. */
     oldest_seconds?: number | undefined;
   };
-  /** Changes of the CRM, where they are read. */
-  changes?: {
-    /** False where changes were not read for too long. */
+  /** The dining partner, where there is one. */
+  dining?: {
     connected: boolean;
-    /** How long ago they were read; null until all were read once. */
-    seconds_behind?: number | null | undefined;
-    /** True for 30 days after deletions may have been missed; else absent. */
-    deletions_missed?: boolean | undefined;
+    /** `credentials`: the partner refuses those of the service. */
+    reason?: string | undefined;
   } | undefined;
 }
 
@@ -619,7 +627,7 @@ export interface History {
 
 /** Something that happened. */
 export interface HistoryEntry {
-  /** When. What the CRM reports has the time of the CRM, which is a whole second. */
+  /** When. What the CRM tells has the time of the CRM, which is a whole second. */
   at: string;
   /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anybody. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
   kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
@@ -1141,7 +1149,7 @@ export interface GetOwnUsageQuery {
 
 /** List queued hand-offs: what can be asked for. */
 export interface ListHandoffsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1155,7 +1163,7 @@ export interface ListHandoffsQuery {
 
 /** List members: what can be asked for. */
 export interface ListMembersQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1169,7 +1177,7 @@ export interface ListMembersQuery {
 
 /** List quotes: what can be asked for. */
 export interface ListQuotesQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1189,7 +1197,7 @@ export interface ListQuotesQuery {
 
 /** List bookings: what can be asked for. */
 export interface ListBookingsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1209,7 +1217,7 @@ export interface ListBookingsQuery {
 
 /** List reservations: what can be asked for. */
 export interface ListReservationsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1237,7 +1245,7 @@ export interface GetTableAvailabilityQuery {
 
 /** Read the feed of events: what can be asked for. */
 export interface ListEventsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1253,7 +1261,7 @@ export interface ListEventsQuery {
 
 /** List webhook endpoints: what can be asked for. */
 export interface ListWebhookEndpointsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1261,7 +1269,7 @@ export interface ListWebhookEndpointsQuery {
 
 /** List deliveries: what can be asked for. */
 export interface ListWebhookDeliveriesQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1273,7 +1281,7 @@ export interface ListWebhookDeliveriesQuery {
 
 /** List consumers: what can be asked for. */
 export interface ListConsumersQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1281,7 +1289,7 @@ export interface ListConsumersQuery {
 
 /** List your own authentication attempts: what can be asked for. */
 export interface ListOwnAuthenticationAttemptsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1297,7 +1305,7 @@ export interface ListOwnAuthenticationAttemptsQuery {
 
 /** List authentication attempts: what can be asked for. */
 export interface ListAuthenticationAttemptsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
@@ -1315,7 +1323,7 @@ export interface ListAuthenticationAttemptsQuery {
 
 /** List changes of consumers: what can be asked for. */
 export interface ListAuditEventsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` tells whether there are others. */
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;

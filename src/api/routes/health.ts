@@ -112,7 +112,7 @@ export function healthRoute({ health, entries }: HealthOptions): Route {
   const report = Type.Object(
     { ...platformEntries, ...entries },
     {
-      additionalProperties: connection('A further system that reservations span, such as `dining`.'),
+      additionalProperties: connection('A further part of the service.'),
       title: 'Health',
     },
   );

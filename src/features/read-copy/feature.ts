@@ -6,6 +6,7 @@ import { copyWriterOffer } from '../events/copy-writer.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import { registerCopyCommands } from './cli.ts';
 import { clearCopy, createCopy, eraseCopiedMember } from './copy.ts';
+import { copyHealth } from './health.ts';
 import { type ReadCopyMetrics, readCopyMetrics } from './metrics.ts';
 import { type ReadCopySettings, readCopyPart } from './settings.ts';
 
@@ -14,6 +15,7 @@ export const readCopy = defineFeature({
   name: 'read-copy',
   settings: readCopyPart,
   metrics: readCopyMetrics,
+  health: { copy: copyHealth },
   start,
   commands: registerCopyCommands,
   erasers: [

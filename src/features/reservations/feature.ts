@@ -6,6 +6,7 @@ import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
 import { emptyTestTables, liveOrTestTables } from './connectors/test-tables.ts';
 import { diningCheck } from './doctor.ts';
+import { diningHealth } from './health.ts';
 import { type ReservationMetrics, reservationMetrics } from './metrics.ts';
 import { PlansTable } from './plans-table.ts';
 import { createReservationHistory } from './reservation-history.ts';
@@ -30,6 +31,7 @@ export const reservations = defineFeature({
   tags: {
     Reservations: 'Tables at a dining partner, each with its booking in the CRM: both or neither.',
   },
+  health: { dining: diningHealth },
   simulator: partnerSimulator,
   start,
   banner: ({ settings, simulated }) => [
