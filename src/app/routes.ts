@@ -1,5 +1,5 @@
 import { openApiDocument } from '../api/openapi/document.ts';
-import type { CursorCodec } from '../api/pipeline/cursor.ts';
+import { type CursorCodec, createCursorCodec } from '../api/pipeline/cursor.ts';
 import { platformTags, type Route } from '../api/route.ts';
 import { docsRoutes } from '../api/routes/docs.ts';
 import { healthRoute } from '../api/routes/health.ts';
@@ -50,8 +50,18 @@ export function allRoutes({ parts, cursors, health, home, schemaVersion }: Servi
 /** Every route that a service may have, to be described and not to be called. `without`: names of features. */
 export function documentedRoutes(...without: string[]): Route[] {
   const names = features.map(({ name }) => name).filter((name) => !without.includes(name));
-  // A route asks its parts for something only when it is called.
-  return allRoutes({ parts: new Map(names.map((name) => [name, {}])) } as unknown as Services);
+  return allRoutes({
+    parts: new Map(names.map((name) => [name, {}])),
+    cursors: createCursorCodec(notCalled),
+    health: notCalled,
+    home: '/v1/docs',
+    schemaVersion: notCalled,
+  });
+}
+
+/** A route asks its parts for something only when it is called. */
+function notCalled(): never {
+  throw new Error('this route is described only');
 }
 
 /** The OpenAPI document of these routes. */
