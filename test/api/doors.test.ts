@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
-describe('every door of the service', () => {
+describe('the ports of the service', () => {
   let gateway: TestGateway;
 
   before(async () => {
@@ -12,219 +12,201 @@ describe('every door of the service', () => {
   });
   after(() => gateway.stop());
 
-  /** Sends bytes as they are and returns the whole answer. */
-  async function raw(bytes: string): Promise<{ status: number; headers: string; body: string }> {
-    const { hostname, port } = new URL(gateway.url);
-    const socket = connect(Number(port), hostname);
-    let answer = '';
-    socket.setEncoding('utf8').on('data', (chunk: unknown) => {
-      answer += String(chunk);
-    });
-    socket.write(bytes);
-    await once(socket, 'close');
-    const [headers = '', body = ''] = answer.split('\r\n\r\n');
-    return { status: Number(headers.split(' ')[1]), headers: headers.toLowerCase(), body };
-  }
-
-  for (const [what, bytes, status] of [
-    ['what is no HTTP', 'hello\r\n\r\n', 400],
-    ['a header line that is none', 'GET / HTTP/1.1\r\nhost: a\r\nbroken\r\n\r\n', 400],
-    ['headers that are too large', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
-    ['a method that HTTP does not know', 'FETCH / HTTP/1.1\r\nhost: a\r\n\r\n', 400],
-  ] as const) {
-    test(`answers ${what} with a problem`, async () => {
-      const answer = await raw(bytes);
-      assert.equal(answer.status, status);
-      assert.match(answer.headers, /content-type: application\/problem\+json/);
-      const problem = JSON.parse(answer.body);
-      assert.equal(problem.status, status);
-      assert.equal(problem.code, 'invalid_request');
-      assert.match(answer.headers, new RegExp(`x-request-id: ${problem.request_id}`));
-    });
-  }
-
-  test('answers a path that can not be decoded, and one that does not exist', async () => {
-    for (const [path, status, code] of [
-      ['/v1/%zz', 400, 'invalid_request'],
-      ['/nothing/here', 404, 'not_found'],
-      ['/metrics', 404, 'not_found'],
-      [`/v1/${'x'.repeat(2000)}`, 404, 'not_found'],
-    ] as const) {
-      const response = await gateway.request(path, { as: null });
-      assert.equal(response.status, status, path);
-      assert.equal(response.headers.get('content-type'), 'application/problem+json');
-      assert.equal(((await response.json()) as { code: string }).code, code);
-    }
-  });
-
-  test('answers a known path with another method with 405 and what it allows, without credentials', async () => {
-    for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
-      const response = await gateway.request('/api/v1/handoff', { method, as: null });
-      assert.equal(response.status, 405, method);
-      assert.equal(response.headers.get('allow'), 'OPTIONS, POST');
-      assert.equal(((await response.json()) as { code: string }).code, 'method_not_allowed');
-    }
-    // fetch refuses to send this one.
-    const trace = await raw('TRACE /v1/healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
-    assert.equal(trace.status, 405);
-    assert.match(trace.headers, /allow: get, head, options/);
-  });
-
-  test('answers OPTIONS with what a path allows, and HEAD like GET without a body', async () => {
-    const options = await gateway.request('/v1/healthz', { method: 'OPTIONS', as: null });
-    assert.equal(options.status, 204);
-    assert.equal(options.headers.get('allow'), 'GET, HEAD, OPTIONS');
-    const head = await gateway.request('/v1/healthz', { method: 'HEAD', as: null });
-    assert.equal(head.status, 200);
-    assert.equal(await head.text(), '');
-  });
-
-  test('takes a request id that is acceptable and replaces any other', async () => {
-    const idOf = async (id: string) => {
-      const response = await gateway.request('/v1/healthz', { as: null, headers: { 'x-request-id': id } });
-      return response.headers.get('x-request-id');
-    };
-    assert.equal(await idOf('order-1.2_3'), 'order-1.2_3');
-    for (const bad of ['', 'a b', 'x'.repeat(129), 'a;b'])
-      assert.match((await idOf(bad)) ?? '', /^[0-9a-f-]{36}$/);
-  });
-});
-
-describe('GET /v1/healthz', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
-
-  test('shows who the gateway is in the CRM, and that everything is connected', async () => {
-    const response = await gateway.request('/v1/healthz', { as: null });
-    assert.equal(response.status, 200);
-    const body = (await response.json()) as Record<
-      string,
-      { connected: boolean; user: { Id: string; Name: string } }
-    >;
-    assert.equal(body.status, 'ok');
-    assert.equal(body.crm?.connected, true);
-    assert.match(body.crm?.user.Id ?? '', /^005[A-Za-z0-9]{15}$/);
-    assert.equal(body.crm?.user.Name, 'Handoff Gateway Integration');
-    for (const name of ['secretsManager', 'database', 'cache'])
-      assert.equal(body[name]?.connected, true, name);
-  });
-
-  test('a flood of it costs the CRM next to nothing', async () => {
-    await gateway.org.untilDescribed();
-    const before = await gateway.org.counters();
-    await Promise.all(Array.from({ length: 200 }, () => gateway.request('/v1/healthz', { as: null })));
-    const after = await gateway.org.counters();
-    assert.deepEqual(after.metered, before.metered);
-  });
-});
-
-describe('GET /v1/docs', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
-
-  test('is the OpenAPI document of every route', async () => {
-    const response = await gateway.request('/v1/docs', { as: null });
-    assert.equal(response.status, 200);
-    assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
-    const document = (await response.json()) as { openapi: string; paths: Record<string, object> };
-    assert.equal(document.openapi, '3.1.0');
-    for (const path of ['/api/v1/handoff', '/v1/healthz', '/v1/docs']) assert.ok(document.paths[path], path);
-  });
-
-  test('is a readable page for a browser, with no asset from another host', async () => {
-    const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
-    const page = await gateway.request('/v1/docs', { as: null, headers });
-    assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
-    const html = await page.text();
-    assert.doesNotMatch(html, /(src|href)="?(https?:)?\/\//);
-    assert.match(html, /<html lang="en">/);
-    assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self';/);
-    const sources = [...html.matchAll(/<script src="([^"]+)"/g)].map(([, source = '']) => source);
-    assert.equal(sources.length, 2);
-    for (const source of sources) {
-      const script = await gateway.request(source, { as: null });
-      assert.equal(script.status, 200);
-      assert.match(script.headers.get('content-type') ?? '', /javascript/);
-    }
-  });
-
-  test('is compressed for whom takes that, and not sent again to whom has it', async () => {
-    for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/v1/docs/start.js']) {
-      const ask = (headers: Record<string, string>) => gateway.request(path, { as: null, headers });
-      const plain = await ask({ 'accept-encoding': 'identity' });
-      assert.equal(plain.headers.get('content-encoding'), null);
-      const text = await plain.text();
-      for (const [accepted, encoding] of [
-        ['gzip', 'gzip'],
-        ['br, GZIP;q=0.5', 'gzip'],
-        ['*', 'gzip'],
-        ['br', null],
-        ['gzip;q=0, *', null],
-        ['gzip; q=0.0', null],
-        ['', null],
-      ] as const) {
-        const answer = await ask({ 'accept-encoding': accepted });
-        assert.equal(answer.headers.get('content-encoding'), encoding, accepted);
-        assert.match(answer.headers.get('vary') ?? '', /\bAccept-Encoding$/);
-        assert.equal(await answer.text(), text);
-        const tag = answer.headers.get('etag') ?? '';
-        assert.equal(tag === plain.headers.get('etag'), encoding === null);
-        const again = await ask({ 'accept-encoding': accepted, 'if-none-match': tag });
-        assert.equal(again.status, 304);
-        assert.equal(again.headers.get('etag'), tag);
-        assert.equal(await again.text(), '');
-      }
-    }
-  });
-});
-
-describe('the port for operations', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
-
-  test('serves liveness, readiness and metrics, which the API port does not', async () => {
-    for (const [path, text] of [
-      ['/livez', 'alive'],
-      ['/readyz', 'ready'],
-    ] as const) {
-      const response = await fetch(gateway.operationsUrl + path);
-      assert.equal(response.status, 200);
-      assert.equal((await response.text()).trim(), text);
-      assert.equal((await gateway.request(path)).status, 404);
-    }
-  });
-
-  test('counts requests by route, and hits and misses of the token cache', async () => {
-    const handOff = () =>
-      gateway.request('/api/v1/handoff', {
-        body: {
-          type: 'quote',
-          trip_id: crypto.randomUUID(),
-          member_id: gateway.org.memberId,
-          result: { name: 'a', source: 'b', details: {} },
-        },
+  describe('every door of the service', () => {
+    /** Sends bytes as they are and returns the whole answer. */
+    async function raw(bytes: string): Promise<{ status: number; headers: string; body: string }> {
+      const { hostname, port } = new URL(gateway.url);
+      const socket = connect(Number(port), hostname);
+      let answer = '';
+      socket.setEncoding('utf8').on('data', (chunk: unknown) => {
+        answer += String(chunk);
       });
-    assert.equal((await handOff()).status, 201);
-    assert.equal((await handOff()).status, 201);
-    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
-    assert.match(
-      metrics,
-      /http_server_request_duration_seconds_count\{[^}]*http_route="\/api\/v1\/handoff"[^}]*\} 2/,
-    );
-    assert.match(metrics, /^handoff_crm_token_cache_hits_total [1-9]/m);
-    assert.match(metrics, /^handoff_crm_token_cache_misses_total 1$/m);
-    assert.match(metrics, /^handoff_authentication_attempts_total\{result="accepted"\} 2$/m);
+      socket.write(bytes);
+      await once(socket, 'close');
+      const [headers = '', body = ''] = answer.split('\r\n\r\n');
+      return { status: Number(headers.split(' ')[1]), headers: headers.toLowerCase(), body };
+    }
+
+    for (const [what, bytes, status] of [
+      ['what is no HTTP', 'hello\r\n\r\n', 400],
+      ['a header line that is none', 'GET / HTTP/1.1\r\nhost: a\r\nbroken\r\n\r\n', 400],
+      ['headers that are too large', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+      ['a method that HTTP does not know', 'FETCH / HTTP/1.1\r\nhost: a\r\n\r\n', 400],
+    ] as const) {
+      test(`answers ${what} with a problem`, async () => {
+        const answer = await raw(bytes);
+        assert.equal(answer.status, status);
+        assert.match(answer.headers, /content-type: application\/problem\+json/);
+        const problem = JSON.parse(answer.body);
+        assert.equal(problem.status, status);
+        assert.equal(problem.code, 'invalid_request');
+        assert.match(answer.headers, new RegExp(`x-request-id: ${problem.request_id}`));
+      });
+    }
+
+    test('answers a path that can not be decoded, and one that does not exist', async () => {
+      for (const [path, status, code] of [
+        ['/v1/%zz', 400, 'invalid_request'],
+        ['/nothing/here', 404, 'not_found'],
+        ['/metrics', 404, 'not_found'],
+        [`/v1/${'x'.repeat(2000)}`, 404, 'not_found'],
+      ] as const) {
+        const response = await gateway.request(path, { as: null });
+        assert.equal(response.status, status, path);
+        assert.equal(response.headers.get('content-type'), 'application/problem+json');
+        assert.equal(((await response.json()) as { code: string }).code, code);
+      }
+    });
+
+    test('answers a known path with another method with 405 and what it allows, without credentials', async () => {
+      for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
+        const response = await gateway.request('/api/v1/handoff', { method, as: null });
+        assert.equal(response.status, 405, method);
+        assert.equal(response.headers.get('allow'), 'OPTIONS, POST');
+        assert.equal(((await response.json()) as { code: string }).code, 'method_not_allowed');
+      }
+      // fetch refuses to send this one.
+      const trace = await raw('TRACE /v1/healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+      assert.equal(trace.status, 405);
+      assert.match(trace.headers, /allow: get, head, options/);
+    });
+
+    test('answers OPTIONS with what a path allows, and HEAD like GET without a body', async () => {
+      const options = await gateway.request('/v1/healthz', { method: 'OPTIONS', as: null });
+      assert.equal(options.status, 204);
+      assert.equal(options.headers.get('allow'), 'GET, HEAD, OPTIONS');
+      const head = await gateway.request('/v1/healthz', { method: 'HEAD', as: null });
+      assert.equal(head.status, 200);
+      assert.equal(await head.text(), '');
+    });
+
+    test('takes a request id that is acceptable and replaces any other', async () => {
+      const idOf = async (id: string) => {
+        const response = await gateway.request('/v1/healthz', { as: null, headers: { 'x-request-id': id } });
+        return response.headers.get('x-request-id');
+      };
+      assert.equal(await idOf('order-1.2_3'), 'order-1.2_3');
+      for (const bad of ['', 'a b', 'x'.repeat(129), 'a;b'])
+        assert.match((await idOf(bad)) ?? '', /^[0-9a-f-]{36}$/);
+    });
+  });
+
+  describe('GET /v1/healthz', () => {
+    test('shows who the gateway is in the CRM, and that everything is connected', async () => {
+      const response = await gateway.request('/v1/healthz', { as: null });
+      assert.equal(response.status, 200);
+      const body = (await response.json()) as Record<
+        string,
+        { connected: boolean; user: { Id: string; Name: string } }
+      >;
+      assert.equal(body.status, 'ok');
+      assert.equal(body.crm?.connected, true);
+      assert.match(body.crm?.user.Id ?? '', /^005[A-Za-z0-9]{15}$/);
+      assert.equal(body.crm?.user.Name, 'Handoff Gateway Integration');
+      for (const name of ['secretsManager', 'database', 'cache'])
+        assert.equal(body[name]?.connected, true, name);
+    });
+
+    test('a flood of it costs the CRM next to nothing', async () => {
+      await gateway.org.untilDescribed();
+      const before = await gateway.org.counters();
+      await Promise.all(Array.from({ length: 200 }, () => gateway.request('/v1/healthz', { as: null })));
+      const after = await gateway.org.counters();
+      assert.deepEqual(after.metered, before.metered);
+    });
+  });
+
+  describe('GET /v1/docs', () => {
+    test('is the OpenAPI document of every route', async () => {
+      const response = await gateway.request('/v1/docs', { as: null });
+      assert.equal(response.status, 200);
+      assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
+      const document = (await response.json()) as { openapi: string; paths: Record<string, object> };
+      assert.equal(document.openapi, '3.1.0');
+      for (const path of ['/api/v1/handoff', '/v1/healthz', '/v1/docs'])
+        assert.ok(document.paths[path], path);
+    });
+
+    test('is a readable page for a browser, with no asset from another host', async () => {
+      const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+      const page = await gateway.request('/v1/docs', { as: null, headers });
+      assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
+      const html = await page.text();
+      assert.doesNotMatch(html, /(src|href)="?(https?:)?\/\//);
+      assert.match(html, /<html lang="en">/);
+      assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self';/);
+      const sources = [...html.matchAll(/<script src="([^"]+)"/g)].map(([, source = '']) => source);
+      assert.equal(sources.length, 2);
+      for (const source of sources) {
+        const script = await gateway.request(source, { as: null });
+        assert.equal(script.status, 200);
+        assert.match(script.headers.get('content-type') ?? '', /javascript/);
+      }
+    });
+
+    test('is compressed for whom takes that, and not sent again to whom has it', async () => {
+      for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/v1/docs/start.js']) {
+        const ask = (headers: Record<string, string>) => gateway.request(path, { as: null, headers });
+        const plain = await ask({ 'accept-encoding': 'identity' });
+        assert.equal(plain.headers.get('content-encoding'), null);
+        const text = await plain.text();
+        for (const [accepted, encoding] of [
+          ['gzip', 'gzip'],
+          ['br, GZIP;q=0.5', 'gzip'],
+          ['*', 'gzip'],
+          ['br', null],
+          ['gzip;q=0, *', null],
+          ['gzip; q=0.0', null],
+          ['', null],
+        ] as const) {
+          const answer = await ask({ 'accept-encoding': accepted });
+          assert.equal(answer.headers.get('content-encoding'), encoding, accepted);
+          assert.match(answer.headers.get('vary') ?? '', /\bAccept-Encoding$/);
+          assert.equal(await answer.text(), text);
+          const tag = answer.headers.get('etag') ?? '';
+          assert.equal(tag === plain.headers.get('etag'), encoding === null);
+          const again = await ask({ 'accept-encoding': accepted, 'if-none-match': tag });
+          assert.equal(again.status, 304);
+          assert.equal(again.headers.get('etag'), tag);
+          assert.equal(await again.text(), '');
+        }
+      }
+    });
+  });
+
+  describe('the port for operations', () => {
+    test('serves liveness, readiness and metrics, which the API port does not', async () => {
+      for (const [path, text] of [
+        ['/livez', 'alive'],
+        ['/readyz', 'ready'],
+      ] as const) {
+        const response = await fetch(gateway.operationsUrl + path);
+        assert.equal(response.status, 200);
+        assert.equal((await response.text()).trim(), text);
+        assert.equal((await gateway.request(path)).status, 404);
+      }
+    });
+
+    test('counts requests by route, and hits and misses of the token cache', async () => {
+      const handOff = () =>
+        gateway.request('/api/v1/handoff', {
+          body: {
+            type: 'quote',
+            trip_id: crypto.randomUUID(),
+            member_id: gateway.org.memberId,
+            result: { name: 'a', source: 'b', details: {} },
+          },
+        });
+      assert.equal((await handOff()).status, 201);
+      assert.equal((await handOff()).status, 201);
+      const metrics = await gateway.metrics();
+      assert.match(
+        metrics,
+        /http_server_request_duration_seconds_count\{[^}]*http_route="\/api\/v1\/handoff"[^}]*\} 2/,
+      );
+      assert.match(metrics, /^handoff_crm_token_cache_hits_total [1-9]/m);
+      assert.match(metrics, /^handoff_crm_token_cache_misses_total 1$/m);
+      assert.match(metrics, /^handoff_authentication_attempts_total\{result="accepted"\} 2$/m);
+    });
   });
 });

@@ -366,6 +366,17 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
       );
     });
 
+    /** The newest attempts first, once there are so many. */
+    const attemptsOf = async (consumerId: string, count: number): Promise<Record<string, unknown>[]> => {
+      const path = `/v1/admin/auth-attempts?consumer_id=${consumerId}`;
+      for (;;) {
+        const answer = await here.request(path, { as: here.admin });
+        const { data } = (await answer.json()) as { data: Record<string, unknown>[] };
+        if (data.length >= count) return data;
+        await sleep(20);
+      }
+    };
+
     test('and recorded, without ever being written down', async () => {
       const partner = await calls.newPartner();
       const client_assertion = await assertionOf(partner, issuer);
@@ -375,13 +386,8 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
       await calls.call('/v1/quotes', byPair);
       await calls.call('/v1/quotes', byKey);
       await calls.call('/v1/quotes', `${byKey}x`);
-      type Attempt = Record<string, unknown>;
-      const list = async () => {
-        const path = `/v1/admin/auth-attempts?consumer_id=${partner.id}`;
-        return ((await (await here.request(path, { as: here.admin })).json()) as { data: Attempt[] }).data;
-      };
-      while ((await list()).length < 5) await sleep(20);
-      const seen = (await list()).map(({ endpoint, result, api_key, status }) => [
+      const attempts = await attemptsOf(partner.id, 5);
+      const seen = attempts.map(({ endpoint, result, api_key, status }) => [
         endpoint,
         result,
         api_key,
@@ -413,13 +419,9 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
         [caller, caller.apiKey],
         [partner, null],
       ] as const) {
-        const path = `/v1/admin/auth-attempts?consumer_id=${id}`;
-        const list = async () =>
-          ((await (await here.request(path, { as: here.admin })).json()) as { data: { api_key: unknown }[] })
-            .data;
-        while ((await list()).length === 0) await sleep(20);
+        const attempts = await attemptsOf(id, 1);
         assert.deepEqual(
-          (await list()).map(({ api_key }) => api_key),
+          attempts.map(({ api_key }) => api_key),
           [apiKey],
         );
       }
