@@ -1,28 +1,23 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { defineRoute, json } from '../../src/api/route.ts';
 import type { ArrivalTimes } from '../../src/api/server.ts';
-import { openTlsServer } from '../../src/api/tls/tls-server.ts';
-import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
-import { recordLog } from '../support/log.ts';
 import { connectRaw } from '../support/raw-client.ts';
-import { type MadeUpServer, startMadeUpServerWith } from './made-up-server.ts';
+import {
+  type MadeUpServer,
+  openRoute,
+  startMadeUpServerWith,
+  startSecureMadeUpServer,
+} from './made-up-server.ts';
 
 const echo = defineRoute({
+  ...openRoute,
   method: 'POST',
   path: '/echo',
   operationId: 'echo',
-  tag: 'Operations',
-  summary: 'Echo',
-  permission: { none: 'a test' },
-  idempotencyKey: 'ignored',
   request: { body: Type.Object({}) },
-  answers: {},
-  problems: [],
   handle: async () => json(200, {}),
 });
 
@@ -45,21 +40,9 @@ for (const isSecure of [false, true]) {
       await certificates.remove();
     });
 
-    async function start(arrivalTimes: ArrivalTimes): Promise<MadeUpServer> {
-      return startMadeUpServerWith({
-        routes: [echo],
-        tls: isSecure ? await openDoor() : undefined,
-        arrivalTimes,
-      });
-    }
-
-    async function openDoor() {
-      const { cert, key } = await certificates.issue('server', await certificates.authority('authority'));
-      const [certFile, keyFile] = [join(certificates.dir, 'cert.pem'), join(certificates.dir, 'key.pem')];
-      await writeFile(certFile, cert);
-      await writeFile(keyFile, key);
-      const settings = { certFile, keyFile };
-      return openTlsServer({ settings, log: recordLog().log, metrics: createMetrics() });
+    function start(arrivalTimes: ArrivalTimes): Promise<MadeUpServer> {
+      const options = { routes: [echo], arrivalTimes };
+      return isSecure ? startSecureMadeUpServer(certificates, options) : startMadeUpServerWith(options);
     }
 
     const head = 'POST /echo HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';

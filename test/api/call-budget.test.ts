@@ -67,7 +67,7 @@ describe('a budget that is used up', () => {
   test('shows in health and metrics what was used', async () => {
     const { crm } = await client.health();
     assert.deepEqual({ ...crm.quota, limit: 0 }, { used: 30, limit: 0, budget: 40, budget_used: 30 });
-    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const metrics = await gateway.metrics();
     const shown = metrics
       .split('\n')
       .filter((line) => /^handoff_crm_(calls_total|budget(_used)? )/.test(line));
@@ -144,7 +144,7 @@ describe('a budget that is short', { skip: redis === undefined && 'no redis-serv
       [404, 404, 201, 201, 404, 404],
     );
     assert.equal((await client.metered()) - before, 1);
-    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const metrics = await gateway.metrics();
     assert.match(metrics, /^handoff_crm_calls_total\{operation="mixed"\} [1-9]/m);
   });
 

@@ -78,7 +78,7 @@ describe('the job that clears the ledger', { skip: !postgres && 'no PostgreSQL' 
     await until(`
       select 1 where not exists (select from record_leases)
         and not exists (select from idempotency_claims where completed_at is null)`);
-    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const metrics = await gateway.metrics();
     assert.match(
       metrics,
       /^handoff_job_failures_total\{queue="clear-idempotency-claims",step="answers"\} [1-9]/m,

@@ -10,17 +10,15 @@ import type { ServerOptions } from '../../src/api/server.ts';
 import { answerLimits, markShared } from '../../src/platform/http/connections.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
 import { startGateway } from '../support/gateway.ts';
-import { samplesOf } from '../support/metrics-lint.ts';
 import { connectRaw } from '../support/raw-client.ts';
 import {
+  endedConnections,
   type MadeUpServer,
+  openRoute,
   startMadeUpServer,
   startMadeUpServerWith,
   startSecureMadeUpServer,
 } from './made-up-server.ts';
-
-const open = { none: 'for this test' } as const;
-const shared = { tag: 'Operations', permission: open, idempotencyKey: 'ignored', problems: [] } as const;
 
 /** Answers with what it was sent, a turn or more later, and counts how many of its requests are under way at once. */
 function echoRoutes() {
@@ -33,19 +31,23 @@ function echoRoutes() {
     underWay -= 1;
     return json(200, { n });
   };
-  const answers = { 200: { description: 'What was sent.' } };
   const params = Type.Object({ n: Type.String() });
   const body = Type.Object({ n: Type.Integer() });
   return {
     counts,
     routes: [
       defineRoute({
-        ...{ ...shared, method: 'GET', path: '/echo/:n', operationId: 'echo', summary: 'echo', answers },
+        ...openRoute,
+        path: '/echo/:n',
+        operationId: 'echo',
         request: { params },
         handle: ({ params: { n } }) => echo(Number(n)),
       }),
       defineRoute({
-        ...{ ...shared, method: 'POST', path: '/echo', operationId: 'echoBody', summary: 'echo', answers },
+        ...openRoute,
+        method: 'POST',
+        path: '/echo',
+        operationId: 'echoBody',
         request: { body },
         handle: ({ body: { n } }) => echo(n),
       }),
@@ -57,8 +59,9 @@ const largeBytes = Buffer.alloc(40 * 1024 * 1024, 'x');
 
 /** More than the kernel takes for a client that reads nothing. */
 const largeRoute = defineRoute({
-  ...{ ...shared, method: 'GET', path: '/large', operationId: 'large', summary: 'large', request: {} },
-  answers: { 200: { description: 'Much.' } },
+  ...openRoute,
+  path: '/large',
+  operationId: 'large',
   handle: async () => ({ status: 200, body: largeBytes, headers: { 'content-type': 'text/plain' } }),
 });
 
@@ -73,6 +76,10 @@ before(async () => {
 after(() => certificates.remove());
 
 const startSecureServer = (options: Partial<ServerOptions>) => startSecureMadeUpServer(certificates, options);
+const servers = [
+  ['HTTP', startMadeUpServerWith],
+  ['HTTPS', startSecureServer],
+] as const;
 
 describe('a client that sends requests before it has answers', () => {
   const { counts, routes } = echoRoutes();
@@ -170,10 +177,7 @@ describe('a client that sends requests before it has answers', () => {
   });
 });
 
-for (const [how, startServer] of [
-  ['HTTP', startMadeUpServerWith],
-  ['HTTPS', startSecureServer],
-] as const) {
+for (const [how, startServer] of servers) {
   describe(`a client that does not read, over ${how}`, () => {
     let server: MadeUpServer;
 
@@ -185,10 +189,7 @@ for (const [how, startServer] of [
     });
     after(() => server.stop());
 
-    async function cutOff(): Promise<number> {
-      const samples = samplesOf(await server.metrics());
-      return samples.find(({ name, labels }) => matches(name, labels, 'unread'))?.value ?? 0;
-    }
+    const cutOff = async () => (await endedConnections(server, 'unread')) ?? 0;
 
     test('is cut off, and so is each of many; its request ends as one whose caller has hung up', async () => {
       const clients = await Promise.all(Array.from({ length: 20 }, () => connectRaw(server.url)));
@@ -222,15 +223,13 @@ for (const [how, startServer] of [
   });
 }
 
-for (const [how, startServer] of [
-  ['HTTP', startMadeUpServerWith],
-  ['HTTPS', startSecureServer],
-] as const) {
+for (const [how, startServer] of servers) {
   describe(`more answers than may wait for clients, over ${how}`, () => {
     const staticBytes = Buffer.from(largeBytes);
     const staticRoute = {
       ...largeRoute,
-      ...{ path: '/static', operationId: 'static' },
+      path: '/static',
+      operationId: 'static',
       handle: async () => ({ status: 200, body: staticBytes, headers: { 'content-type': 'text/plain' } }),
     };
     let server: MadeUpServer;
@@ -339,8 +338,4 @@ function requestsOf({ logLines }: MadeUpServer): number {
 
 function chunk(text: string): string {
   return `${text.length.toString(16)}\r\n${text}\r\n`;
-}
-
-function matches(name: string, labels: Record<string, string>, reason: string): boolean {
-  return name === 'handoff_connections_ended_total' && labels['reason'] === reason;
 }

@@ -13,7 +13,7 @@ import { assertProblem } from '../support/problems.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { assertFitsDocument } from './document-check.ts';
 import { crmTimeoutMs, type Harness, requestsPerMinute, scenarios } from './error-scenarios.ts';
-import { startMadeUpServer } from './made-up-server.ts';
+import { openRoute, startMadeUpServer } from './made-up-server.ts';
 
 const docs = join(import.meta.dirname, '../../docs');
 const codes = Object.keys(problems) as ProblemCode[];
@@ -52,16 +52,9 @@ describe('the codes of errors', () => {
   test('internal_error hides what went wrong, and the log has it', async () => {
     const server = await startMadeUpServer(
       defineRoute({
-        method: 'GET',
+        ...openRoute,
         path: '/v1/made-up',
         operationId: 'getMadeUp',
-        tag: 'Operations',
-        summary: 'Fails',
-        permission: { none: 'it is made up' },
-        idempotencyKey: 'ignored',
-        request: {},
-        answers: { 200: { description: 'Never.' } },
-        problems: [],
         handle: () => Promise.reject(new Error('the password is hunter2')),
       }),
     );

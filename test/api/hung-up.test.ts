@@ -21,7 +21,7 @@ describe('a request whose caller has hung up', () => {
     return ofRequest();
   }
 
-  const samples = async () => samplesOf(await (await fetch(`${gateway.operationsUrl}/metrics`)).text());
+  const samples = async () => samplesOf(await gateway.metrics());
 
   async function activeRequests(): Promise<number | undefined> {
     return (await samples()).find(({ name }) => name === 'http_server_active_requests')?.value;

@@ -69,7 +69,7 @@ describe('long answers to keyed writes', { skip: !postgres && 'no PostgreSQL' },
     const plain = sent.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
     assert.ok(Number(rows[0]?.bytes) < plain / 2, `${rows[0]?.bytes} of ${plain} bytes`);
     assert.equal(rows[0]?.text, null);
-    const metrics = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const metrics = await gateway.metrics();
     const [, counted] = /^handoff_idempotency_stored_bytes_total (\d+)$/m.exec(metrics) ?? [];
     assert.equal(counted, rows[0]?.compressed);
   });

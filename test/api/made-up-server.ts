@@ -6,6 +6,7 @@ import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { plainTracing } from '../../src/platform/observability/tracing.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
+import { samplesOf } from '../support/metrics-lint.ts';
 
 /** A server with routes that the service does not have, and with nobody who may call a protected one. */
 export interface MadeUpServer {
@@ -15,6 +16,18 @@ export interface MadeUpServer {
   metrics(): Promise<string>;
   stop(): Promise<void>;
 }
+
+/** What a route has that anybody may call. */
+export const openRoute = {
+  method: 'GET',
+  tag: 'Operations',
+  summary: 'Made up',
+  permission: { none: 'it is made up' },
+  idempotencyKey: 'ignored',
+  request: {},
+  answers: { 200: { description: 'Nothing.' } },
+  problems: [],
+} as const;
 
 export async function startMadeUpServer(...routes: Route[]): Promise<MadeUpServer> {
   return startMadeUpServerWith({ routes });
@@ -69,4 +82,15 @@ export async function startMadeUpServerWith(options: Partial<ServerOptions>): Pr
     metrics: () => metrics.registry.metrics(),
     stop: () => server.close(),
   };
+}
+
+/** How many connections were ended, by the metrics. */
+export async function endedConnections(
+  server: Pick<MadeUpServer, 'metrics'>,
+  reason: string,
+): Promise<number | undefined> {
+  const samples = samplesOf(await server.metrics());
+  return samples.find(
+    ({ name, labels }) => name === 'handoff_connections_ended_total' && labels['reason'] === reason,
+  )?.value;
 }

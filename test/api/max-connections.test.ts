@@ -8,9 +8,14 @@ import type { ServerOptions } from '../../src/api/server.ts';
 import { answerLimits } from '../../src/platform/http/connections.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
 import { startGateway } from '../support/gateway.ts';
-import { samplesOf } from '../support/metrics-lint.ts';
 import { connectRaw, type RawClient } from '../support/raw-client.ts';
-import { type MadeUpServer, startMadeUpServerWith, startSecureMadeUpServer } from './made-up-server.ts';
+import {
+  endedConnections,
+  type MadeUpServer,
+  openRoute,
+  startMadeUpServerWith,
+  startSecureMadeUpServer,
+} from './made-up-server.ts';
 
 const max = 6;
 const [here, there, elsewhere] = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
@@ -20,24 +25,14 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`;
 function createRoutes() {
   let begun = 0;
   const answered = Promise.withResolvers<void>();
-  const common = {
-    method: 'GET',
-    tag: 'Operations',
-    summary: 'a test',
-    permission: { none: 'for this test' },
-    idempotencyKey: 'ignored',
-    request: {},
-    answers: { 200: { description: 'Nothing.' } },
-    problems: [],
-  } as const;
   const now = defineRoute({
-    ...common,
+    ...openRoute,
     path: '/now',
     operationId: 'now',
     handle: async () => json(200, {}),
   });
   const later = defineRoute({
-    ...common,
+    ...openRoute,
     path: '/later',
     operationId: 'later',
     async handle() {
@@ -110,12 +105,6 @@ for (const [how, startServer] of [
       for (const client of clients) served.push(await isServed(client));
       return [...served.keys()].filter((index) => !served[index]);
     };
-    const ended = async (reason: string) => {
-      const samples = samplesOf(await server.metrics());
-      return samples.find(
-        ({ name, labels }) => name === 'handoff_connections_ended_total' && labels['reason'] === reason,
-      )?.value;
-    };
 
     test('a new one replaces the one that has been idle longest; it is counted, and logged once', async () => {
       await start();
@@ -123,8 +112,8 @@ for (const [how, startServer] of [
       assert.ok(await isServed(clients[0] as RawClient));
       clients.push(await openIdle(here), await openIdle(here));
       assert.deepEqual(await closedOf(clients), [1, 2]);
-      assert.equal(await ended('idle'), 2);
-      assert.equal(await ended('limit'), 0);
+      assert.equal(await endedConnections(server, 'idle'), 2);
+      assert.equal(await endedConnections(server, 'limit'), 0);
       const lines = server.logLines.filter(
         ({ message }) => message === 'the limit of connections is reached',
       );
@@ -153,7 +142,7 @@ for (const [how, startServer] of [
       await resting.closed;
       const refused = await connectRaw(server.url).catch(() => undefined);
       await refused?.closed;
-      assert.equal(await ended('limit'), 1);
+      assert.equal(await endedConnections(server, 'limit'), 1);
       held.answer();
       for (const client of [...working, next]) assert.equal((await client.answer())?.status, 200);
       // They are idle now.
@@ -222,10 +211,6 @@ test('keep-alive connections with occasional requests keep no client out, and th
     return (await client.answer())?.status;
   };
   for (let n = 0; n < 10; n++) assert.equal(await ask(await connectRaw(gateway.url)), 200);
-  const page = samplesOf(await (await fetch(`${gateway.operationsUrl}/metrics`)).text());
-  const idle = page.find(
-    ({ name, labels }) => name === 'handoff_connections_ended_total' && labels['reason'] === 'idle',
-  );
-  assert.equal(idle?.value, 7);
+  assert.equal(await endedConnections(gateway, 'idle'), 7);
   await gateway.stop();
 });

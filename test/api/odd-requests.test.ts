@@ -30,7 +30,7 @@ describe('requests that nobody should send', () => {
   const codeOf = ({ body }: RawAnswer) => (JSON.parse(String(body)) as { code: string }).code;
   const logOf = (id: string) => gateway.logLines.filter(({ facts }) => facts['request_id'] === id);
   async function activeRequests(): Promise<number | undefined> {
-    const page = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const page = await gateway.metrics();
     return samplesOf(page).find(({ name }) => name === 'http_server_active_requests')?.value;
   }
 

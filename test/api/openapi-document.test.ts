@@ -10,7 +10,7 @@ import {
   type Route,
 } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
-import { startMadeUpServer } from './made-up-server.ts';
+import { openRoute, startMadeUpServer } from './made-up-server.ts';
 
 interface Operation {
   operationId: string;
@@ -39,16 +39,10 @@ const documentOf = (...routes: Route[]) =>
 function madeUp(change: Partial<Route> = {}, permission: Permission = { none: 'it is made up' }): Route {
   return {
     ...defineRoute({
-      method: 'GET',
+      ...openRoute,
+      permission,
       path: '/v1/made-up',
       operationId: 'getMadeUp',
-      tag: 'Operations',
-      summary: 'Made up',
-      permission,
-      idempotencyKey: 'ignored',
-      request: {},
-      answers: { 200: { description: 'Nothing.' } },
-      problems: [],
       handle: async () => ({ status: 200, body: '{}' }),
     }),
     ...change,

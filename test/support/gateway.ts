@@ -30,6 +30,8 @@ export interface Credentials {
 export interface TestGateway {
   url: string;
   operationsUrl: string;
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>;
   dataDir: string;
   console: Credentials;
   admin: Credentials;
@@ -80,6 +82,7 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
   return {
     url: started.url,
     operationsUrl: started.operationsUrl as string,
+    metrics: async () => (await fetch(`${started.operationsUrl}/metrics`)).text(),
     dataDir,
     ...credentials,
     org: new Org(started.org?.url ?? '', started.org?.memberId ?? ''),
