@@ -11,7 +11,7 @@ import { version as programVersion } from '../platform/base/version.ts';
 import type { HealthReport } from '../platform/observability/health.ts';
 
 /** What the routes work with. */
-export interface Services {
+interface Services {
   /** What those of a feature work with, by its name; null where the settings turn them off. */
   parts: ReadonlyMap<string, unknown>;
   cursors: CursorCodec;
@@ -50,8 +50,13 @@ export function allRoutes({ parts, cursors, health, home, schemaVersion }: Servi
 /** Every route that a service may have, to be described and not to be called. `without`: names of features. */
 export function documentedRoutes(...without: string[]): Route[] {
   const names = features.map(({ name }) => name).filter((name) => !without.includes(name));
+  return uncalledRoutes(new Map(names.map((name) => [name, {}])));
+}
+
+/** The same of a service with these parts. */
+export function uncalledRoutes(parts: Services['parts']): Route[] {
   return allRoutes({
-    parts: new Map(names.map((name) => [name, {}])),
+    parts,
     cursors: createCursorCodec(notCalled),
     health: notCalled,
     home: '/v1/docs',

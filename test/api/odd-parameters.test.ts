@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TSchema } from 'typebox';
 import { exampleOf } from '../../src/api/openapi/schemas.ts';
 import { type Route } from '../../src/api/route.ts';
-import { allRoutes, type Services } from '../../src/app/routes.ts';
+import { uncalledRoutes } from '../../src/app/routes.ts';
 import { features } from '../../src/features.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { isTime, type Odd, oddOnes, oddTexts, rightTimes, wrongTimes } from '../support/odd-values.ts';
@@ -13,9 +13,7 @@ import { startPostgres } from '../support/postgres.ts';
 
 /** The embedded database does the same, in three times the time. */
 const postgres = await startPostgres();
-const routes = allRoutes({
-  parts: new Map(features.map(({ name }) => [name, { pages: {} }])),
-} as unknown as Services);
+const routes = uncalledRoutes(new Map(features.map(({ name }) => [name, { pages: {} }])));
 /** As many share a call to the CRM, which is most of what a write costs. */
 const atOnce = 12;
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { createHousekeeping, type Reconcile } from '../../../src/api/idempotency/housekeeping.ts';
@@ -10,6 +9,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
+import { newRequest } from './keyed-requests.ts';
 
 describe('the job that clears the ledger', () => {
   const found: StoredAnswer = {
@@ -43,13 +43,6 @@ describe('the job that clears the ledger', () => {
   const exists = async (key: string) =>
     (await sql`select 1 from idempotency_claims where key = ${key}`.execute(database.sql)).rows.length === 1;
 
-  const newRequest = () => ({
-    consumerId: 'con_test',
-    key: randomUUID(),
-    operation: 'createQuote',
-    fingerprint: Buffer.alloc(32, 1),
-    externalId: randomUUID(),
-  });
   /** A request whose outcome is not known, and that nobody repeats for so long. */
   async function abandoned(hours: number) {
     const request = newRequest();

@@ -10,6 +10,7 @@ import type { Database } from '../../../src/platform/store/database.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
+import { newRequest } from './keyed-requests.ts';
 
 const created: StoredAnswer = {
   status: 201,
@@ -34,14 +35,6 @@ for (const [name, open] of Object.entries(databaseKinds)) {
     const behaves = (what: string, body: () => Promise<void>) =>
       void test(what, async (context) => (opened ? body() : context.skip('there is no PostgreSQL')));
 
-    /** A request that nobody sent before. */
-    const newRequest = () => ({
-      consumerId: 'con_test',
-      key: randomUUID(),
-      operation: 'createQuote',
-      fingerprint: Buffer.alloc(32, 1),
-      externalId: randomUUID(),
-    });
     const succeed = async () => created;
     const neverRun = async () => assert.fail('must not run');
     const fails = (code: string) => (error: unknown) => error instanceof Problem && error.code === code;
@@ -197,15 +190,8 @@ test('without its database the ledger says so, and that nothing was done', async
     retentionHours: 24,
     statementsAtOnce: 2,
   });
-  const request = {
-    consumerId: 'c',
-    operation: 'x',
-    key: randomUUID(),
-    fingerprint: Buffer.alloc(32),
-    externalId: randomUUID(),
-  };
   await assert.rejects(
-    ledger.run(request, async () => assert.fail('must not run')),
+    ledger.run(newRequest(), async () => assert.fail('must not run')),
     (error) => error instanceof Problem && error.code === 'store_unavailable' && !error.facts.outcomeUnknown,
   );
   await database.close();
