@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { openBudget } from '../support/call-budget.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { offerFor } from '../support/handoffs.ts';
 import { assertProblem } from '../support/problems.ts';
+import { recordFor } from '../support/records.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 
 interface Health {
@@ -12,22 +14,17 @@ interface Health {
 }
 
 function clientOf(gateway: TestGateway) {
-  const body = (name: string) => ({
-    ...{ trip_id: randomUUID(), member_id: gateway.org.memberId, name, source: 'x', details: {} },
-  });
+  const { memberId } = gateway.org;
   return {
     read: () => gateway.request(`/v1/quotes/${randomUUID()}`),
     list: () => gateway.request('/v1/bookings'),
     write: (key: string = randomUUID(), name = 'x') =>
-      gateway.request('/v1/quotes', { body: body(name), headers: { 'idempotency-key': key } }),
-    handOff: (headers: Record<string, string> = {}) => {
-      const { trip_id, member_id, name, source, details } = body('x');
-      const result = { name, source, details };
-      return gateway.request('/api/v1/handoff', {
-        body: { type: 'quote', trip_id, member_id, result },
-        headers,
-      });
-    },
+      gateway.request('/v1/quotes', {
+        body: recordFor(memberId, { name }),
+        headers: { 'idempotency-key': key },
+      }),
+    handOff: (headers: Record<string, string> = {}) =>
+      gateway.request('/api/v1/handoff', { body: offerFor(memberId), headers }),
     health: async () => (await (await gateway.request('/v1/healthz')).json()) as Health,
     metered: async () => (await gateway.org.counters())['metered'] as number,
   };

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { pageDocument } from '../../src/api/openapi/page-document.ts';
 import { codeBlocks } from '../docs/pages.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { accept } from '../support/handoffs.ts';
 
 interface Operation {
   operationId: string;
@@ -94,7 +94,7 @@ describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' },
       Number(method === 'delete') + 2 * Number(operationId === 'resetTestWorld');
     const inOrder = operations.toSorted((a, b) => lateness(a) - lateness(b));
     const made = new Map<string, string>();
-    made.set('/v1/handoffs', await acceptHandoff(gateway, as));
+    made.set('/v1/handoffs', await accept(gateway, {}, { as }));
     let ran = 0;
     for (const { path, method, operationId, responses, ...operation } of inOrder) {
       const command = operation['x-codeSamples']?.[0].source;
@@ -118,19 +118,6 @@ describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' },
 async function idsIn(path: string, caller: Caller, id = ''): Promise<Record<string, string>> {
   const needsDelivery = path.includes('{deliveryId}');
   return { ID: id, ...(needsDelivery && { DELIVERY_ID: await firstDelivery(caller, id) }) };
-}
-
-async function acceptHandoff(gateway: TestGateway, as: Credentials): Promise<string> {
-  const response = await gateway.request('/api/v1/handoff', {
-    headers: { prefer: 'respond-async' },
-    body: {
-      ...{ type: 'quote', trip_id: randomUUID(), member_id: gateway.org.memberId },
-      result: { name: 'Hotel Miramar', source: 'hotelbeds', details: {} },
-    },
-    as,
-  });
-  assert.equal(response.status, 202);
-  return ((await response.json()) as { external_id: string }).external_id;
 }
 
 async function firstDelivery({ gateway, as }: Caller, endpoint: string): Promise<string> {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { offerFor } from '../support/handoffs.ts';
 
 describe('the ports of the service', () => {
   let gateway: TestGateway;
@@ -188,15 +189,7 @@ describe('the ports of the service', () => {
     });
 
     test('counts requests by route, and hits and misses of the token cache', async () => {
-      const handOff = () =>
-        gateway.request('/api/v1/handoff', {
-          body: {
-            type: 'quote',
-            trip_id: crypto.randomUUID(),
-            member_id: gateway.org.memberId,
-            result: { name: 'a', source: 'b', details: {} },
-          },
-        });
+      const handOff = () => gateway.request('/api/v1/handoff', { body: offerFor(gateway.org.memberId) });
       assert.equal((await handOff()).status, 201);
       assert.equal((await handOff()).status, 201);
       const metrics = await gateway.metrics();

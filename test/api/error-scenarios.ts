@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ProblemCode } from '../../src/platform/base/problems.ts';
 import type { Credentials, RequestOptions, TestGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
+import { recordFor } from '../support/records.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 import { newReservation } from '../support/reservations.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
@@ -30,10 +31,7 @@ type Scenario = (harness: Harness) => Promise<Response>;
 const missing = () => `/v1/quotes/${randomUUID()}`;
 const key = (value: string = randomUUID()) => ({ 'idempotency-key': value });
 
-function newQuote({ org }: TestGateway, change: object = {}) {
-  const quote = { trip_id: randomUUID(), member_id: org.memberId, name: 'a', source: 'b', details: {} };
-  return { ...quote, ...change };
-}
+const newQuote = ({ org }: TestGateway, change: object = {}) => recordFor(org.memberId, change);
 
 async function create({ gateway, request }: Harness): Promise<string> {
   const response = await request('/v1/quotes', { body: newQuote(gateway), headers: key() });

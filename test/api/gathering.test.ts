@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, test } from 'node:test';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
+import { recordFor } from '../support/records.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 
 let gateway: TestGateway;
@@ -19,15 +20,11 @@ const insert = (ids: string[]) =>
     'Quote__c',
     ids.map((id) => ({ External_Id__c: id, Name__c: id, Source__c: 'x', Details__c: '{}' })),
   );
-const body = (name: string) => ({
-  trip_id: randomUUID(),
-  member_id: gateway.org.memberId,
-  name,
-  source: 'x',
-  details: {},
-});
 const post = (name: string, key: string = randomUUID()) =>
-  gateway.request('/v1/quotes', { body: body(name), headers: { 'idempotency-key': key } });
+  gateway.request('/v1/quotes', {
+    body: recordFor(gateway.org.memberId, { name }),
+    headers: { 'idempotency-key': key },
+  });
 const metered = async () => (await gateway.org.counters())['metered'] as number;
 /** So long that all requests have come before the second call, on a slow machine too. */
 const latency = { match: { path: '/services/data/' }, effect: { kind: 'latency', ms: 1000 } };

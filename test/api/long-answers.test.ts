@@ -7,6 +7,7 @@ import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { recordLog } from '../support/log.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+import { recordFor } from '../support/records.ts';
 
 const postgres = await startPostgres();
 
@@ -29,8 +30,7 @@ describe('long answers to keyed writes', { skip: !postgres && 'no PostgreSQL' },
     gateway = await startGateway({ DATABASE_URL: url });
     client = new Client({ connectionString: url });
     await client.connect();
-    const quote = { trip_id: randomUUID(), member_id: gateway.org.memberId, name: 'Miramar', source: 'x' };
-    const { id } = JSON.parse(await write('POST', '/v1/quotes', { ...quote, details })) as { id: string };
+    const { id } = JSON.parse(await write('POST', '/v1/quotes', newQuote())) as { id: string };
     for (let n = 0; n < 5; n++) await write('PATCH', `/v1/quotes/${id}`, { name: `Miramar ${n}` });
   });
   after(async () => {
@@ -38,6 +38,8 @@ describe('long answers to keyed writes', { skip: !postgres && 'no PostgreSQL' },
     await gateway.stop();
     await postgres?.stop();
   });
+
+  const newQuote = () => recordFor(gateway.org.memberId, { details });
 
   async function write(method: string, path: string, content: object): Promise<string> {
     const request = { path, method, body: JSON.stringify(content), key: randomUUID() };
@@ -84,10 +86,7 @@ describe('long answers to keyed writes', { skip: !postgres && 'no PostgreSQL' },
   });
 
   test('are erased with the data of a member that they name', async () => {
-    const again = await write('POST', '/v1/quotes', {
-      ...{ trip_id: randomUUID(), member_id: gateway.org.memberId, name: 'Miramar', source: 'x' },
-      details,
-    });
+    const again = await write('POST', '/v1/quotes', newQuote());
     const database = openPostgres({ url: (postgres as PostgresDatabase).url, log: recordLog().log });
     try {
       const claims = new ClaimsTable(database, 24);

@@ -8,8 +8,10 @@ import { type Route } from '../../src/api/route.ts';
 import { uncalledRoutes } from '../../src/app/routes.ts';
 import { features } from '../../src/features.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { accept } from '../support/handoffs.ts';
 import { isTime, type Odd, oddOnes, oddTexts, rightTimes, wrongTimes } from '../support/odd-values.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { recordFor } from '../support/records.ts';
 
 /** The embedded database does the same, in three times the time. */
 const postgres = await startPostgres();
@@ -61,13 +63,7 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
   });
 
   async function makeOneOfEach(): Promise<void> {
-    const record = {
-      trip_id: randomUUID(),
-      member_id: gateway.org.memberId,
-      name: 'a',
-      source: 'b',
-      details: {},
-    };
+    const record = recordFor(gateway.org.memberId);
     const endpoint = { url: `http://127.0.0.1:19999/${randomUUID()}` };
     for (const [path, body] of [
       ['/v1/quotes', record],
@@ -83,12 +79,7 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
       assert.equal(made.status, 201, path);
       ids.set(path, ((await made.json()) as { id: string }).id);
     }
-    const { trip_id, member_id, ...result } = record;
-    const accepted = await gateway.request('/api/v1/handoff', {
-      body: { type: 'quote', trip_id, member_id, result },
-      headers: { prefer: 'respond-async' },
-    });
-    ids.set('/v1/handoffs', ((await accepted.json()) as { external_id: string }).external_id);
+    ids.set('/v1/handoffs', await accept(gateway));
     ids.set('/v1/members', gateway.org.memberId);
   }
 

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublic } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
+import { offerFor } from '../support/handoffs.ts';
+import { recordFor } from '../support/records.ts';
 import { newReservation } from '../support/reservations.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
@@ -59,8 +61,7 @@ describe('what the service answers fits its document', () => {
 
   for (const type of ['quote', 'booking']) {
     test(`the hand-off of a ${type}, and its replay`, async () => {
-      const result = { name: 'a', source: 'b', details: { net: '612.40' } };
-      const body = { type, trip_id: randomUUID(), member_id: gateway.org.memberId, result };
+      const body = offerFor(gateway.org.memberId, { type });
       assert.equal((await send('/api/v1/handoff', { body })).status, 201);
       const key = randomUUID();
       await send('/api/v1/handoff', { body, ...keyed(key) });
@@ -69,8 +70,7 @@ describe('what the service answers fits its document', () => {
     });
 
     test(`the hand-off of a ${type} that is accepted, fails, is tried again and cancelled`, async () => {
-      const result = { name: 'a', source: 'b', details: {} };
-      const body = { type, trip_id: randomUUID(), member_id: randomUUID(), result };
+      const body = offerFor(randomUUID(), { type });
       const handOff = () => send('/api/v1/handoff', { body, headers: { prefer: 'respond-async' } });
       await handOff();
       const accepted = await handOff();
@@ -87,8 +87,7 @@ describe('what the service answers fits its document', () => {
     test(`the hand-off of a ${type} that is approved, and one that is rejected`, async () => {
       const permission = { resource: `${type as 'quote'}s`, approval: true } as const;
       const as = await gateway.newConsumer({ ...permission, actions: ['read', 'write'] });
-      const result = { name: 'a', source: 'b', details: {} };
-      const body = { type, trip_id: randomUUID(), member_id: gateway.org.memberId, result };
+      const body = offerFor(gateway.org.memberId, { type });
       const ask = async () => (await send('/api/v1/handoff', { body, as })).headers.get('location') ?? '';
       const approved = await send(`${await ask()}/approve`, { method: 'POST' });
       assert.equal(approved.status, 202);
@@ -105,13 +104,7 @@ describe('what the service answers fits its document', () => {
         assert.equal(again.status, first.status);
         return first;
       };
-      const body = {
-        trip_id: randomUUID(),
-        member_id: gateway.org.memberId,
-        name: 'a',
-        source: 'b',
-        details: {},
-      };
+      const body = recordFor(gateway.org.memberId);
       const created = await twice(collection, { body, ...keyed() });
       await twice(collection, { body: { ...body, member_id: randomUUID() }, ...keyed() });
       const path = created.headers.get('location') ?? '';
