@@ -15,9 +15,11 @@ export function registerKeyCommands(program: Command, load: LoadSettings): void 
     .action(({ json }: { json?: true }, command: Command) =>
       runCommand(command, async () => {
         const settings = load();
-        await using secrets = await openSecrets(settings);
+        await using opened = new AsyncDisposableStack();
+        const secrets = await openSecretsManager(settings, createLog('silent'));
+        opened.defer(() => secrets.close());
         const { environment, secretsRefreshSeconds } = settings;
-        const { key } = await addSigningKey(secrets.manager, environment, Date.now(), secretsRefreshSeconds);
+        const { key } = await addSigningKey(secrets, environment, Date.now(), secretsRefreshSeconds);
         print(
           json,
           { kid: key.kid, signs_from: key.signs_from },
@@ -25,9 +27,4 @@ export function registerKeyCommands(program: Command, load: LoadSettings): void 
         );
       }),
     );
-}
-
-async function openSecrets(settings: ReturnType<LoadSettings>) {
-  const manager = await openSecretsManager(settings, createLog('silent'));
-  return { manager, [Symbol.asyncDispose]: () => manager.close() };
 }
