@@ -617,6 +617,15 @@ export interface Health {
     /** `credentials`: the partner refuses those of the service. */
     reason?: string | undefined;
   } | undefined;
+  /** Changes of the CRM, where they are read. */
+  changes?: {
+    /** False where changes were not read for too long. */
+    connected: boolean;
+    /** How long ago they were read; null until all were read once. */
+    seconds_behind?: number | null | undefined;
+    /** True for 30 days after deletions may have been missed; else absent. */
+    deletions_missed?: boolean | undefined;
+  } | undefined;
 }
 
 /** What happened to a record. */
@@ -627,7 +636,7 @@ export interface History {
 
 /** Something that happened. */
 export interface HistoryEntry {
-  /** When. What the CRM tells has the time of the CRM, which is a whole second. */
+  /** When. What the CRM reports has the time of the CRM, which is a whole second. */
   at: string;
   /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anybody. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
   kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
