@@ -119,7 +119,7 @@ export interface StoredHandoff extends Origin {
 }
 
 /** How a try ended. */
-export type Outcome =
+export type HandoffOutcome =
   | { status: 'created'; nativeId: string }
   /** `mayExist`: the record may exist nevertheless. */
   | { status: 'failed'; refusal: Refusal; mayExist: boolean }
@@ -128,7 +128,7 @@ export type Outcome =
 
 export interface Settled {
   handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
-  outcome: Outcome;
+  outcome: HandoffOutcome;
 }
 
 /** Which ones a reader may see: for each type all, those of one consumer, or none. */

@@ -1,12 +1,12 @@
 import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { ProblemCode } from '../../platform/base/problems.ts';
-import type { Outcome, Refusal, TakenHandoff } from './accepted.ts';
+import type { HandoffOutcome, Refusal, TakenHandoff } from './accepted.ts';
 import { type HandoffCrm, handOff } from './handoff.ts';
 
 /** How one try went. */
 export type Try =
-  | Exclude<Outcome, { status: 'accepted' }>
+  | Exclude<HandoffOutcome, { status: 'accepted' }>
   /** It failed in a way that may pass. */
   | { status: 'open'; error: unknown };
 

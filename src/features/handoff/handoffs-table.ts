@@ -7,10 +7,10 @@ import { changeInChunks, interval, isOfTest } from '../../platform/store/stateme
 import { addEvents } from '../events/event-log.ts';
 import { insertNew, isOfMode, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
+  HandoffOutcome,
   HandoffQuery,
   HandoffStatus,
   NewHandoff,
-  Outcome,
   Readable,
   Settled,
   StoredHandoff,
@@ -359,7 +359,7 @@ async function storeOutcomes(
   settled: readonly Settled[],
 ): Promise<StoredHandoff[]> {
   const column = (value: (settled: Settled) => unknown) => sql`${settled.map(value)}`;
-  const of = (value: (outcome: Outcome) => unknown) => column(({ outcome }) => value(outcome));
+  const of = (value: (outcome: HandoffOutcome) => unknown) => column(({ outcome }) => value(outcome));
   const { rows } = await sql<Row>`
     update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,
       may_exist = done.may_exist, troubles = done.troubles, ${lease.end},

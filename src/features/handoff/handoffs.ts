@@ -13,18 +13,17 @@ import { delayOfTest } from '../../records/test-members.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import { isOfMode } from './acceptance.ts';
 import type {
+  HandoffOutcome,
   HandoffQuery,
   HandoffStatus,
   NewHandoff,
   Origin,
-  Outcome,
   Settled,
   StoredHandoff,
   TakenHandoff,
 } from './accepted.ts';
 import { type Decision, decide, endSome } from './approvals-table.ts';
 import { deliver, isUnknown, mayPass } from './deliver.ts';
-import { Delivery } from './delivery.ts';
 import {
   type HandoffConfirmation,
   type HandoffCrm,
@@ -33,6 +32,7 @@ import {
   offerExpired,
   targets,
 } from './handoff.ts';
+import { HandoffDelivery } from './handoff-delivery.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
 
@@ -149,7 +149,7 @@ class AcceptedHandoffs implements Handoffs {
   readonly whenCrmIsUnavailable;
   readonly #options: HandoffsOptions;
   readonly #table: HandoffsTable;
-  readonly #delivery: Delivery;
+  readonly #delivery: HandoffDelivery;
   readonly #accept: (handoff: NewHandoff) => Promise<{ fence: string } | 'known' | undefined>;
   /** Tries that go on after their request was answered. */
   readonly #underWay = new Set<Promise<void>>();
@@ -161,7 +161,7 @@ class AcceptedHandoffs implements Handoffs {
     this.#options = options;
     this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
-    this.#delivery = new Delivery({
+    this.#delivery = new HandoffDelivery({
       ...options,
       table,
       settle: (settled) => this.#settle(settled),
@@ -438,7 +438,7 @@ function confirmationOf({ externalId, type }: TakenHandoff, id: string): Handoff
 }
 
 /** As it is stored of a try that no other shared. */
-function outcomeOf(ended: Awaited<ReturnType<typeof deliver>>, { mayExist }: TakenHandoff): Outcome {
+function outcomeOf(ended: Awaited<ReturnType<typeof deliver>>, { mayExist }: TakenHandoff): HandoffOutcome {
   if (ended.status !== 'open') return ended;
   return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };
 }

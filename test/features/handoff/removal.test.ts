@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import { Delivery } from '../../../src/features/handoff/delivery.ts';
+import { HandoffDelivery } from '../../../src/features/handoff/handoff-delivery.ts';
 import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
 import type { Call } from '../../../src/platform/base/call.ts';
@@ -41,7 +41,7 @@ describe('the record of a cancelled hand-off', () => {
         resolve({ externalId, consumerId });
         return Promise.resolve(undefined);
       };
-      const delivery = new Delivery({
+      const delivery = new HandoffDelivery({
         records: { find } as unknown as Records,
         resources: resourcesOf(),
         table: new HandoffsTable(database, mode),

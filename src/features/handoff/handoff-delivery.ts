@@ -5,7 +5,7 @@ import { coalesce } from '../../platform/base/coalesce.ts';
 import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { Outcome, Settled, TakenHandoff } from './accepted.ts';
+import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
 import { deliver, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
 import { type HandoffCrm, type HandoffType, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, RecordToRemove } from './handoffs-table.ts';
@@ -43,7 +43,7 @@ const longOutageMs = 60_000;
 const removedAtOnce = 20;
 const lookAgainSeconds = 20;
 
-export interface DeliveryOptions extends HandoffCrm {
+export interface HandoffDeliveryOptions extends HandoffCrm {
   table: HandoffsTable;
   /** Milliseconds for a batch, well within its lease. What is not answered by then is retried one by one. */
   batchMs: number;
@@ -80,8 +80,8 @@ interface TypeState {
  * A failure is the hand-off's own if the CRM answers a look-up right after it. Such failures are counted, and the hand-off has
  * failed after too many. Otherwise the CRM is unavailable: no failure is counted, and one hand-off every 5 s shows when it is back.
  */
-export class Delivery {
-  readonly #options: DeliveryOptions;
+export class HandoffDelivery {
+  readonly #options: HandoffDeliveryOptions;
   readonly #types: TypeState[] = (Object.keys(targets) as HandoffType[]).map((type) => ({
     ...{ type, batchSize: largestBatch, isUnavailable: false },
     ...{ probedAt: 0, madeAt: Number.NEGATIVE_INFINITY, failedAt: Number.NEGATIVE_INFINITY },
@@ -92,7 +92,7 @@ export class Delivery {
   #leasedUntil = Number.NEGATIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: DeliveryOptions) {
+  constructor(options: HandoffDeliveryOptions) {
     this.#options = options;
     this.#workers = [
       ...this.#types.flatMap((state) => [
@@ -245,7 +245,7 @@ export class Delivery {
   }
 
   /** The outcome of a try to store. */
-  #outcomeOf(state: TypeState, one: Ended, isCrmAvailable: boolean): Outcome {
+  #outcomeOf(state: TypeState, one: Ended, isCrmAvailable: boolean): HandoffOutcome {
     const { handoff, ended } = one;
     if (ended.status !== 'open') return ended;
     const mayExist = handoff.mayExist || isUnknown(ended.error);
