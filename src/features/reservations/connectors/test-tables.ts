@@ -39,7 +39,7 @@ export function liveOrTestTables(live: TableConnector, database: Database): Tabl
 
 function createTestTables({ name, checkHealth }: TableConnector, database: Database): TableConnector {
   const atStore = <T>(work: () => Promise<T>) => orUnavailable(work, kept);
-  /** Each holds a connection to the database, and live requests need these too. */
+  /** Each that is booked holds a connection to the database, and live requests need these too. */
   const booking = new FairLimiter(bookedAtOnce);
 
   return {
@@ -52,12 +52,10 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
       const reference = `test-${token}`;
       const made = await atStore(() => find(database, reference, call));
       if (made) return { reference, status: statusOf(made) };
-      if (
-        !(await atStore(() =>
-          booking.run(consumerId, () => book(database, order, { reference, consumerId })),
-        ))
-      )
-        throw refused(isOffered(order) ? 'SLOT_UNAVAILABLE' : 'SLOT_NOT_OFFERED');
+      const isBooked = await atStore(() =>
+        turns.run(consumerId, () => book(database, order, { reference, consumerId })),
+      );
+      if (!isBooked) throw refused(isOffered(order) ? 'SLOT_UNAVAILABLE' : 'SLOT_NOT_OFFERED');
       return { reference, status: 'confirmed' };
     },
     async retrieve(reference, _order, call) {

@@ -2,22 +2,20 @@ import type { Call } from '../../../../platform/base/call.ts';
 import type { TableConnector, TableSlot } from '../connector.ts';
 import { type BookingServer, methods } from './booking-server.ts';
 import { availabilityOf, availabilityRequest } from './messages.ts';
-import { PartnerFailure, problemOfPartnerFailure } from './partner-failure.ts';
-
-type AreFree = TableConnector['areFree'];
+import { asProblem, PartnerFailure } from './partner-failure.ts';
 
 /**
  * Asks for all slots in one call. Partners answer 400 to what they never offer, such as a time outside their opening
  * hours, and then to the whole call: each slot is asked for alone.
  */
-export function createAreFree(server: BookingServer): AreFree {
+export function createAreFree(server: BookingServer): TableConnector['areFree'] {
   return async (slots, call) => {
     try {
       const free = await ask(server, slots, call);
       if (free || slots.length === 1) return free ?? [false];
       return await Promise.all(slots.map((slot) => isFree(server, slot, call)));
     } catch (error) {
-      throw error instanceof PartnerFailure ? problemOfPartnerFailure(error) : error;
+      throw asProblem(error);
     }
   };
 }

@@ -23,27 +23,15 @@ const sends = { lookUp: 2, read: 2, write: 3 } as const;
 /** Before the second and the third send, with jitter: from half of it to all of it. */
 const pausesMs = [500, 2000];
 
-export interface Method {
-  name:
-    | 'HealthCheck'
-    | 'BatchAvailabilityLookup'
-    | 'CreateBooking'
-    | 'UpdateBooking'
-    | 'GetBookingStatus'
-    | 'ListBookings';
-  kind: keyof typeof limits;
-}
-
-const read = 'read';
-const write = 'write';
 export const methods = {
   healthCheck: { name: 'HealthCheck', kind: 'lookUp' },
   availability: { name: 'BatchAvailabilityLookup', kind: 'lookUp' },
-  create: { name: 'CreateBooking', kind: write },
-  update: { name: 'UpdateBooking', kind: write },
-  status: { name: 'GetBookingStatus', kind: read },
-  list: { name: 'ListBookings', kind: read },
-} as const satisfies Record<string, Method>;
+  create: { name: 'CreateBooking', kind: 'write' },
+  update: { name: 'UpdateBooking', kind: 'write' },
+  status: { name: 'GetBookingStatus', kind: 'read' },
+  list: { name: 'ListBookings', kind: 'read' },
+} as const;
+export type Method = (typeof methods)[keyof typeof methods];
 
 /** The partner's booking server, call by call. */
 export interface BookingServer {
@@ -59,8 +47,8 @@ export interface BookingServer {
 export interface PartnerAnswer {
   /** Parsed JSON. */
   body: unknown;
-  /** A send before this one may have changed something. */
-  isDoubtful: boolean;
+  /** A send before the one that was answered may have changed something. */
+  earlierOutcomeUnknown: boolean;
 }
 
 export interface BookingServerOptions {
@@ -82,19 +70,16 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
   return {
     send,
     sendWithRetries: async (method, body, call) => {
-      let isDoubtful = false;
+      let outcomeUnknown = false;
       for (let sent = 1; ; sent++) {
         try {
-          return { body: await send(method, body, call), isDoubtful };
+          return { body: await send(method, body, call), earlierOutcomeUnknown: outcomeUnknown };
         } catch (error) {
           if (!(error instanceof PartnerFailure)) throw error;
-          isDoubtful ||= error.facts.outcomeUnknown === true;
+          outcomeUnknown ||= error.facts.outcomeUnknown === true;
           const pauseMs = pauseAfter(error, method, sent);
           if (pauseMs === undefined || remainingMs(call) < pauseMs + shortestMs) {
-            throw new PartnerFailure(error.kind, error.message, {
-              ...error.facts,
-              outcomeUnknown: isDoubtful,
-            });
+            throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown });
           }
           await delay(pauseMs);
         }
@@ -169,7 +154,7 @@ async function exchange(
 ): Promise<unknown> {
   const timeoutMs = Math.min(limits[method.kind], remainingMs(call));
   if (timeoutMs < shortestMs) throw new PartnerFailure('timeout', 'no time was left for the call');
-  const isWrite = method.kind === write;
+  const isWrite = method.kind === 'write';
   const answer = await http
     .exchange({
       url: `${baseUrl}/v3/${method.name}`,

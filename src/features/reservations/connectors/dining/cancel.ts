@@ -4,7 +4,7 @@ import type { Log } from '../../../../platform/observability/log.ts';
 import type { Connector, TableOrder } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
 import { cancelRequest, partStatus, readReply } from './messages.ts';
-import { PartnerFailure, problemOfPartnerFailure } from './partner-failure.ts';
+import { asProblem, PartnerFailure } from './partner-failure.ts';
 import { statusOf } from './retrieve.ts';
 
 interface Parts {
@@ -21,7 +21,7 @@ export function createCancel(parts: Parts): Connector<TableOrder>['cancel'] {
     try {
       await cancel(parts, reference, call);
     } catch (error) {
-      throw error instanceof PartnerFailure ? problemOfPartnerFailure(error) : error;
+      throw asProblem(error);
     }
   };
 }

@@ -16,7 +16,7 @@ import {
   readReply,
   toPart,
 } from './messages.ts';
-import { PartnerFailure, problemOfPartnerFailure } from './partner-failure.ts';
+import { asProblem, PartnerFailure } from './partner-failure.ts';
 import { bookingsOf } from './retrieve.ts';
 
 /*
@@ -51,21 +51,19 @@ interface Parts {
   log: Log;
 }
 
-type Create = Connector<TableOrder, DiningPart>['create'];
+/** The reply to one try. `earlierOutcomeUnknown`: an earlier send may have booked the table. */
+type TryResult = BookingReply & { earlierOutcomeUnknown: boolean };
 
-/** The reply to one try. `isDoubtful`: an earlier send may have booked the table. */
-type TryResult = BookingReply & { isDoubtful: boolean };
-
-export function createCreate(parts: Parts): Create {
+export function createCreate(parts: Parts): Connector<TableOrder, DiningPart>['create'] {
   return async (order, attempt, call) => {
     try {
       if (!attempt.repeated) await checkAvailability(parts.server, order, call);
       const tried = await book(parts, order, attempt, call);
       if ('booking' in tried) return accept(tried.booking);
-      if (!tried.isDoubtful) throw refusal(tried.cause);
+      if (!tried.earlierOutcomeUnknown) throw refusal(tried.cause);
       return await reconcile(parts, order, attempt, tried.cause, call);
     } catch (error) {
-      throw error instanceof PartnerFailure ? problemOfPartnerFailure(error, attempt.repeated) : error;
+      throw asProblem(error, attempt.repeated);
     }
   };
 }
@@ -102,11 +100,11 @@ async function book(
       const { cause, description } = reply;
       log.debug({ partner, request_id: call.requestId, cause, description }, 'the partner refuses a table');
     }
-    return { ...reply, isDoubtful: answer.isDoubtful || attempt.repeated };
+    return { ...reply, earlierOutcomeUnknown: answer.earlierOutcomeUnknown || attempt.repeated };
   } catch (error) {
     if (!(error instanceof PartnerFailure) || error.kind !== 'invalid') throw error;
-    const isDoubtful = error.facts.outcomeUnknown === true || attempt.repeated;
-    return { cause: 'HTTP_400', description: undefined, isDoubtful };
+    const earlierOutcomeUnknown = error.facts.outcomeUnknown === true || attempt.repeated;
+    return { cause: 'HTTP_400', description: undefined, earlierOutcomeUnknown };
   }
 }
 
@@ -153,7 +151,7 @@ async function reconcile(
 
 /** The outcome of an earlier send stays unknown where finding it out fails. */
 function throwOutcomeUnknown(error: unknown): never {
-  throw error instanceof PartnerFailure ? problemOfPartnerFailure(error, true) : error;
+  throw asProblem(error, true);
 }
 
 async function findOurs(

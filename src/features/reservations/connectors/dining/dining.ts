@@ -23,8 +23,6 @@ export interface DiningOptions extends DiningSettings {
   opened: AsyncDisposableStack;
 }
 
-type DiningConnector = Connector<TableOrder, DiningPart> & TableConnector;
-
 /** Longest time that any call takes, for the connections; each call has its own limit. */
 const longestCallMs = 8000;
 
@@ -33,7 +31,9 @@ const longestCallMs = 8000;
  * reservation backs off by itself, health shows an unavailable partner, and a breaker would block the very call that
  * resolves an unknown outcome.
  */
-export function createDiningConnector(options: DiningOptions): DiningConnector {
+export function createDiningConnector(
+  options: DiningOptions,
+): Connector<TableOrder, DiningPart> & TableConnector {
   const { log, opened, secrets } = options;
   const http = createHttp(longestCallMs);
   opened.defer(() => http.close());

@@ -96,8 +96,12 @@ const wordings: Record<PartnerFailureKind, Wording> = {
   broken: { code: 'partner_error', detail: 'The dining partner gave an unusable answer.' },
 };
 
-/** The problem for the caller. `outcomeUnknown`: an earlier attempt may have changed something, whatever this one did. */
-export function problemOfPartnerFailure(failure: PartnerFailure, outcomeUnknown = false): Problem {
+/**
+ * What the caller gets for a failure of the partner; any other error as it is. `outcomeUnknown`: an earlier attempt may
+ * have changed something, whatever this one did.
+ */
+export function asProblem(failure: unknown, outcomeUnknown = false): unknown {
+  if (!(failure instanceof PartnerFailure)) return failure;
   const { code, detail, retryAfter } = wordings[failure.kind];
   const seconds = failure.facts.retryAfter ?? retryAfter;
   return new Problem(code, detail, {

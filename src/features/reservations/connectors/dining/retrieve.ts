@@ -11,23 +11,21 @@ import {
   statusRequest,
   toPart,
 } from './messages.ts';
-import { PartnerFailure, problemOfPartnerFailure } from './partner-failure.ts';
-
-type Retrieve = Connector<TableOrder, DiningPart>['retrieve'];
+import { asProblem, PartnerFailure } from './partner-failure.ts';
 
 /**
  * GetBookingStatus is not mandatory: where the partner does not have it, or does not know the booking, the list of the
  * member's bookings is read. Some partners answer the same for an unknown booking and an unknown method, so one answer
  * alone does not prove that the table is gone.
  */
-export function createRetrieve(server: BookingServer): Retrieve {
+export function createRetrieve(server: BookingServer): Connector<TableOrder, DiningPart>['retrieve'] {
   return async (reference, order, call) => {
     try {
       const status = await statusOf(server, reference, call);
       if (status) return { reference, status, startAt: undefined, partySize: undefined };
       return await findInList(server, reference, order, call);
     } catch (error) {
-      throw error instanceof PartnerFailure ? problemOfPartnerFailure(error) : error;
+      throw asProblem(error);
     }
   };
 }
