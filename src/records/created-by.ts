@@ -47,9 +47,10 @@ export function creatorValues({ consumerId, consumerName, actor }: Creator): Fie
   };
 }
 
-/** Who made a record, as answers and histories show it. */
-export function creatorView({ consumerId, consumerName, actor }: Creator & { consumerId: string }) {
-  return { consumer_id: consumerId, consumer_name: consumerName ?? null, actor: actor ?? null };
+/** The consumer that made something, as answers name it. */
+export function viewOfCreator(creator: Creator & { consumerId: string }) {
+  const { consumerId, consumerName = null, actor = null } = creator;
+  return { consumer_id: consumerId, consumer_name: consumerName, actor };
 }
 
 /** No record is refused because a name is long: what does not fit is cut, never within a character. */

@@ -2,7 +2,7 @@ import { type Doer, entry, type FoundEntry, type HistorySource } from '../../api
 import { visibleFields } from '../../identity/consumers/visible-records.ts';
 import { isFieldVisible } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { creatorView } from '../../records/created-by.ts';
+import { viewOfCreator } from '../../records/created-by.ts';
 import type { Approval, StoredHandoff } from './accepted.ts';
 import { targets } from './handoff.ts';
 import type { Handoffs } from './handoffs.ts';
@@ -25,7 +25,7 @@ function noneIfAbsent(error: unknown): undefined {
 
 function entriesOf(handoff: StoredHandoff, showsMaker: boolean): FoundEntry[] {
   const { approval, acceptedAt } = handoff;
-  const by = showsMaker ? creatorView(handoff) : null;
+  const by = showsMaker ? viewOfCreator(handoff) : null;
   return [
     entry(acceptedAt, 'requested', { by, endpoint: 'POST /api/v1/handoff', once: 'requested' }),
     approval

@@ -9,7 +9,7 @@ import {
 import { type KnownRequest, requestsAbout } from '../../api/idempotency/requests-about.ts';
 import type { Route } from '../../api/route.ts';
 import { isFieldVisible } from '../../platform/base/call.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { isRecordVisible, ownWorldOf } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
 
 /** The permission that a subject is read by; undefined where it depends on its type. */
@@ -31,17 +31,12 @@ export function createRequestHistory(
     return found.flatMap((request) => {
       const { consumer_id, is_refused } = request;
       const route = routes().find(({ operationId }) => operationId === request.operation);
-      if (!route?.requested?.about.includes(subject.type) || !isOfReadersMode(consumer_id, reader)) return [];
+      if (!route?.requested?.about.includes(subject.type) || ownWorldOf(consumer_id) !== ownWorldOf(reader.consumer.id)) return [];
       // Others have tried, and may not even see it.
       if (is_refused && consumer_id !== reader.consumer.id) return [];
       return [entryOf(request, route, subject, reader, nameOf)];
     });
   };
-}
-
-/** What test consumers ask for is for each of them alone, and nothing that live ones ask for is for them. */
-function isOfReadersMode(consumerId: string, { consumer }: HistoryReader): boolean {
-  return consumerId === consumer.id || [consumerId, consumer.id].every((id) => modeOf(id) === 'live');
 }
 
 function entryOf(
@@ -72,6 +67,5 @@ function isProof(
 ): boolean {
   const madeThis = requested?.makes === true && requested.about.length === 1 && !is_refused;
   if (resource === undefined || !madeThis) return false;
-  const visible = call.visible(resource);
-  return visible === 'all' || visible.consumerId === consumer_id;
+  return isRecordVisible(call.visible(resource), consumer_id);
 }

@@ -9,19 +9,6 @@ import {
 import { type Plan, type ReservationStatus, reservationStatuses } from './plan.ts';
 import { PlansTable } from './plans-table.ts';
 
-/** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
-interface ListedReservation {
-  id: string;
-  status: ReservationStatus;
-  state: string;
-  attention: string | null;
-  partner: string;
-  booking_id: string | null;
-  failed_attempts: number;
-  created_at: string;
-  updated_at: string;
-}
-
 /**
  * Adds `reservation list`, which reads the database beside a running service; the embedded database is its service's
  * alone. A wrong status ends the process with code 2.
@@ -38,7 +25,7 @@ export function registerReservationCommands(program: Command, load: LoadSettings
   );
 }
 
-async function list(load: LoadSettings, status: ReservationStatus | undefined): Promise<ListedReservation[]> {
+async function list(load: LoadSettings, status: ReservationStatus | undefined) {
   const plans = await withDatabase(load, 'handoff reservation', (database) =>
     new PlansTable(database).list({ status, limit: listedAtOnce }, 'all'),
   ).catch((error: unknown) => {
@@ -48,7 +35,8 @@ async function list(load: LoadSettings, status: ReservationStatus | undefined): 
   return plans.map(toListed);
 }
 
-function toListed(plan: Plan): ListedReservation {
+/** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
+function toListed(plan: Plan) {
   return {
     id: plan.id,
     status: plan.status,
@@ -62,7 +50,7 @@ function toListed(plan: Plan): ListedReservation {
   };
 }
 
-function show(listed: ListedReservation[]): string {
+function show(listed: ReturnType<typeof toListed>[]): string {
   if (listed.length === 0) return 'No reservations found.';
   return listed
     .map((one) => {

@@ -69,7 +69,9 @@ function start(core: ReservationsCore): Started<ReservationParts> {
   });
   return {
     routes: made && {
-      ...{ reservations: made, records, resources: core.resources },
+      reservations: made,
+      records,
+      resources: core.resources,
       timeZones: readTimeZones(dining.timeZones),
     },
     health: healthOf(connectors),

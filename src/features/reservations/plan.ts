@@ -48,7 +48,7 @@ export interface Refusal {
   partnerCause?: string | undefined;
 }
 
-/** The keyed request that a plan answers when it is done; column `owed`. */
+/** The keyed request that a plan answers when it is done; kept in the column `owed`. */
 export interface WaitingRequest extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
   /** Stands in an answer that is a problem. */
   requestId: string;

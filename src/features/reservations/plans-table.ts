@@ -7,7 +7,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
-import { changeInChunks, interval, isOfTest } from '../../platform/store/statements.ts';
+import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
 import type {
@@ -21,7 +21,7 @@ import type {
 } from './plan.ts';
 
 /** A new reservation, as it is stored before anything is called. */
-export interface NewPlan {
+interface NewPlan {
   id: string;
   order: ReservationOrder;
   details: string | undefined;
@@ -79,7 +79,7 @@ interface Row {
   table_reference: string | null;
   table_status: NonNullable<Plan['table']>['status'] | null;
   refusal: Refusal | null;
-  owed: WaitingRequest | null;
+  waiting_request: WaitingRequest | null;
   fence: string;
   attempts: number;
   created_at: Date;
@@ -91,7 +91,7 @@ interface Row {
 }
 
 /** What `erase` did with a reservation of the member: false where it is not finished. */
-export interface ErasedPlan {
+interface ErasedPlan {
   id: string;
   state: PlanState;
   status: ReservationStatus;
@@ -104,12 +104,10 @@ const mostSteps = 1000;
 const changedAtOnce = 500;
 
 const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
-/** Answers show milliseconds: what is stored is what is shown. */
-const now = sql.raw("date_trunc('milliseconds', now())");
 const columns = sql.raw(
   `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
-   p.table_reference, p.table_status, p.refusal, p.owed, p.fence::text, p.attempts, p.created_at, p.updated_at,
-   p.erased_at, p.consumer_id, p.consumer_name, p.actor`,
+   p.table_reference, p.table_status, p.refusal, p.owed as waiting_request, p.fence::text, p.attempts,
+   p.created_at, p.updated_at, p.erased_at, p.consumer_id, p.consumer_name, p.actor`,
 );
 const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
 const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
@@ -118,14 +116,14 @@ const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
  * Keeps of the order only what reads and a cancellation need: a field that is added to it is erased with the rest.
  * Clients rely on a name being there.
  */
-const erasure = sql.raw(`
-  erased_at = date_trunc('milliseconds', now()), details = null, refusal = null, actor = null,
+const erasure = sql`
+  erased_at = ${timeNow}, details = null, refusal = null, actor = null,
   ordered = jsonb_build_object('tripId', p.ordered -> 'tripId', 'name', '(erased)', 'table', jsonb_build_object(
     'memberId', p.ordered #> '{table,memberId}', 'startAt', p.ordered #> '{table,startAt}',
     'timeZone', p.ordered #> '{table,timeZone}',
     'partySize', p.ordered #> '{table,partySize}', 'durationMinutes', p.ordered #> '{table,durationMinutes}',
     'merchantId', '', 'serviceId', '',
-    'guest', jsonb_build_object('givenName', '', 'familyName', '', 'email', '', 'phone', '')))`);
+    'guest', jsonb_build_object('givenName', '', 'familyName', '', 'email', '', 'phone', '')))`;
 
 /** Plans of reservations. What requests wait for throws `store_unavailable`. */
 export class PlansTable {
@@ -136,31 +134,24 @@ export class PlansTable {
   }
 
   /**
-   * Stores a new plan and takes it; or takes the unfinished one that an earlier owner of the same key left. Undefined
-   * where another driver has it, or where it is done.
+   * Stores a new plan and takes it (`fresh`: nobody had it before); or takes the unfinished one that an earlier owner of
+   * the same key left. Undefined where another driver has it, or where it is done.
    */
-  async begin({
-    id,
-    order,
-    details,
-    partner,
-    tableToken,
-    request,
-    creator,
-  }: NewPlan): Promise<Begun | undefined> {
+  async begin(plan: NewPlan): Promise<{ plan: Plan; fresh: boolean } | undefined> {
+    const { id, order, details = null, partner, tableToken, request, creator } = plan;
     const query = sql<Row & { fresh: boolean }>`
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
         next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor, steps)
-      values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details ?? null}, ${partner}, ${tableToken},
-        ${JSON.stringify(request)}::jsonb, ${firstFence}, ${leaseEnd}, now(), ${now}, ${now},
+      values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details}, ${partner}, ${tableToken},
+        ${JSON.stringify(request)}::jsonb, ${firstFence}, ${leaseEnd}, now(), ${timeNow}, ${timeNow},
         ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null},
         jsonb_build_array(${stepTo(sql`'making_booking'`)}))
       on conflict (id) do update set ${lease.begin}
       where p.owed is not null and p.state in ${creating} and ${lease.isOver}
       returning ${columns}, xmax = 0 as fresh`;
     // Lost on its way back, the plan may be there, and the job would drive it.
-    const { rows } = await atStore(() => query.execute(this.#database.sql), true);
-    return rows[0] && { plan: toPlan(rows[0]), fresh: rows[0].fresh };
+    const [row] = await this.#rows(query, true);
+    return row && { plan: toPlan(row), fresh: row.fresh };
   }
 
   /**
@@ -168,7 +159,7 @@ export class PlansTable {
    * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
    */
   async beginCancel(id: string, request: WaitingRequest, visible: Visible): Promise<Plan | undefined> {
-    const query = sql`
+    const query = sql<Row>`
       update reservations p set ${lease.begin}, owed = ${JSON.stringify(request)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
         state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end,
@@ -178,14 +169,14 @@ export class PlansTable {
         or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${request.consumerId}
           and p.owed ->> 'key' = ${request.key}))
       returning ${columns}`;
-    return (await this.#rows(query, true))[0];
+    return (await this.#plans(query, true))[0];
   }
 
   /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
   async takeDue(): Promise<Plan | undefined> {
     const where = sql`state not in ${finished} and next_attempt_at <= now()`;
     const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
-    return (await this.#rows(lease.takeDue(due)))[0];
+    return (await this.#plans(lease.takeDue<Row>(due)))[0];
   }
 
   /**
@@ -196,11 +187,13 @@ export class PlansTable {
     plan: Plan,
     move: Move,
     { answer, eventOf }: Results,
-  ): Promise<{ plan: Plan; answer?: StoredAnswer; packed?: PackedAnswer } | undefined> {
+  ): Promise<
+    { plan: Plan; answer?: StoredAnswer | undefined; packed?: PackedAnswer | undefined } | undefined
+  > {
     const { request } = plan;
     const { outcome } = move;
     if (!outcome) {
-      const [moved] = await this.#rows(moving(plan, move));
+      const [moved] = await this.#plans(moving(plan, move));
       return moved && { plan: moved };
     }
     const inTransaction = async (transaction: Database['sql']) => {
@@ -212,7 +205,7 @@ export class PlansTable {
       if (request && packed) await completeForPlan(transaction, request, packed);
       const event = eventOf(moved, plan);
       if (event) await addEvents(transaction, [event]);
-      return { plan: moved, ...(stored && { answer: stored }), ...(packed && { packed }) };
+      return { plan: moved, answer: stored, packed };
     };
     return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }
@@ -231,15 +224,16 @@ export class PlansTable {
   }
 
   async find(id: string, visible: Visible): Promise<Plan | undefined> {
-    const query = sql`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
-    return (await this.#rows(query))[0];
+    const query = sql<Row>`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
+    return (await this.#plans(query))[0];
   }
 
   /** The states that it has been in, oldest first. */
   async steps(id: string): Promise<PlanStep[]> {
-    const query = sql<{ steps: PlanStep[] }>`select steps from reservations where id = ${id}`;
-    const { rows } = await atStore(() => query.execute(this.#database.sql));
-    return rows[0]?.steps ?? [];
+    const [row] = await this.#rows<{ steps: PlanStep[] }>(
+      sql`select steps from reservations where id = ${id}`,
+    );
+    return row?.steps ?? [];
   }
 
   /** Newest first; refused ones never came to be. */
@@ -258,24 +252,25 @@ export class PlansTable {
         ? []
         : [sql`(p.created_at, p.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`]),
     ];
-    return this.#rows(
-      sql`select ${columns} from reservations p where ${sql.join(conditions, sql` and `)}
+    return this.#plans(
+      sql<Row>`select ${columns} from reservations p where ${sql.join(conditions, sql` and `)}
         order by p.created_at desc, p.id desc limit ${limit}`,
     );
   }
 
   /** Whether a reservation that is visible needs the CRM booking that has its id. */
   async holds(id: string, visible: Visible): Promise<boolean> {
-    const query = sql`select 1 from reservations p where p.id = ${id} and ${isVisible(visible)}
-      and p.state not in ('cancelled', 'refused', 'failed')`;
-    const { rows } = await atStore(() => query.execute(this.#database.sql));
+    const rows = await this.#rows(sql`
+      select 1 from reservations p where p.id = ${id} and ${isVisible(visible)}
+        and p.state not in ('cancelled', 'refused', 'failed')`);
     return rows.length > 0;
   }
 
   /** Whether another reservation than this has the partner's table. */
   async hasTable(reference: string, besides: string): Promise<boolean> {
-    const query = sql`select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`;
-    return (await atStore(() => query.execute(this.#database.sql))).rows.length > 0;
+    const rows = await this.#rows(sql`
+      select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`);
+    return rows.length > 0;
   }
 
   /** Deletes all reservations of a consumer, whatever their state. Throws what the database does. */
@@ -324,23 +319,21 @@ export class PlansTable {
     return rows;
   }
 
-  async #rows(query: RawBuilder<unknown>, outcomeUnknown = false): Promise<Plan[]> {
-    const { rows } = await atStore(() => query.execute(this.#database.sql), outcomeUnknown);
-    return (rows as Row[]).map(toPlan);
+  async #plans(query: RawBuilder<Row>, outcomeUnknown = false): Promise<Plan[]> {
+    return (await this.#rows(query, outcomeUnknown)).map(toPlan);
   }
-}
 
-/** A plan that was just taken; `fresh`: nobody had it before. */
-export interface Begun {
-  plan: Plan;
-  fresh: boolean;
+  async #rows<R>(query: RawBuilder<R>, outcomeUnknown = false): Promise<R[]> {
+    return (await atStore(() => query.execute(this.#database.sql), outcomeUnknown)).rows;
+  }
 }
 
 function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome, again }: Move) {
   // A driver that has the answer, or whose plan rests, drives no further.
   const ends = outcome !== undefined || again !== undefined;
   return sql<Row>`
-    update reservations p set state = ${state}, steps = ${stepsAfter(state, attention)}, attempts = 0, updated_at = ${now}, attention = ${attention ?? null},
+    update reservations p set state = ${state}, steps = ${stepsAfter(state, attention)}, attempts = 0,
+      updated_at = ${timeNow}, attention = ${attention ?? null},
       table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
       table_status = coalesce(${table?.status ?? null}, p.table_status),
       refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
@@ -352,7 +345,7 @@ function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome
 
 /** A step, as it is stored. */
 function stepTo(step: RawBuilder<unknown>) {
-  return sql`jsonb_build_object('step', ${step}::text, 'at', ${now})`;
+  return sql`jsonb_build_object('step', ${step}::text, 'at', ${timeNow})`;
 }
 
 /** The steps with this one as the last, as long as there are not too many. */
@@ -367,11 +360,9 @@ function stepsAfter(state: PlanState, attention: string | undefined) {
   return sql`case when p.state = ${state} then p.steps else ${stepsWith(sql`${state}`)} end`;
 }
 
-/** Those that a consumer may not see do not exist for it; who sees all sees all live ones. */
+/** Those that a consumer may not see do not exist for it. */
 function isVisible(visible: Visible) {
-  return visible === 'all'
-    ? sql`not ${isOfTest(sql`p.consumer_id`)}`
-    : sql`p.consumer_id = ${visible.consumerId}`;
+  return isRowVisible(visible, sql`p.consumer_id`);
 }
 
 function toCreator({ consumer_id: consumerId, consumer_name: consumerName, actor }: Row): Plan['creator'] {
@@ -393,7 +384,7 @@ function toPlan(row: Row): Plan {
     tableToken: row.table_token,
     table: reference !== null && status !== null ? { reference, status } : undefined,
     refusal: row.refusal ?? undefined,
-    request: row.owed ?? undefined,
+    request: row.waiting_request ?? undefined,
     fence: row.fence,
     attempts: row.attempts,
     createdAt: row.created_at,

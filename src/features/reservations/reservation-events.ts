@@ -9,7 +9,7 @@ const types: Partial<Record<Plan['status'], EventType>> = {
   needs_attention: 'reservation.needs_attention',
 };
 
-/** The events of a plan that has moved on; undefined where that is nothing. */
+/** The event of a plan that has moved on; undefined where there is none. */
 export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
   const { id, status, state, updatedAt } = moved;
   const type = types[status];
@@ -23,7 +23,7 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
     data: JSON.stringify(viewOfReservation(moved, knownParts(moved))),
     permission: 'bookings',
     consumerId: moved.creator?.consumerId,
-    // Its type tells the status.
+    // Its type says the status.
     changed: ['status'],
   };
 }

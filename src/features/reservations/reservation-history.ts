@@ -1,6 +1,6 @@
 import { entry, type FoundEntry, type HistoryKind, type HistorySource } from '../../api/history.ts';
 import { isFieldVisible, type VisibleFields } from '../../platform/base/call.ts';
-import { creatorView } from '../../records/created-by.ts';
+import { viewOfCreator } from '../../records/created-by.ts';
 import { booking } from '../../records/quotes-and-bookings.ts';
 import type { Plan, PlanStep } from './plan.ts';
 import type { PlansTable } from './plans-table.ts';
@@ -22,10 +22,11 @@ export function createReservationHistory(plans: PlansTable): HistorySource {
 }
 
 function entriesOf(plan: Plan, stored: readonly PlanStep[], visible: VisibleFields): FoundEntry[] {
-  const by = plan.creator && isFieldVisible(visible, 'created_by') ? creatorView(plan.creator) : null;
+  const { creator } = plan;
+  const by = creator && isFieldVisible(visible, 'created_by') ? viewOfCreator(creator) : null;
   const endpoint = 'POST /v1/reservations';
   const requested = entry(plan.createdAt, 'requested', { by, endpoint, once: 'requested' });
-  // A step tells the status.
+  // Steps show the status.
   if (!isFieldVisible(visible, 'status')) return [requested];
   // Of one that an older program has made, only its last state is known.
   const steps = stored.length > 0 ? stored : [{ step: plan.state, at: plan.updatedAt.toISOString() }];

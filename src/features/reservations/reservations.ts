@@ -74,8 +74,8 @@ export function createReservations(options: ReservationsOptions): Reservations {
   });
 
   /**
-   * A plan was judged when it was found: from then on the service itself works on it, in the name of the consumer that
-   * made it.
+   * Whether the caller may see the plan was checked when it was found: from then on the service itself works on it, in
+   * the name of the consumer that made it.
    */
   const drive = (plan: Plan, call: Call, started: { fresh?: boolean } = {}) =>
     withChanges(call, { visible: everything, ...nobody, ...plan.creator }, (own) =>

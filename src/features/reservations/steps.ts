@@ -3,7 +3,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Resources } from '../../records/mapping.ts';
 import type { Records } from '../../records/records.ts';
 import { bookingOrder } from './booking-order.ts';
-import type { Connector, CreateAttempt, CrmConnector, TableOrder } from './connectors/connector.ts';
+import type { Connector, CrmConnector, TableOrder } from './connectors/connector.ts';
 import type { Plan, PlanState, Refusal } from './plan.ts';
 import type { Move, RequestOutcome } from './plans-table.ts';
 
@@ -75,7 +75,9 @@ const steps: Partial<Record<PlanState, Step>> = {
     try {
       const { memberId } = plan.order.table;
       if (!(await systems.records.find(systems.resources.member, memberId, call))) throw memberNotFound();
-      await systems.crm.create(bookingOrder(plan, 'pending'), ownAttempt(plan.id, fresh), call);
+      // The token is the reference: what has it is ours.
+      const attempt = { token: plan.id, repeated: !fresh, isOthers: async () => false };
+      await systems.crm.create(bookingOrder(plan, 'pending'), attempt, call);
       return { state: 'booking_table' };
     } catch (error) {
       const refusal = refusalOf(error);
@@ -107,22 +109,14 @@ const steps: Partial<Record<PlanState, Step>> = {
     const write = () => systems.crm.write(plan.id, bookingOrder(plan, status), { ifGone: 'make' }, call);
     const refused = await refusalAt(write);
     if (refused)
-      return stuck(
-        plan,
-        'made',
-        `The table is booked, and the CRM booking can not be written: ${refused.detail}`,
-      );
+      return stuck(plan, 'made', 'The table is booked, and the CRM booking can not be written', refused);
     return { state: status, outcome: 'made', again: firstPoll };
   },
 
   async undoing({ plan, systems, call }) {
     const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
     if (refused)
-      return stuck(
-        plan,
-        'refused',
-        `There is no table, and the CRM booking can not be deleted: ${refused.detail}`,
-      );
+      return stuck(plan, 'refused', 'There is no table, and the CRM booking can not be deleted', refused);
     return { state: plan.request ? 'refused' : 'failed', outcome: 'refused' };
   },
 
@@ -154,11 +148,8 @@ const steps: Partial<Record<PlanState, Step>> = {
       systems.crm.write(plan.id, bookingOrder(plan, 'cancelled'), { ifGone: 'leave' }, call);
     const refused = await refusalAt(write);
     if (refused) {
-      return stuck(
-        plan,
-        'not_cancelled',
-        `The table is cancelled, and the CRM booking can not be written: ${refused.detail}`,
-      );
+      const attention = 'The table is cancelled, and the CRM booking can not be written';
+      return stuck(plan, 'not_cancelled', attention, refused);
     }
     return { state: 'cancelled', outcome: 'cancelled' };
   },
@@ -174,14 +165,9 @@ export async function takeStep(input: StepInput): Promise<Move> {
   return step(input);
 }
 
-/** The token is the reference: what has it is ours. */
-function ownAttempt(token: string, fresh: boolean): CreateAttempt {
-  return { token, repeated: !fresh, isOthers: async () => false };
-}
-
 /** The plan stays where it is, answered and marked. */
-function stuck({ state }: Plan, outcome: RequestOutcome, attention: string): Move {
-  return { state, attention, outcome, again: attentionPause };
+function stuck({ state }: Plan, outcome: RequestOutcome, attention: string, { detail }: Refusal): Move {
+  return { state, attention: `${attention}: ${detail}`, outcome, again: attentionPause };
 }
 
 /** Why the system refused for good; undefined where it did not. Throws what may pass. */

@@ -7,7 +7,7 @@ import {
 } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/clock.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { creatorView } from '../../records/created-by.ts';
+import { viewOfCreator } from '../../records/created-by.ts';
 import { booking as bookingResource } from '../../records/quotes-and-bookings.ts';
 import { shownNames } from '../../records/shown-fields.ts';
 import { bookingOrder } from './booking-order.ts';
@@ -45,7 +45,7 @@ export function viewOfReservation(plan: Plan, parts: PartStates) {
       time_zone: order.table.timeZone ?? null,
       party_size: order.table.partySize,
     },
-    created_by: plan.creator === undefined ? null : creatorView(plan.creator),
+    created_by: plan.creator ? viewOfCreator(plan.creator) : null,
     created_at: plan.createdAt.toISOString(),
     updated_at: plan.updatedAt.toISOString(),
     ...(plan.erasedAt && { erased_at: plan.erasedAt.toISOString() }),
@@ -56,7 +56,7 @@ export function viewOfReservation(plan: Plan, parts: PartStates) {
  * The reservation for a caller whose permission on bookings names fields: what a booking has under the same name is shown as
  * there, the booking's status with `status`, and the table with `details`, which is where the booking has it.
  */
-export function showReservation<V extends Pick<ReservationView, 'booking' | 'dining'>>(
+export function viewOfVisibleFields<V extends Pick<ReservationView, 'booking' | 'dining'>>(
   view: V,
   visible: VisibleFields,
 ): Partial<V> {

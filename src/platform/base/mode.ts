@@ -1,4 +1,4 @@
-import type { Call } from './call.ts';
+import type { Call, Visible } from './call.ts';
 
 /** Whether a consumer works on the CRM's records or on records of a world of its own. */
 export const modes = ['live', 'test'] as const;
@@ -18,6 +18,14 @@ export function modeOf(consumerId: string | null | undefined): Mode {
  */
 export function adapterFor<T>({ consumerId }: Pick<Call, 'consumerId'>, adapters: Record<Mode, T>): T {
   return adapters[modeOf(consumerId)];
+}
+
+/**
+ * Whether who sees these records sees one that this consumer made: live consumers see nothing of test consumers. In SQL:
+ * `isRowVisible` in statements.ts.
+ */
+export function isRecordVisible(visible: Visible, consumerId: string | null | undefined): boolean {
+  return visible === 'all' ? modeOf(consumerId) === 'live' : visible.consumerId === consumerId;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely';
+import type { Visible } from '../base/call.ts';
 import { testIdStart } from '../base/mode.ts';
 import type { Database } from './database.ts';
 import { isStatementTimeout } from './failures.ts';
@@ -8,6 +9,9 @@ import { isStatementTimeout } from './failures.ts';
  * of that table; each move of a row is one statement, and the database's clock decides. Methods throw what the database
  * does, unless they say otherwise.
  */
+
+/** The time of the transaction, to the millisecond as answers show it: what is stored is what is shown. */
+export const timeNow = sql.raw("date_trunc('milliseconds', now())");
 
 /** A duration in SQL. */
 export function interval(seconds: number) {
@@ -22,6 +26,11 @@ export function isOfTest(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
 /** A pattern for LIKE: any text with this one in it. */
 export function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`;
+}
+
+/** Condition: who sees these records sees one that this consumer made, as `isRecordVisible` decides. */
+export function isRowVisible(visible: Visible, consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
+  return visible === 'all' ? sql`not ${isOfTest(consumerId)}` : sql`${consumerId} = ${visible.consumerId}`;
 }
 
 const preparedNames = new Map<string, string>();

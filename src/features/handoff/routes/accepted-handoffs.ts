@@ -5,7 +5,7 @@ import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../a
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
 import { requireFields, requireNoApproval, requireOneOf } from '../../../identity/consumers/permissions.ts';
 import { visibleFields, visibleRecords } from '../../../identity/consumers/visible-records.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
+import { isRecordVisible } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/uuid.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
@@ -107,7 +107,7 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
       return pageAnswer(
         found,
         limit,
-        (handoff) => viewFor(consumer, handoff),
+        (handoff) => viewOfHandoffFor(consumer, handoff),
         ({ sequence }) => cursors.encode(sequence, list),
       );
     },
@@ -145,7 +145,7 @@ async function readAnswer(
   handoff: StoredHandoff,
   consumer: Consumer | undefined,
 ): Promise<RouteAnswer> {
-  const view = viewFor(consumer, handoff);
+  const view = viewOfHandoffFor(consumer, handoff);
   const text = JSON.stringify(view);
   if (view.request === null) return { status: 200, body: text };
   const details = await handoffs.details(handoff.externalId);
@@ -242,7 +242,7 @@ export async function find(
 ): Promise<StoredHandoff> {
   // Every route here needs credentials.
   const caller = consumer as Consumer;
-  // Before the permission: a refusal of the action would tell that there is one.
+  // Before the permission: a refusal of the action would show that there is one.
   const handoff = await findVisible(handoffs, id, caller);
   if (handoff === undefined) throw notFound();
   const action = typeof needed === 'string' ? needed : needed(handoff, caller);
@@ -257,10 +257,9 @@ async function findVisible(
   consumer: Consumer,
 ): Promise<StoredHandoff | undefined> {
   const handoff = await handoffs.find(id.toLowerCase());
-  const visible = handoff && visibleRecords(consumer, targets[handoff.type].collection);
-  const isForeign = typeof visible === 'object' && visible.consumerId !== handoff?.consumerId;
-  const isOfOtherMode = modeOf(handoff?.consumerId) !== modeOf(consumer.id);
-  return isForeign || isOfOtherMode ? undefined : handoff;
+  if (handoff === undefined) return undefined;
+  const visible = visibleRecords(consumer, targets[handoff.type].collection);
+  return isRecordVisible(visible, handoff.consumerId) ? handoff : undefined;
 }
 
 function readableBy(consumer: Consumer | undefined, type: HandoffType | undefined): Readable {
@@ -280,7 +279,7 @@ function requireTripId(consumer: Consumer, readable: Readable): void {
 }
 
 /** The hand-off as the consumer may see it. */
-export function viewFor(consumer: Consumer | undefined, handoff: StoredHandoff) {
+export function viewOfHandoffFor(consumer: Consumer | undefined, handoff: StoredHandoff) {
   return viewOfHandoff(handoff, visibleFields(consumer as Consumer, targets[handoff.type].collection));
 }
 

@@ -9,7 +9,7 @@ import type { StoredHandoff } from '../accepted.ts';
 import type { Decision } from '../approvals-table.ts';
 import { targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
-import { byType, find, one, params, requireWrittenFields, viewFor } from './accepted-handoffs.ts';
+import { byType, find, one, params, requireWrittenFields, viewOfHandoffFor } from './accepted-handoffs.ts';
 import { handoffSchema, longestReason } from './schemas.ts';
 
 const who =
@@ -51,7 +51,7 @@ function approveRoute(handoffs: Handoffs): Route {
     problems,
     async handle({ params: { externalId: id }, ...request }) {
       const decided = await decide(handoffs, id, 'approved', request);
-      return json(202, viewFor(request.consumer, decided), {
+      return json(202, viewOfHandoffFor(request.consumer, decided), {
         location: `/v1/handoffs/${decided.externalId}`,
       });
     },
@@ -89,7 +89,10 @@ function rejectRoute(handoffs: Handoffs): Route {
     answers: { 200: { description: 'It is rejected.', schema: handoffSchema } },
     problems,
     async handle({ params: { externalId: id }, body: { reason }, ...request }) {
-      return json(200, viewFor(request.consumer, await decide(handoffs, id, 'rejected', request, reason)));
+      return json(
+        200,
+        viewOfHandoffFor(request.consumer, await decide(handoffs, id, 'rejected', request, reason)),
+      );
     },
   });
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
 import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
-import { creatorView } from '../../../records/created-by.ts';
+import { viewOfCreator } from '../../../records/created-by.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
@@ -166,12 +166,8 @@ const undone: readonly StoredHandoff['status'][] = ['awaiting_approval', 'accept
 function requestView(handoff: StoredHandoff) {
   const { status, tripId, memberId, name, source } = handoff;
   if (!undone.includes(status) || name === undefined) return null;
-  return {
-    trip_id: tripId,
-    member_id: memberId,
-    created_by: creatorView(handoff),
-    result: { name, source },
-  };
+  const created_by = viewOfCreator(handoff);
+  return { trip_id: tripId, member_id: memberId, created_by, result: { name, source } };
 }
 
 function problemView({ refusal, requestId }: StoredHandoff, isWhole: boolean): unknown {

@@ -5,7 +5,7 @@ import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '
 import { booking } from '../../../records/quotes-and-bookings.ts';
 import { reservationStatuses } from '../plan.ts';
 import type { Reservations } from '../reservations.ts';
-import { showReservation } from '../view.ts';
+import { viewOfVisibleFields } from '../view.ts';
 import { defaultMinutes, readStartAt, reservationSchema, tableFields } from './schemas.ts';
 
 const { fields } = booking;
@@ -66,7 +66,7 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
       return pageAnswer(
         found,
         limit,
-        (view) => showReservation(view, call.visibleFields?.('bookings')),
+        (view) => viewOfVisibleFields(view, call.visibleFields?.('bookings')),
         ({ created_at, id }) => cursors.encode({ createdAt: created_at, id }, list),
       );
     },

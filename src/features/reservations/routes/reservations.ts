@@ -13,7 +13,7 @@ import type { Records } from '../../../records/records.ts';
 import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
-import { showReservation } from '../view.ts';
+import { viewOfVisibleFields } from '../view.ts';
 import { reservationEventExamples } from './event-examples.ts';
 import { availabilityRoute, listRoute } from './list.ts';
 import {
@@ -227,7 +227,7 @@ function cancelRoute(reservations: Reservations): Route {
 async function read(reservations: Reservations, id: string, call: Call) {
   const view = await reservations.read(id, call);
   if (!view) throw new Problem('not_found', 'There is no reservation with this id.');
-  return viewAnswer(200, showReservation(view, call.visibleFields?.(booking.collection)));
+  return viewAnswer(200, viewOfVisibleFields(view, call.visibleFields?.(booking.collection)));
 }
 
 /** The order as the mapping takes values from it, with whatever the partner may add; the body is not checked yet. */
@@ -235,7 +235,8 @@ function asHandedOff(body: unknown, partner: string): object {
   const { dining, details, ...order } = { ...(body as Partial<Static<typeof requestBody>> | null) };
   const table = { duration_minutes: defaultMinutes, ...dining, partner, booking_id: '', status: '' };
   return {
-    ...{ ...order, type: 'booking' },
+    ...order,
+    type: 'booking',
     result: { name: order.name, source: partner, details: { dining: table, details } },
   };
 }

@@ -4,6 +4,7 @@ import { patterns } from '../../../api/pipeline/formats.ts';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
 import { withContentType } from '../../../api/pipeline/run-route.ts';
 import type { Call } from '../../../platform/base/call.ts';
+import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createdByFields } from '../../../records/created-by.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';
@@ -11,7 +12,7 @@ import { entityTag, partSchema } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { reservationStatuses } from '../plan.ts';
 import type { Answers } from '../reservations.ts';
-import { type ReservationView, showReservation } from '../view.ts';
+import { type ReservationView, viewOfVisibleFields } from '../view.ts';
 
 const { fields } = booking;
 const example = 'b3c1b8a4-52f4-4d0e-9a51-0f4f9b3c7d21';
@@ -54,8 +55,8 @@ export const tableFields = {
 
 /** `start_at` in UTC; `where` names it in a problem. The partner counts seconds since 1970: throws `invalid_request` before that. */
 export function readStartAt(text: string, where: { pointer: string } | { parameter: string }): string {
-  const ms = Date.parse(text);
-  if (ms >= 0) return new Date(ms).toISOString();
+  const ms = readMoment(text);
+  if (ms !== undefined && ms >= 0) return new Date(ms).toISOString();
   const message = 'must not be before 1970';
   throw new Problem('invalid_request', `The request is not valid: start_at ${message}.`, {
     errors: [{ ...where, message }],
@@ -140,7 +141,7 @@ export function showStored(answer: StoredAnswer, call: Call): StoredAnswer {
   if (visible === undefined || answer.status !== 201) return answer;
   const shown = viewAnswer(
     answer.status,
-    showReservation(JSON.parse(answer.body) as ReservationView, visible),
+    viewOfVisibleFields(JSON.parse(answer.body) as ReservationView, visible),
   );
   return { ...shown, headers: { ...answer.headers, ...shown.headers } };
 }
