@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Mode } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { firstFence, leaseEnd } from '../../platform/store/leases.ts';
-import { isOfTest } from '../../platform/store/statements.ts';
+import { isOfTest, timeNow } from '../../platform/store/statements.ts';
 import type { NewHandoff } from './accepted.ts';
 import { columns, type Row } from './rows.ts';
 
@@ -56,8 +56,7 @@ export async function insertNew(
       name, source, details, valid_until, approval, attempts, may_exist, fence, lease_until, due_at, accepted_at)
     select external_id, type, ${status}, consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
       source, details, valid_until, ${approval}, is_held::integer, may_exist or is_held, ${firstFence},
-      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(),
-      date_trunc('milliseconds', now())
+      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}
     from wanted join waiting using (consumer_id)
     where nth + waiting.count <= ${ofConsumer}::integer
     order by number
@@ -80,13 +79,13 @@ export async function waitAgain(
   const { rows } = await sql<{ waits: boolean }>`
     with failed as (
       select external_id, (${countWaiting('accepted', inAll, isOfMode(mode))}) < ${inAll}::integer
-        and (${countWaiting('accepted', ofConsumer, ofSame)}) < ${ofConsumer}::integer as has_room
+        and (${countWaiting('accepted', ofConsumer, ofSame)}) < ${ofConsumer}::integer as has_capacity
       from handoffs as failed
       where external_id = ${externalId} and status = 'failed' and details is not null
     ), again as (
       update handoffs h set status = 'accepted', problem = null, completed_at = null, troubles = 0, due_at = now(),
         lease_until = now(), fence = fence + 1
-      from failed where h.external_id = failed.external_id and h.status = 'failed' and has_room
+      from failed where h.external_id = failed.external_id and h.status = 'failed' and has_capacity
       returning h.external_id
     )
     select again.external_id is not null as waits from failed left join again using (external_id)`.execute(

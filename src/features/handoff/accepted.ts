@@ -1,3 +1,4 @@
+import type { Visible } from '../../platform/base/call.ts';
 import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
 import type { HandoffRequest, HandoffType } from './handoff.ts';
 
@@ -132,7 +133,7 @@ export interface Settled {
 }
 
 /** Which ones a reader may see: for each type all, those of one consumer, or none. */
-export type Readable = Partial<Record<HandoffType, 'all' | { readonly consumerId: string }>>;
+export type Readable = Partial<Record<HandoffType, Visible>>;
 
 export interface HandoffQuery {
   readable: Readable;
@@ -141,11 +142,4 @@ export interface HandoffQuery {
   /** Sequence of the last one of the page before. */
   after?: string | undefined;
   limit: number;
-}
-
-/** What waits to be delivered. */
-export interface Waiting {
-  waiting: number;
-  /** How long the first one has waited; 0 where none does. */
-  oldestSeconds: number;
 }

@@ -2,11 +2,11 @@ import { type RawBuilder, sql } from 'kysely';
 import type { AuditEvent } from '../../identity/audit/audit-event.ts';
 import { addAuditEvents } from '../../identity/audit/audit-event-table.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { interval, isOfTest } from '../../platform/store/statements.ts';
+import { interval, isOfTest, timeNow } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
 import type { Decider, StoredHandoff } from './accepted.ts';
 import { offerExpired } from './handoff.ts';
-import { columns, type EventOf, eventsOf, now, type Row, toStored } from './rows.ts';
+import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
 
 /** Nobody answers any more after so many days. */
 const approvalDays = 7;
@@ -35,8 +35,8 @@ export interface Decision {
 }
 
 /**
- * Decides on a hand-off that another consumer made, or a test consumer, and that waits for it: it is to be delivered from then on, or never. Returns
- * it, or undefined where it does not wait any more. Throws what the database does.
+ * Decides on a hand-off that another consumer made, or a test consumer, and that waits for it: it is to be delivered from
+ * then on, or never. Returns it, or undefined where it does not wait any more. Throws what the database does.
  */
 export function decide(
   database: Database,
@@ -46,10 +46,10 @@ export function decide(
   const moves =
     verdict === 'approved'
       ? sql`status = 'accepted'`
-      : sql`status = 'rejected', completed_at = ${now}, name = null, source = null, details = null`;
+      : sql`status = 'rejected', completed_at = ${timeNow}, name = null, source = null, details = null`;
   return database.sql.transaction().execute(async (transaction) => {
     const { rows } = await sql<Row>`
-      update handoffs h set ${moves}, approval = ${verdict}, decided_by = ${JSON.stringify(by)}, decided_at = ${now},
+      update handoffs h set ${moves}, approval = ${verdict}, decided_by = ${JSON.stringify(by)}, decided_at = ${timeNow},
         reason = ${reason ?? null}, due_at = now(), fence = fence + 1
       where external_id = ${externalId} and status = 'awaiting_approval' and details is not null
         and (consumer_id <> ${by.consumer_id} or ${isOfTest(sql`consumer_id`)}) and not ${hasEnded}
@@ -62,7 +62,7 @@ export function decide(
   });
 }
 
-/** Ends hand-offs that this condition names and whose time is over, a piece at a time; returns them. Throws what the database does. */
+/** Ends some of the hand-offs of this condition whose time is over; returns them. Throws what the database does. */
 export function endSome(
   database: Database,
   isOwn: RawBuilder<boolean>,
@@ -75,7 +75,7 @@ export function endSome(
     const ending = found.rows;
     if (ending.length === 0) return [];
     const { rows } = await sql<Row>`
-      update handoffs h set status = 'failed', problem = ended.problem, completed_at = ${now}, fence = fence + 1,
+      update handoffs h set status = 'failed', problem = ended.problem, completed_at = ${timeNow}, fence = fence + 1,
         approval = case when h.status = 'accepted' then h.approval else 'expired' end,
         name = case when h.status = 'accepted' then h.name end,
         source = case when h.status = 'accepted' then h.source end,

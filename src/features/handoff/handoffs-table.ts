@@ -3,7 +3,7 @@ import type { Mode } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { leaseEnd, leasesOf } from '../../platform/store/leases.ts';
-import { changeInChunks, interval, isOfTest } from '../../platform/store/statements.ts';
+import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
 import { insertNew, isOfMode, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
@@ -15,11 +15,10 @@ import type {
   Settled,
   StoredHandoff,
   TakenHandoff,
-  Waiting,
 } from './accepted.ts';
 import { hasEnded } from './approvals-table.ts';
 import type { HandoffType } from './handoff.ts';
-import { columns, type EventOf, eventsOf, now, type Row, toStored } from './rows.ts';
+import { columns, type EventOf, eventsOf, type Row, type TakenRow, toStored, toTaken } from './rows.ts';
 
 /** Bytes of details that one chunk holds in memory; a first hand-off may have more. */
 const mostBytes = 3 * 1024 * 1024;
@@ -37,27 +36,6 @@ const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 /** What the record is made of: erased when it is not needed any more. */
 const erased = sql.raw('member_id = null, name = null, source = null, details = null');
-
-interface TakenRow
-  extends Pick<
-    Row,
-    | 'external_id'
-    | 'type'
-    | 'consumer_id'
-    | 'consumer_name'
-    | 'actor'
-    | 'request_id'
-    | 'trip_id'
-    | 'valid_until'
-  > {
-  member_id: string;
-  name: string;
-  source: string;
-  details: string;
-  fence: string;
-  may_exist: boolean;
-  troubles: number;
-}
 
 /**
  * Accepted hand-offs; the moves stand at the top of accepted.ts. What waits is accepted, counted, delivered and removed for
@@ -131,16 +109,16 @@ export class HandoffsTable {
       select consumer_id from handoffs h where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
     return this.#take(sql`
       select h.external_id, h.may_exist from handoffs h join (
-        select external_id, sum(size) over (order by turn, sequence) - size as bytes_before from (
+        select external_id, sum(size) over (order by nth, sequence) - size as bytes_before from (
           with recursive consumers as (
             (${nextConsumer(sql`''`)})
             union all
             select (${nextConsumer(sql`consumers.consumer_id`)}) from consumers where consumer_id is not null
           )
           select own.* from consumers cross join lateral (
-            select external_id, sequence, size, row_number() over (order by sequence) as turn from handoffs h
+            select external_id, sequence, size, row_number() over (order by sequence) as nth from handoffs h
             where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
-          ) as own order by turn, sequence limit ${count}
+          ) as own order by nth, sequence limit ${count}
         ) as first
       ) as chunk using (external_id)
       where ${free} and bytes_before < ${mostBytes}
@@ -181,15 +159,14 @@ export class HandoffsTable {
         update handoffs h set ${lease.begin}, attempts = h.attempts + 1, may_exist = true
         from due where h.external_id = due.external_id
         returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
-          h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist, h.troubles
+          h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
+          h.troubles as failures
       )
       select * from taken order by sequence`.execute(this.#database.sql);
     return rows.map(toTaken);
   }
 
-  /**
-   * Stores how tries ended, each under its fence, and the events that tell of it. Returns those that were stored.
-   */
+  /** Stores how tries ended, each under its fence, with their events. Returns those that were stored. */
   settle(settled: readonly Settled[], eventOf: EventOf): Promise<StoredHandoff[]> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       const stored = await storeOutcomes(transaction, settled);
@@ -243,7 +220,7 @@ export class HandoffsTable {
   /** Cancels one that waits or has failed; whatever is under way for it is removed later. False in any other state than these. */
   async cancel(externalId: string, states = cancellable): Promise<boolean> {
     const { numAffectedRows } = await sql`
-      update handoffs set status = 'cancelled', problem = null, completed_at = ${now}, ${erased}, fence = fence + 1,
+      update handoffs set status = 'cancelled', problem = null, completed_at = ${timeNow}, ${erased}, fence = fence + 1,
         due_at = now()
       where external_id = ${externalId} and status = any(${states}::text[])`.execute(this.#database.sql);
     return numAffectedRows === 1n;
@@ -274,16 +251,11 @@ export class HandoffsTable {
   }
 
   /** What waits, and whether there is something to remove, or whose time is over. */
-  async overview(): Promise<Waiting & { hasToRemove: boolean; hasEnded: boolean }> {
-    const { rows } = await sql<{
-      waiting: number;
-      oldest: number | null;
-      to_remove: boolean;
-      ended: boolean;
-    }>`
+  async overview(): Promise<QueueOverview> {
+    const { rows } = await sql<{ waiting: number; oldest: number; to_remove: boolean; ended: boolean }>`
       select (select count(*)::integer from handoffs where status = 'accepted' and ${this.#isOwn}) as waiting,
-        (select extract(epoch from now() - accepted_at)::double precision from handoffs
-          where status = 'accepted' and ${this.#isOwn} order by sequence limit 1) as oldest,
+        coalesce((select extract(epoch from now() - accepted_at)::double precision from handoffs
+          where status = 'accepted' and ${this.#isOwn} order by sequence limit 1), 0) as oldest,
         exists (select from handoffs
           where status in ('cancelled', 'rejected') and may_exist and due_at <= now() and ${this.#isOwn})
           as to_remove,
@@ -291,7 +263,7 @@ export class HandoffsTable {
       this.#database.sql,
     );
     const { waiting = 0, oldest = 0, to_remove: hasToRemove = false, ended = false } = rows[0] ?? {};
-    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest ?? 0)), hasToRemove, hasEnded: ended };
+    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest)), hasToRemove, hasEnded: ended };
   }
 
   /** Deletes all hand-offs of a consumer, whatever their state. */
@@ -332,6 +304,15 @@ export class HandoffsTable {
   }
 }
 
+export interface QueueOverview {
+  /** Hand-offs that wait to be delivered. */
+  waiting: number;
+  /** How long the first of them has waited; 0 where none does. */
+  oldestSeconds: number;
+  hasToRemove: boolean;
+  hasEnded: boolean;
+}
+
 /** How often a hand-off has failed that is retried in a call of its own. */
 export type Failing = 'once' | 'again';
 
@@ -362,9 +343,9 @@ async function storeOutcomes(
   const of = (value: (outcome: HandoffOutcome) => unknown) => column(({ outcome }) => value(outcome));
   const { rows } = await sql<Row>`
     update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,
-      may_exist = done.may_exist, troubles = done.troubles, ${lease.end},
+      may_exist = done.may_exist, troubles = done.failures, ${lease.end},
       due_at = now() + make_interval(secs => done.pause),
-      completed_at = case when done.status = 'accepted' then null else ${now} end,
+      completed_at = case when done.status = 'accepted' then null else ${timeNow} end,
       member_id = case when done.status = 'created' then null else h.member_id end,
       name = case when done.status = 'created' then null else h.name end,
       source = case when done.status = 'created' then null else h.source end,
@@ -376,37 +357,15 @@ async function storeOutcomes(
       ${of((outcome) => 'mayExist' in outcome && outcome.mayExist)}::boolean[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.failures : 0))}::integer[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[])
-      as done (external_id, fence, status, native_id, problem, may_exist, troubles, pause)
+      as done (external_id, fence, status, native_id, problem, may_exist, failures, pause)
     where h.external_id = done.external_id and h.fence = done.fence and h.status = 'accepted'
     returning ${columns}`.execute(transaction);
   return rows.map(toStored);
 }
 
 function isReadable(readable: Readable): RawBuilder<unknown> {
-  const isLive = sql`not ${isOfTest(sql`h.consumer_id`)}`;
-  const types = Object.entries(readable).map(([type, which]) =>
-    which === 'all'
-      ? sql`(h.type = ${type} and ${isLive})`
-      : sql`(h.type = ${type} and h.consumer_id = ${which.consumerId})`,
+  const types = Object.entries(readable).map(
+    ([type, visible]) => sql`(h.type = ${type} and ${isRowVisible(visible, sql`h.consumer_id`)})`,
   );
   return types.length === 0 ? sql`false` : sql`(${sql.join(types, sql` or `)})`;
-}
-
-function toTaken(row: TakenRow): TakenHandoff {
-  const { name, source, details } = row;
-  return {
-    externalId: row.external_id,
-    type: row.type,
-    consumerId: row.consumer_id,
-    consumerName: row.consumer_name ?? undefined,
-    actor: row.actor ?? undefined,
-    requestId: row.request_id,
-    tripId: row.trip_id,
-    memberId: row.member_id,
-    result: { name, source, details },
-    validUntil: row.valid_until?.getTime(),
-    fence: row.fence,
-    mayExist: row.may_exist,
-    failures: row.troubles,
-  };
 }

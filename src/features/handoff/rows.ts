@@ -1,10 +1,7 @@
 import { sql } from 'kysely';
 import type { NewEvent } from '../events/event-log.ts';
-import type { Approval, Decider, Refusal, StoredHandoff } from './accepted.ts';
+import type { Approval, Decider, Origin, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import type { HandoffType } from './handoff.ts';
-
-/** Answers show milliseconds: what is stored is what is shown. */
-export const now = sql.raw("date_trunc('milliseconds', now())");
 
 /** What a `StoredHandoff` is read from, of the table `h`. */
 export const columns = sql.raw(
@@ -13,20 +10,24 @@ export const columns = sql.raw(
    h.attempts, h.accepted_at, h.completed_at`,
 );
 
-export interface Row {
+/** What a `TakenHandoff` is read from as well. */
+interface CommonRow {
   external_id: string;
-  sequence: string;
   type: HandoffType;
-  status: StoredHandoff['status'];
   consumer_id: string;
   consumer_name: string | null;
   actor: string | null;
   request_id: string;
   trip_id: string;
+  valid_until: Date | null;
+}
+
+export interface Row extends CommonRow {
+  sequence: string;
+  status: StoredHandoff['status'];
   member_id: string | null;
   name: string | null;
   source: string | null;
-  valid_until: Date | null;
   approval: Approval['status'] | null;
   decided_by: string | null;
   decided_at: Date | null;
@@ -38,17 +39,21 @@ export interface Row {
   completed_at: Date | null;
 }
 
+export interface TakenRow extends CommonRow {
+  member_id: string;
+  name: string;
+  source: string;
+  details: string;
+  fence: string;
+  may_exist: boolean;
+  failures: number;
+}
+
 export function toStored(row: Row): StoredHandoff {
   return {
-    externalId: row.external_id,
+    ...toCommon(row),
     sequence: row.sequence,
-    type: row.type,
     status: row.status,
-    consumerId: row.consumer_id,
-    consumerName: row.consumer_name ?? undefined,
-    actor: row.actor ?? undefined,
-    requestId: row.request_id,
-    tripId: row.trip_id,
     memberId: row.member_id ?? undefined,
     name: row.name ?? undefined,
     source: row.source ?? undefined,
@@ -59,6 +64,31 @@ export function toStored(row: Row): StoredHandoff {
     attempts: row.attempts,
     acceptedAt: row.accepted_at,
     completedAt: row.completed_at ?? undefined,
+  };
+}
+
+export function toTaken(row: TakenRow): TakenHandoff {
+  const { name, source, details } = row;
+  return {
+    ...toCommon(row),
+    memberId: row.member_id,
+    result: { name, source, details },
+    validUntil: row.valid_until?.getTime(),
+    fence: row.fence,
+    mayExist: row.may_exist,
+    failures: row.failures,
+  };
+}
+
+function toCommon(row: CommonRow): Origin & { externalId: string; type: HandoffType; tripId: string } {
+  return {
+    externalId: row.external_id,
+    type: row.type,
+    tripId: row.trip_id,
+    consumerId: row.consumer_id,
+    consumerName: row.consumer_name ?? undefined,
+    actor: row.actor ?? undefined,
+    requestId: row.request_id,
   };
 }
 
