@@ -115,7 +115,12 @@ function show(listed: ReturnType<typeof toListed>[]): string {
   if (listed.length === 0) return 'No hand-offs found.';
   const header = ['status', 'accepted', 'type', 'attempts', 'problem', 'external id'];
   const rows = listed.map(({ status, accepted_at, type, attempts, code, external_id }) => [
-    ...[status, accepted_at, type, String(attempts), code ?? '-', external_id],
+    status,
+    accepted_at,
+    type,
+    String(attempts),
+    code ?? '-',
+    external_id,
   ]);
   return table([header, ...rows]);
 }

@@ -7,26 +7,20 @@ import { shareProbe } from '../../platform/observability/health.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
 import { testWorlds } from '../../records/offers.ts';
 import { registerHandoffCommands } from './cli.ts';
-import type { HandoffCrm } from './handoff.ts';
 import { leaseSeconds } from './handoff-delivery.ts';
 import { createHandoffHistory } from './handoff-history.ts';
-import { createHandoffs, type Handoffs, liveOrTestHandoffs } from './handoffs.ts';
+import { createHandoffs, liveOrTestHandoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import { handoffHealth } from './health.ts';
 import { type HandoffMetrics, handoffMetrics } from './metrics.ts';
 import { acceptedHandoffRoutes } from './routes/accepted-handoffs.ts';
 import { approvalRoutes } from './routes/approvals.ts';
-import { handoffRoute } from './routes/handoff.ts';
+import { type HandoffParts, handoffRoute } from './routes/handoff.ts';
 import { handoffEventData } from './routes/schemas.ts';
 import { type HandoffSettings, handoffPart } from './settings.ts';
 
 /** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
 const batchMs = { usual: 5000, withBudget: 25_000 };
-
-interface Parts extends HandoffCrm {
-  handoffs: Handoffs;
-  repeatWindowSeconds: number;
-}
 
 /** The chosen search result becomes a quote or a booking in the CRM, at once or later. */
 export const handoff = defineFeature({
@@ -38,7 +32,7 @@ export const handoff = defineFeature({
   },
   health: { handoffs: handoffHealth },
   start,
-  routes: (parts: Parts, cursors) => [
+  routes: (parts: HandoffParts, cursors) => [
     handoffRoute(parts),
     ...acceptedHandoffRoutes(parts.handoffs, cursors),
     ...approvalRoutes(parts.handoffs),
@@ -48,7 +42,7 @@ export const handoff = defineFeature({
 });
 
 /** Also begins the delivery of those that were accepted, by processes before this one too. */
-function start(core: Core<HandoffSettings, HandoffMetrics>): Started<Parts> {
+function start(core: Core<HandoffSettings, HandoffMetrics>): Started<HandoffParts> {
   const { settings, database, records, resources, consumers, metrics, offers, opened } = core;
   const owner = randomUUID();
   const ofMode = (mode: Mode, lock: string) =>

@@ -83,8 +83,12 @@ interface TypeState {
 export class HandoffDelivery {
   readonly #options: HandoffDeliveryOptions;
   readonly #types: TypeState[] = (Object.keys(targets) as HandoffType[]).map((type) => ({
-    ...{ type, batchSize: largestBatch, isUnavailable: false },
-    ...{ probedAt: 0, madeAt: Number.NEGATIVE_INFINITY, failedAt: Number.NEGATIVE_INFINITY },
+    type,
+    batchSize: largestBatch,
+    isUnavailable: false,
+    probedAt: 0,
+    madeAt: Number.NEGATIVE_INFINITY,
+    failedAt: Number.NEGATIVE_INFINITY,
   }));
   readonly #workers: (() => Promise<void>)[];
   #stopping: AbortSignal | undefined;
@@ -150,12 +154,12 @@ export class HandoffDelivery {
     return isCrmAvailable;
   }
 
-  /** Types take turns with probes: one probe every few seconds in all. */
+  /** One probe every few seconds in all, of the type whose last one is the longest ago. */
   async #takeProbe(state: TypeState): Promise<TakenHandoff[]> {
     const { table } = this.#options;
     const last = this.#probedAt;
-    const isTurn = this.#types.every((other) => !other.isUnavailable || other.probedAt >= state.probedAt);
-    if (!isTurn || now() - last < probeEveryMs) return [];
+    const isNext = this.#types.every((other) => !other.isUnavailable || other.probedAt >= state.probedAt);
+    if (!isNext || now() - last < probeEveryMs) return [];
     state.probedAt = now();
     this.#probedAt = state.probedAt;
     const fresh = await table.take(state.type, 1);

@@ -39,8 +39,8 @@ export interface HandoffConfirmation {
 
 /**
  * Writes the chosen result to the CRM as a quote or a booking and confirms it. `externalId` was chosen before, so
- * that any number of repeats makes one record; `mayExist`: an earlier try may have made it. Throws `Problem` (member_not_found, crm_rejected,
- * offer_expired, crm_unavailable ...).
+ * that any number of repeats makes one record; `mayExist`: an earlier try may have made it. Throws `Problem`
+ * (member_not_found, crm_rejected, offer_expired, crm_unavailable ...).
  */
 export async function handOff(
   { records, resources }: HandoffCrm,
@@ -49,10 +49,10 @@ export async function handOff(
   call: Call,
 ): Promise<HandoffConfirmation> {
   const { type, tripId, memberId, result, validUntil } = request;
-  const said = { trip_id: tripId, member_id: memberId, ...result };
+  const given = { trip_id: tripId, member_id: memberId, ...result };
   const resource = resources[type];
   try {
-    const values = () => ({ ...said, ...valuesFrom(resource, { type, ...said }), status: 'created' });
+    const values = () => ({ ...given, ...valuesFrom(resource, { type, ...given }), status: 'created' });
     // Types and the mapping may have changed since an earlier try made it.
     const found =
       mayExist && !isValid(values) ? await records.findWithDeleted(resource, externalId, call) : undefined;

@@ -25,6 +25,7 @@ import type {
 import { type Decision, decide, endSome } from './approvals-table.ts';
 import { deliver, isUnknown, mayPass } from './deliver.ts';
 import {
+  confirm,
   type HandoffConfirmation,
   type HandoffCrm,
   type HandoffRequest,
@@ -36,20 +37,16 @@ import { HandoffDelivery } from './handoff-delivery.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
 
-/** How a hand-off wants to be answered. */
-export interface AnswerPreference {
+export interface HandOffOptions {
+  externalId: string;
+  /** An earlier request under the same key may have got as far as the database or the CRM. */
+  isContinued: boolean;
+  /** Another consumer has to approve it: it is stored, whatever the request prefers. */
+  needsApproval: boolean;
   /** 202 is enough. */
   mayBeAccepted: boolean;
   /** So long the caller waits for the record all the same. */
   waitSeconds: number;
-}
-
-export interface HandOffOptions extends AnswerPreference {
-  /** Another consumer has to approve it: it is stored, whatever the request prefers. */
-  needsApproval: boolean;
-  externalId: string;
-  /** An earlier request under the same key may have got as far as the database or the CRM. */
-  isContinued: boolean;
 }
 
 /** Hand-offs, made at once or accepted and delivered later. */
@@ -178,75 +175,50 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async handOff(request: HandoffRequest, options: HandOffOptions, call: Call) {
-    const { externalId, isContinued } = options;
+    const { externalId, isContinued, needsApproval, mayBeAccepted, waitSeconds } = options;
     // A request that was interrupted may have stored it already.
     const stored = isContinued ? await this.find(externalId) : undefined;
     if (stored) return stored.approval ? 'awaiting_approval' : 'accepted';
     if (!isContinued) requireValid(request);
-    if (options.needsApproval) return this.#ask(request, options, call);
+    const origin = originOf(call);
+    const mayExist = isContinued;
+    const handoff = { ...request, ...origin, externalId, mayExist, isHeld: false, needsApproval };
+    if (needsApproval) return this.#storeForLater(handoff);
     const delaySeconds = delayOfTest(request.memberId, call);
-    if (delaySeconds !== undefined) return this.#acceptFor(delaySeconds, request, options, call);
-    if (options.mayBeAccepted) return this.#acceptAndTry(request, options, call);
-    return this.#makeOrAccept(request, options, call);
+    if (delaySeconds !== undefined) return this.#storeForLater({ ...handoff, delaySeconds });
+    if (!mayBeAccepted) return this.#makeOrAccept(handoff, call);
+    if (waitSeconds > 0) return this.#storeAndTry(handoff, waitSeconds, call);
+    return this.#storeForLater(handoff);
   }
 
-  async #makeOrAccept(request: HandoffRequest, options: HandOffOptions, call: Call) {
+  async #storeForLater(handoff: NewHandoff) {
+    const { needsApproval } = handoff;
+    const isNew = (await this.#store(handoff)) !== 'known';
+    if (isNew && needsApproval) this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
+    if (isNew && !needsApproval) this.#noteAccepted();
+    return needsApproval ? 'awaiting_approval' : 'accepted';
+  }
+
+  async #storeAndTry(handoff: NewHandoff, seconds: number, call: Call) {
+    const stored = await this.#store({ ...handoff, isHeld: true });
+    if (stored === 'known') return 'accepted';
+    return this.#tryFor(seconds, { ...handoff, fence: stored.fence, failures: 0 }, call);
+  }
+
+  async #makeOrAccept(handoff: NewHandoff, call: Call) {
     try {
-      const { externalId, isContinued: mayExist } = options;
-      return await handOff(this.#options, request, { externalId, mayExist }, call);
+      return await handOff(this.#options, handoff, handoff, call);
     } catch (error) {
       if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
-      const mayExist = isUnknown(error) || options.isContinued;
-      const { externalId } = options;
-      return this.#acceptInstead(
-        { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval: false },
-        error,
-      );
+      return this.#acceptInstead({ ...handoff, mayExist: handoff.mayExist || isUnknown(error) }, error);
     }
-  }
-
-  /** Stores one that another consumer has to approve. */
-  async #ask(request: HandoffRequest, { externalId, isContinued: mayExist }: HandOffOptions, call: Call) {
-    const handoff = { ...request, ...originOf(call), externalId, mayExist };
-    const stored = await this.#store({ ...handoff, isHeld: false, needsApproval: true });
-    if (stored !== 'known') this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
-    return 'awaiting_approval' as const;
   }
 
   async #store(handoff: NewHandoff): Promise<{ fence: string } | 'known'> {
-    const { externalId } = handoff;
-    const stored = await orUnavailable(() => this.#accept(handoff), {
-      ...kept,
-      outcomeUnknown: true,
-      externalId,
-    });
+    const facts = { ...kept, outcomeUnknown: true, externalId: handoff.externalId };
+    const stored = await orUnavailable(() => this.#accept(handoff), facts);
     if (stored === undefined) throw queueFull();
     return stored;
-  }
-
-  /** Stores one that is to wait, whatever its caller wants. */
-  async #acceptFor(
-    delaySeconds: number,
-    request: HandoffRequest,
-    { externalId, isContinued: mayExist }: HandOffOptions,
-    call: Call,
-  ) {
-    const handoff = { ...request, ...originOf(call), externalId, mayExist, delaySeconds };
-    const stored = await this.#store({ ...handoff, isHeld: false, needsApproval: false });
-    if (stored !== 'known') this.#noteAccepted();
-    return 'accepted' as const;
-  }
-
-  async #acceptAndTry(request: HandoffRequest, options: HandOffOptions, call: Call) {
-    const { externalId, waitSeconds, isContinued: mayExist } = options;
-    const isHeld = waitSeconds > 0;
-    const handoff = { ...request, ...originOf(call), externalId, mayExist };
-    const stored = await this.#store({ ...handoff, isHeld, needsApproval: false });
-    if (stored !== 'known' && isHeld) {
-      return this.#tryFor(waitSeconds, { ...handoff, fence: stored.fence, failures: 0 }, call);
-    }
-    if (stored !== 'known') this.#noteAccepted();
-    return 'accepted';
   }
 
   /** Where it can't be stored, the caller hears of the CRM's failure. */
@@ -272,17 +244,17 @@ class AcceptedHandoffs implements Handoffs {
       // Should the database fail, it stays, and is delivered once more, which makes no other record.
       const isDropped = await this.#table.drop(taken).catch(() => true);
       // One that was cancelled meanwhile is not confirmed: its record is removed.
-      if (isDropped) return confirmationOf(taken, ended.nativeId);
+      if (isDropped) return confirm(taken.type, ended, taken.externalId);
     }
     const isDropped = ended?.status === 'failed' && (await this.#table.drop(taken).catch(() => false));
     if (isDropped) throw problemOf(ended.refusal);
     this.#noteAccepted();
-    this.#goOn(taken, trying);
+    this.#settleLater(taken, trying);
     return 'accepted' as const;
   }
 
   /** Stores how a try ended, when it does. */
-  #goOn(handoff: TakenHandoff, trying: ReturnType<typeof deliver>): void {
+  #settleLater(handoff: TakenHandoff, trying: ReturnType<typeof deliver>): void {
     const going = trying
       .then((ended) => this.#settle([{ handoff, outcome: outcomeOf(ended, handoff) }]))
       .then(() => this.#polling?.wake())
@@ -431,10 +403,6 @@ function requireValid({ validUntil }: HandoffRequest): void {
 
 function originOf({ requestId, consumerId = '', consumerName, actor }: Call): Origin {
   return { requestId, consumerId, consumerName, actor };
-}
-
-function confirmationOf({ externalId, type }: TakenHandoff, id: string): HandoffConfirmation {
-  return { id, type, status: 'created', external_id: externalId };
 }
 
 /** As it is stored of a try that no other shared. */

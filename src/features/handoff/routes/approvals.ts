@@ -38,7 +38,8 @@ function approveRoute(handoffs: Handoffs): Route {
       description:
         'Decide for a hand-off of another consumer that waits for approval: it is then written into the CRM. Only when a person ' +
         'with that right has said so; read it with get_hand_off first. Cannot be undone. Costs one CRM call.',
-      ...{ isIdempotent: true, decides: true },
+      isIdempotent: true,
+      decides: true,
     },
     request: { params },
     answers: {
@@ -61,7 +62,10 @@ function approveRoute(handoffs: Handoffs): Route {
 const body = Type.Object(
   {
     reason: Type.String({
-      ...{ minLength: 1, maxLength: longestReason, format: 'text', pattern: '\\S' },
+      minLength: 1,
+      maxLength: longestReason,
+      format: 'text',
+      pattern: '\\S',
       description: 'Why it is not to be made, for the consumer that made the hand-off.',
       examples: ['The price is above the limit of this trip.'],
     }),
@@ -83,7 +87,9 @@ function rejectRoute(handoffs: Handoffs): Route {
       description:
         'Decide against a hand-off of another consumer that waits for approval, with the reason for its maker. It is never ' +
         'written. Cannot be undone. Costs no CRM call.',
-      ...{ isDestructive: true, isIdempotent: true, decides: true },
+      isDestructive: true,
+      isIdempotent: true,
+      decides: true,
     },
     request: { params, body },
     answers: { 200: { description: 'It is rejected.', schema: handoffSchema } },

@@ -10,7 +10,14 @@ import { crmProblems } from '../../../platform/base/problems.ts';
 import { namesFrom, pointerTo, readDetails, valuesFrom } from '../../../records/field-values.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import type { Resource } from '../../../records/resource.ts';
-import { confirm, type HandoffConfirmation, type HandoffCrm, type HandoffType, targets } from '../handoff.ts';
+import {
+  confirm,
+  type HandoffConfirmation,
+  type HandoffCrm,
+  type HandoffRequest,
+  type HandoffType,
+  targets,
+} from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { readPreferences } from '../prefer.ts';
 import { acceptedAnswer } from './accepted-handoffs.ts';
@@ -77,10 +84,10 @@ const tool: Tool = {
     'the answer has the status awaiting_approval, a person has to approve it first: read on with get_hand_off.',
 };
 
-export interface HandoffOptions extends HandoffCrm {
+export interface HandoffParts extends HandoffCrm {
   handoffs: Handoffs;
   /** For so long the same body without a key counts as a repeat; 0: never. */
-  repeatWindowSeconds?: number;
+  repeatWindowSeconds: number;
 }
 
 const description =
@@ -91,8 +98,8 @@ const description =
   'once another consumer has approved it.';
 
 /** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
-export function handoffRoute(options: HandoffOptions): Route {
-  const { records, resources, handoffs, repeatWindowSeconds = 0 } = options;
+export function handoffRoute(parts: HandoffParts): Route {
+  const { records, resources, handoffs, repeatWindowSeconds } = parts;
   return defineRoute({
     method: 'POST',
     path: '/api/v1/handoff',
@@ -115,34 +122,38 @@ export function handoffRoute(options: HandoffOptions): Route {
     request: { body: requestBody },
     answers,
     problems: [
-      ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired'] as const),
-      ...(['store_unavailable', ...crmProblems] as const),
+      'member_not_found',
+      'details_too_large',
+      'crm_rejected',
+      'offer_expired',
+      'store_unavailable',
+      ...crmProblems,
     ],
-    reconcile: (externalId, call) => reconcile(options, externalId, call),
+    reconcile: (externalId, call) => reconcile(parts, externalId, call),
     usedFields: ({ body }) => [...handedOffFields, ...namesFrom(resources[typeOf(body)], body)],
     prepare: (body, bodyText) => readHandoff(resources[body.type], body, bodyText),
     admit: (call, { headers, body, consumer }) => {
       // A hand-off that can be stored needs no CRM.
       const mustBeNow =
         handoffs.whenCrmIsUnavailable === 'refuse' && !readPreferences(headers.prefer).respondAsync;
-      if (mustBeNow && !isHeldBack(consumer, body.type)) records.admit(call);
+      if (mustBeNow && !mustBeApproved(consumer, body.type)) records.admit(call);
     },
     async handle({ body, prepared: details, headers, consumer, call, claim }) {
       const { respondAsync, waitSeconds } = readPreferences(headers.prefer);
       const externalId = claim?.externalId ?? randomUUID();
       await claim?.confirmOwnership();
-      const request = {
-        type: body.type,
-        tripId: body.trip_id.toLowerCase(),
-        memberId: body.member_id.toLowerCase(),
-        result: { name: body.result.name, source: body.result.source, details },
-        validUntil: body.valid_until === undefined ? undefined : readMoment(body.valid_until),
+      const options = {
+        externalId,
+        isContinued: claim?.continued === true,
+        needsApproval: mustBeApproved(consumer, body.type),
+        mayBeAccepted: respondAsync,
+        waitSeconds,
       };
-      const preference = { mayBeAccepted: respondAsync, waitSeconds, isContinued: claim?.continued === true };
-      const choice = { ...preference, externalId, needsApproval: isHeldBack(consumer, body.type) };
       const answer = await handoffs
-        .handOff(request, choice, call)
-        .catch(withoutHiddenPlaces(resources[body.type], call));
+        .handOff(requestOf(body, details), options, call)
+        .catch((error: unknown) => {
+          throw withoutHiddenPointers(error, resources[body.type], call);
+        });
       if (typeof answer !== 'string') return confirmationOf(answer);
       const applied = respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
       return acceptedAnswer(body.type, externalId, answer, applied);
@@ -151,27 +162,24 @@ export function handoffRoute(options: HandoffOptions): Route {
 }
 
 /**
- * Where the mapping takes a field from is told to those who see the field. Without it a refusal is about the record, of which
- * others are told nothing.
+ * Shows where the mapping takes a field from only to those who see the field. Without it a refusal is about the record, of
+ * which others are shown nothing.
  */
-function withoutHiddenPlaces(resource: Resource, call: Call) {
-  return (error: unknown): never => {
-    const visible = call.visibleFields?.(resource.collection);
-    const { errors } = error instanceof Problem ? error.facts : {};
-    if (visible === undefined || errors === undefined) throw error;
-    const hidden = Object.entries(resource.fields).flatMap(([name, { added }]) =>
-      added?.from !== undefined && !isFieldVisible(visible, name) ? [pointerTo(added.from)] : [],
-    );
-    const shown = errors.map((fault) =>
-      'pointer' in fault && hidden.includes(fault.pointer) ? { ...fault, pointer: '' } : fault,
-    );
-    const { code, message, facts } = error as Problem;
-    throw new Problem(code, message, { ...facts, errors: shown });
-  };
+function withoutHiddenPointers(error: unknown, resource: Resource, call: Call): unknown {
+  const visible = call.visibleFields?.(resource.collection);
+  if (!(error instanceof Problem) || visible === undefined) return error;
+  const hidden = Object.entries(resource.fields).flatMap(([name, { added }]) =>
+    added?.from !== undefined && !isFieldVisible(visible, name) ? [pointerTo(added.from)] : [],
+  );
+  const { code, message, facts } = error;
+  const errors = facts.errors?.map((fault) =>
+    'pointer' in fault && hidden.includes(fault.pointer) ? { ...fault, pointer: '' } : fault,
+  );
+  return errors === undefined ? error : new Problem(code, message, { ...facts, errors });
 }
 
 /** Whether another consumer has to approve it. */
-function isHeldBack(consumer: Consumer | undefined, type: HandoffType): boolean {
+function mustBeApproved(consumer: Consumer | undefined, type: HandoffType): boolean {
   return consumer !== undefined && needsApproval(consumer, targets[type].collection);
 }
 
@@ -187,6 +195,17 @@ function readHandoff(
   return details;
 }
 
+function requestOf(body: Static<typeof requestBody>, details: string): HandoffRequest {
+  const { type, trip_id, member_id, result, valid_until } = body;
+  return {
+    type,
+    tripId: trip_id.toLowerCase(),
+    memberId: member_id.toLowerCase(),
+    result: { name: result.name, source: result.source, details },
+    validUntil: valid_until === undefined ? undefined : readMoment(valid_until),
+  };
+}
+
 function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
   const { collection } = targets[confirmed.type];
   return json(201, confirmed, { location: `/v1/${collection}/${confirmed.external_id}` });
@@ -194,7 +213,7 @@ function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
 
 /** The answer to a hand-off that was interrupted, if it is stored or its record exists. */
 async function reconcile(
-  { records, resources, handoffs }: HandoffOptions,
+  { records, resources, handoffs }: HandoffParts,
   externalId: string,
   call: Call,
 ): Promise<RouteAnswer | undefined> {
