@@ -59,8 +59,13 @@ export function createCrmConnector({ records, booking, checkHealth }: CrmConnect
 
 function handedOff(order: BookingOrder): HandedOff {
   const { trip_id, member_id, name, source, details } = order;
-  const said = { trip_id: trip_id ?? '', member_id: member_id ?? '', name: name ?? '', source: source ?? '' };
-  return { ...said, type: 'booking', details: details ?? '{}' };
+  const given = {
+    trip_id: trip_id ?? '',
+    member_id: member_id ?? '',
+    name: name ?? '',
+    source: source ?? '',
+  };
+  return { ...given, type: 'booking', details: details ?? '{}' };
 }
 
 /** Users of the CRM may give a booking a status of their own: a booking that exists counts as confirmed. */
