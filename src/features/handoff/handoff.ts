@@ -60,7 +60,8 @@ export async function handOff(
       found ?? (await records.create(resource, externalId, values(), call, { mayExist, validUntil }));
     return confirm(type, made, externalId);
   } catch (error) {
-    if (!isExpiry(error)) throw explain(error, resource, externalId);
+    if (!(error instanceof Problem && error.code === 'offer_expired'))
+      throw explain(error, resource, externalId);
     const isSettled = !mayExist || Date.now() >= (validUntil ?? 0) + unsettledMs;
     throw isSettled ? offerExpired(validUntil) : notYetSettled(externalId);
   }
@@ -73,10 +74,6 @@ function isValid(values: () => unknown): boolean {
   } catch {
     return false;
   }
-}
-
-function isExpiry(error: unknown): boolean {
-  return error instanceof Problem && error.code === 'offer_expired';
 }
 
 /** The refusal of a hand-off whose offer has ended; milliseconds since 1970. */

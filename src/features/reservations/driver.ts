@@ -48,7 +48,8 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
   }
 
   async function store(plan: Plan, move: Move) {
-    if (isSameAttention(plan, move)) {
+    // It was marked before, and still can't go on.
+    if (move.attention !== undefined && move.attention === plan.attention) {
       await plans.release(plan, move.again ?? 0);
       return undefined;
     }
@@ -89,21 +90,13 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
       let isFresh = fresh;
       for (;;) {
         const moved = await advance(plan, isFresh, call);
-        if (!moved || moved.answer || isAtRest(moved.plan)) return moved?.answer;
+        if (!moved || moved.answer || isResting(moved.plan) || moved.plan.attention !== undefined)
+          return moved?.answer;
         ({ plan } = moved);
         isFresh = true;
       }
     },
   };
-}
-
-function isAtRest(plan: Plan): boolean {
-  return isResting(plan) || plan.attention !== undefined;
-}
-
-/** It was marked before, and still can't go on. */
-function isSameAttention(plan: Plan, move: Move): boolean {
-  return move.attention !== undefined && move.attention === plan.attention;
 }
 
 /** Thrown by a step's call: nothing was made, and nothing will come of it later. */

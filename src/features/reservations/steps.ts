@@ -74,7 +74,8 @@ const steps: Partial<Record<PlanState, Step>> = {
   async making_booking({ plan, fresh, systems, call }) {
     try {
       const { memberId } = plan.order.table;
-      if (!(await systems.records.find(systems.resources.member, memberId, call))) throw memberNotFound();
+      if (!(await systems.records.find(systems.resources.member, memberId, call)))
+        throw new Problem('member_not_found', 'The CRM knows no member with this id.');
       // The token is the reference: what has it is ours.
       const attempt = { token: plan.id, repeated: !fresh, isOthers: async () => false };
       await systems.crm.create(bookingOrder(plan, 'pending'), attempt, call);
@@ -189,8 +190,4 @@ function refusalOf(error: unknown): Refusal {
 
 function declined(): Refusal {
   return { code: 'partner_rejected', detail: 'The partner decided against the reservation.' };
-}
-
-function memberNotFound(): Problem {
-  return new Problem('member_not_found', 'The CRM knows no member with this id.');
 }

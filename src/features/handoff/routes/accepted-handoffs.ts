@@ -244,7 +244,11 @@ export async function find(
   const caller = consumer as Consumer;
   // Before the permission: a refusal of the action would show that there is one.
   const handoff = await findVisible(handoffs, id, caller);
-  if (handoff === undefined) throw notFound();
+  if (handoff === undefined)
+    throw new Problem(
+      'not_found',
+      'There is no queued hand-off with this id. Hand-offs that were answered 201 are quotes and bookings.',
+    );
   const action = typeof needed === 'string' ? needed : needed(handoff, caller);
   requireOneOf(caller, [{ resource: targets[handoff.type].collection, action }]);
   return handoff;
@@ -293,11 +297,4 @@ export async function requireWrittenFields(
   if (visibleFields(consumer as Consumer, resource) === undefined) return;
   const written = [...handedOffFields, ...(await handoffs.namesFrom(handoff))];
   requireFields(consumer as Consumer, { resource, action: 'write' }, () => written);
-}
-
-function notFound(): Problem {
-  return new Problem(
-    'not_found',
-    'There is no queued hand-off with this id. Hand-offs that were answered 201 are quotes and bookings.',
-  );
 }

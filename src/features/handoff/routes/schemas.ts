@@ -77,14 +77,12 @@ export const handoffSchema = Type.Object(
     external_id: externalId,
     type: handoffType,
     status: handoffStatus,
-    id: Type.Union([Type.String({ maxLength: 18, examples: ['a0B5g00000XyZ12EAF'] }), Type.Null()], {
-      description: "The CRM's own identifier of the record; null until it is created.",
-      examples: ['a0B5g00000XyZ12EAF'],
-    }),
-    problem: Type.Union([problem, Type.Null()], {
-      description: 'Why the CRM refused it; null unless it has failed.',
-      examples: [null],
-    }),
+    id: orNull(
+      Type.String({ maxLength: 18, examples: ['a0B5g00000XyZ12EAF'] }),
+      "The CRM's own identifier of the record; null until it is created.",
+      'a0B5g00000XyZ12EAF',
+    ),
+    problem: orNull(problem, 'Why the CRM refused it; null unless it has failed.', null),
     attempts: Type.Integer({
       minimum: 0,
       maximum: 2_147_483_647,
@@ -92,10 +90,11 @@ export const handoffSchema = Type.Object(
       examples: [1],
     }),
     accepted_at: timestamp('When it was stored.'),
-    completed_at: Type.Union([timestamp('When it was done.'), Type.Null()], {
-      description: 'When it was created, failed, cancelled or rejected; null while it waits.',
-      examples: ['2027-03-02T16:05:13.020Z'],
-    }),
+    completed_at: orNull(
+      timestamp('When it was done.'),
+      'When it was created, failed, cancelled or rejected; null while it waits.',
+      '2027-03-02T16:05:13.020Z',
+    ),
     valid_until: orNull(
       timestamp('When the offer ends.'),
       'When the offer ends, as the hand-off said.',

@@ -1,23 +1,21 @@
 import type { Call } from '../../../../platform/base/call.ts';
-import type { TableConnector, TableSlot } from '../connector.ts';
+import type { TableSlot } from '../connector.ts';
 import { type BookingServer, methods } from './booking-server.ts';
 import { availabilityOf, availabilityRequest } from './messages.ts';
-import { asProblem, PartnerFailure } from './partner-failure.ts';
+import { PartnerFailure } from './partner-failure.ts';
 
 /**
  * Asks for all slots in one call. Partners answer 400 to what they never offer, such as a time outside their opening
- * hours, and then to the whole call: each slot is asked for alone.
+ * hours, and then to the whole call: each slot is asked for alone. Throws `PartnerFailure`.
  */
-export function createAreFree(server: BookingServer): TableConnector['areFree'] {
-  return async (slots, call) => {
-    try {
-      const free = await ask(server, slots, call);
-      if (free || slots.length === 1) return free ?? [false];
-      return await Promise.all(slots.map((slot) => isFree(server, slot, call)));
-    } catch (error) {
-      throw asProblem(error);
-    }
-  };
+export async function areFree(
+  server: BookingServer,
+  slots: readonly TableSlot[],
+  call: Call,
+): Promise<boolean[]> {
+  const free = await ask(server, slots, call);
+  if (free || slots.length === 1) return free ?? [false];
+  return Promise.all(slots.map((slot) => isFree(server, slot, call)));
 }
 
 async function isFree(server: BookingServer, slot: TableSlot, call: Call): Promise<boolean> {

@@ -63,10 +63,7 @@ export interface BookingServerOptions {
 }
 
 export function createBookingServer(options: BookingServerOptions): BookingServer {
-  const send = async (method: Method, body: string | undefined, call: Call) => {
-    requireLive(call);
-    return sendOnce(options, method, body, call);
-  };
+  const send: BookingServer['send'] = (method, body, call) => sendOnce(options, method, body, call);
   return {
     send,
     sendWithRetries: async (method, body, call) => {
@@ -108,6 +105,7 @@ async function sendOnce(
   body: string | undefined,
   call: Call,
 ): Promise<unknown> {
+  requireLive(call);
   const started = performance.now();
   const span = call.span.child('client', `${partner} ${method.name}`, {
     'server.address': new URL(options.baseUrl).hostname,

@@ -1,10 +1,9 @@
 import type { Call } from '../../../../platform/base/call.ts';
 import { Problem } from '../../../../platform/base/problem.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
-import type { Connector, TableOrder } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
 import { cancelRequest, partStatus, readReply } from './messages.ts';
-import { asProblem, PartnerFailure } from './partner-failure.ts';
+import { PartnerFailure } from './partner-failure.ts';
 import { statusOf } from './retrieve.ts';
 
 interface Parts {
@@ -15,18 +14,8 @@ interface Parts {
 /** How partners name a booking that they do not know, where they do not answer with 404; the first is invented. */
 const unknownBooking = ['BOOKING_NOT_FOUND'];
 
-/** UpdateBooking with the status CANCELED, which is safe to repeat. */
-export function createCancel(parts: Parts): Connector<TableOrder>['cancel'] {
-  return async (reference, call) => {
-    try {
-      await cancel(parts, reference, call);
-    } catch (error) {
-      throw asProblem(error);
-    }
-  };
-}
-
-async function cancel({ server, log }: Parts, reference: string, call: Call): Promise<void> {
+/** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */
+export async function cancel({ server, log }: Parts, reference: string, call: Call): Promise<void> {
   const result = await send(server, reference, call);
   if (typeof result === 'string') return confirm(server, reference, result, call);
   const { cause, description } = result;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../../../../platform/base/call.ts';
 import { Problem } from '../../../../platform/base/problem.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
-import type { Connector, CreateAttempt, TableOrder } from '../connector.ts';
+import type { CreateAttempt, TableOrder } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
 import {
   availabilityOf,
@@ -54,18 +54,18 @@ interface Parts {
 /** The reply to one try. `earlierOutcomeUnknown`: an earlier send may have booked the table. */
 type TryResult = BookingReply & { earlierOutcomeUnknown: boolean };
 
-export function createCreate(parts: Parts): Connector<TableOrder, DiningPart>['create'] {
-  return async (order, attempt, call) => {
-    try {
-      if (!attempt.repeated) await checkAvailability(parts.server, order, call);
-      const tried = await book(parts, order, attempt, call);
-      if ('booking' in tried) return accept(tried.booking);
-      if (!tried.earlierOutcomeUnknown) throw refusal(tried.cause);
-      return await reconcile(parts, order, attempt, tried.cause, call);
-    } catch (error) {
-      throw asProblem(error, attempt.repeated);
-    }
-  };
+/** Throws `PartnerFailure`, and `Problem` for a refusal. */
+export async function create(
+  parts: Parts,
+  order: TableOrder,
+  attempt: CreateAttempt,
+  call: Call,
+): Promise<DiningPart> {
+  if (!attempt.repeated) await checkAvailability(parts.server, order, call);
+  const tried = await book(parts, order, attempt, call);
+  if ('booking' in tried) return accept(tried.booking);
+  if (!tried.earlierOutcomeUnknown) throw refusal(tried.cause);
+  return reconcile(parts, order, attempt, tried.cause, call);
 }
 
 /**

@@ -5,14 +5,15 @@ import type { SecretsManager } from '../../../../platform/secrets/secrets-manage
 import type { ReservationMetrics } from '../../metrics.ts';
 import type { DiningSettings } from '../../settings.ts';
 import type { Connector, TableConnector, TableOrder } from '../connector.ts';
-import { createAreFree } from './availability.ts';
+import { areFree } from './availability.ts';
 import { createBookingServer, methods, partner } from './booking-server.ts';
-import { createCancel } from './cancel.ts';
-import { createCreate } from './create.ts';
+import { cancel } from './cancel.ts';
+import { create } from './create.ts';
 import type { DiningPart } from './messages.ts';
+import { asProblem } from './partner-failure.ts';
 import { createPartnerHealth } from './partner-health.ts';
 import { createPassword } from './password.ts';
-import { createRetrieve } from './retrieve.ts';
+import { retrieve } from './retrieve.ts';
 
 export interface DiningOptions extends DiningSettings {
   secrets: SecretsManager;
@@ -51,10 +52,17 @@ export function createDiningConnector(
   const server = createBookingServer({ ...options, http, password, onOutcome: health.noteOutcome });
   return {
     name: partner,
-    create: createCreate({ server, log }),
-    retrieve: createRetrieve(server),
-    cancel: createCancel({ server, log }),
-    areFree: createAreFree(server),
+    create: (order, attempt, call) =>
+      create({ server, log }, order, attempt, call).catch((error: unknown) => {
+        throw asProblem(error, attempt.repeated);
+      }),
+    retrieve: (reference, order, call) => retrieve(server, reference, order, call).catch(throwAsProblem),
+    cancel: (reference, call) => cancel({ server, log }, reference, call).catch(throwAsProblem),
+    areFree: (slots, call) => areFree(server, slots, call).catch(throwAsProblem),
     checkHealth: () => health.check(),
   };
+}
+
+function throwAsProblem(error: unknown): never {
+  throw asProblem(error);
 }

@@ -42,11 +42,10 @@ export function createPassword({ secrets, name, refreshSeconds }: PasswordOption
       });
     return loading;
   };
-  const forget = () => {
-    readAt = Number.NEGATIVE_INFINITY;
-  };
   const folder = name.slice(0, Math.max(0, name.lastIndexOf('/')));
-  const unwatch = secrets.watch(folder, forget);
+  const unwatch = secrets.watch(folder, () => {
+    readAt = Number.NEGATIVE_INFINITY;
+  });
   return {
     read: async () => {
       if (performance.now() - readAt > refreshSeconds * 1000) await refresh();

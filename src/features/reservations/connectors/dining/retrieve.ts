@@ -1,5 +1,5 @@
 import type { Call } from '../../../../platform/base/call.ts';
-import type { Connector, PartStatus, TableOrder } from '../connector.ts';
+import type { PartStatus, TableOrder } from '../connector.ts';
 import { type BookingServer, methods } from './booking-server.ts';
 import {
   type BookingMessage,
@@ -11,23 +11,22 @@ import {
   statusRequest,
   toPart,
 } from './messages.ts';
-import { asProblem, PartnerFailure } from './partner-failure.ts';
+import { PartnerFailure } from './partner-failure.ts';
 
 /**
  * GetBookingStatus is not mandatory: where the partner does not have it, or does not know the booking, the list of the
  * member's bookings is read. Some partners answer the same for an unknown booking and an unknown method, so one answer
- * alone does not prove that the table is gone.
+ * alone does not prove that the table is gone. Throws `PartnerFailure`.
  */
-export function createRetrieve(server: BookingServer): Connector<TableOrder, DiningPart>['retrieve'] {
-  return async (reference, order, call) => {
-    try {
-      const status = await statusOf(server, reference, call);
-      if (status) return { reference, status, startAt: undefined, partySize: undefined };
-      return await findInList(server, reference, order, call);
-    } catch (error) {
-      throw asProblem(error);
-    }
-  };
+export async function retrieve(
+  server: BookingServer,
+  reference: string,
+  order: TableOrder,
+  call: Call,
+): Promise<DiningPart | undefined> {
+  const status = await statusOf(server, reference, call);
+  if (status) return { reference, status, startAt: undefined, partySize: undefined };
+  return findInList(server, reference, order, call);
 }
 
 /** Undefined where GetBookingStatus does not have it. Throws `PartnerFailure`. */
