@@ -10,8 +10,6 @@ import { columns, type Row } from './rows.ts';
 export interface QueueLimits {
   inAll: number;
   ofConsumer: number;
-  /** Of the consumers. */
-  mode: Mode;
 }
 
 /** Condition: the hand-off is of a consumer of this mode. Each mode has its own queue. */
@@ -21,14 +19,15 @@ export function isOfMode(mode: Mode): RawBuilder<boolean> {
 }
 
 /**
- * Stores new hand-offs in this state, as many as the limits allow to be in it; returns those that were stored. The caller holds the
- * lock for acceptance.
+ * Stores new hand-offs in this state, as many as the limits allow to be in it; returns those that were stored. They are of
+ * consumers of one mode. The caller holds the lock for acceptance.
  */
 export async function insertNew(
   transaction: Database['sql'],
   handoffs: readonly NewHandoff[],
   status: 'accepted' | 'awaiting_approval',
-  { inAll, ofConsumer, mode }: QueueLimits,
+  { inAll, ofConsumer }: QueueLimits,
+  mode: Mode,
 ): Promise<(Row & { fence: string })[]> {
   if (handoffs.length === 0) return [];
   const column = (value: (handoff: NewHandoff) => unknown) => sql`${handoffs.map(value)}`;
@@ -73,7 +72,8 @@ export async function insertNew(
 export async function waitAgain(
   transaction: Database['sql'],
   externalId: string,
-  { inAll, ofConsumer, mode }: QueueLimits,
+  { inAll, ofConsumer }: QueueLimits,
+  mode: Mode,
 ): Promise<'waits' | 'full' | undefined> {
   const ofSame = sql`consumer_id = failed.consumer_id`;
   const { rows } = await sql<{ waits: boolean }>`

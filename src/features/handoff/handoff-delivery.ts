@@ -182,9 +182,9 @@ export class HandoffDelivery {
   ) {
     const { log } = this.#options;
     const { type } = state;
-    const open = tries.map(({ ended }) => ended).find(({ status }) => status === 'open');
+    const [err] = tries.flatMap(({ ended }) => (ended.status === 'open' ? [ended.error] : []));
     if (!isCrmAvailable && !state.isUnavailable)
-      log.warn({ err: errorOf(open), type }, 'accepted hand-offs wait: the CRM takes none');
+      log.warn({ err, type }, 'accepted hand-offs wait: the CRM takes none');
     if (isCrmAvailable && state.isUnavailable) {
       log.info({ type }, 'accepted hand-offs are delivered again');
       // Other types may probe at once.
@@ -315,10 +315,6 @@ function hasEndedUnsent({ handoff, ended }: Ended): boolean {
 /** Whether a failure is the hand-off's own, provided that the CRM is available. */
 function isOwnFailure({ ended }: Ended): boolean {
   return ended.status === 'open' && mayBeOwn(ended.error);
-}
-
-function errorOf(ended: Try | undefined): unknown {
-  return ended?.status === 'open' ? ended.error : undefined;
 }
 
 /** The problem that a hand-off shows after its last failure. */

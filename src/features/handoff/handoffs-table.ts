@@ -63,15 +63,14 @@ export class HandoffsTable {
    */
   async accept(
     handoffs: readonly NewHandoff[],
-    most: Omit<QueueLimits, 'mode'>,
+    limits: QueueLimits,
     eventOf: EventOf,
   ): Promise<({ fence: string } | 'known' | undefined)[]> {
-    const limits = { ...most, mode: this.#mode };
     const rows = await this.#oneByOne(async (transaction) => {
       const toDeliver = handoffs.filter(({ needsApproval }) => !needsApproval);
       const toApprove = handoffs.filter(({ needsApproval }) => needsApproval);
-      const accepted = await insertNew(transaction, toDeliver, 'accepted', limits);
-      const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits);
+      const accepted = await insertNew(transaction, toDeliver, 'accepted', limits, this.#mode);
+      const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits, this.#mode);
       await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
       return [...accepted, ...awaiting];
     });
@@ -206,8 +205,7 @@ export class HandoffsTable {
 
   /** Has a failed one delivered again, as `waitAgain` says; an operator does so however many wait. */
   retry(externalId: string, limits = unlimited) {
-    const within = { ...limits, mode: this.#mode };
-    return this.#oneByOne((transaction) => waitAgain(transaction, externalId, within));
+    return this.#oneByOne((transaction) => waitAgain(transaction, externalId, limits, this.#mode));
   }
 
   /** JSON text of what is to be written; undefined once it is not needed any more. */

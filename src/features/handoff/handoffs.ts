@@ -11,7 +11,7 @@ import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failu
 import { namesFrom } from '../../records/field-values.ts';
 import { delayOfTest } from '../../records/test-members.ts';
 import type { NewEvent } from '../events/event-log.ts';
-import { isOfMode } from './acceptance.ts';
+import { isOfMode, type QueueLimits } from './acceptance.ts';
 import type {
   HandoffOutcome,
   HandoffQuery,
@@ -146,6 +146,7 @@ class AcceptedHandoffs implements Handoffs {
   readonly whenCrmIsUnavailable;
   readonly #options: HandoffsOptions;
   readonly #table: HandoffsTable;
+  readonly #limits: QueueLimits;
   readonly #delivery: HandoffDelivery;
   readonly #accept: (handoff: NewHandoff) => Promise<{ fence: string } | 'known' | undefined>;
   /** Tries that go on after their request was answered. */
@@ -153,18 +154,19 @@ class AcceptedHandoffs implements Handoffs {
   #polling: Polling | undefined;
 
   constructor(options: HandoffsOptions) {
-    const { database, mode, queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = options;
+    const { database, mode, queueLimit, queueLimitPerConsumer } = options;
     const table = new HandoffsTable(database, mode);
     this.#options = options;
     this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
+    this.#limits = { inAll: queueLimit, ofConsumer: queueLimitPerConsumer };
     this.#delivery = new HandoffDelivery({
       ...options,
       table,
       settle: (settled) => this.#settle(settled),
     });
     this.#accept = createBatcher({
-      execute: (handoffs: NewHandoff[]) => table.accept(handoffs, { inAll, ofConsumer }, this.#eventOf),
+      execute: (handoffs: NewHandoff[]) => table.accept(handoffs, this.#limits, this.#eventOf),
       // One after the other: so the limit holds, and the order is that of arrival.
       inFlight: 1,
       batchSize: acceptedAtOnce,
@@ -339,8 +341,7 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async retry({ externalId }: StoredHandoff): Promise<void> {
-    const { queueLimit: inAll, queueLimitPerConsumer: ofConsumer } = this.#options;
-    const retried = await atStore(() => this.#table.retry(externalId, { inAll, ofConsumer }));
+    const retried = await atStore(() => this.#table.retry(externalId, this.#limits));
     if (retried === 'full') throw queueFull();
     if (retried === undefined)
       throw new Problem('conflict', 'Only a hand-off that has failed can be tried again. Read it.');
