@@ -4,6 +4,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import {
   type AcceptedHandoff,
+  accept,
   offerFor,
   readHandoff,
   respondAsync,
@@ -35,12 +36,8 @@ describe('hand-offs that need approval', () => {
   };
   const handOff = (change: object = {}, headers: Record<string, string> = {}, as = agent) =>
     gateway.request('/api/v1/handoff', { as, body: offerFor(gateway.org.memberId, change), headers });
-  const ask = async (change: object = {}, headers: Record<string, string> = {}, as = agent) => {
-    const response = await handOff(change, headers, as);
-    const text = await response.text();
-    assert.equal(response.status, 202, text);
-    return (JSON.parse(text) as { external_id: string }).external_id;
-  };
+  const ask = (change: object = {}, headers: Record<string, string> = {}, as = agent) =>
+    accept(gateway, change, { as, headers });
   const decide = (
     id: string,
     verdict: 'approve' | 'reject',

@@ -34,11 +34,10 @@ const call = () => startCall('conformance');
 /** For what is not going to succeed. */
 const shortCall = () => startCall('conformance', undefined, 2500);
 
-const firstAttempt = (): CreateAttempt => ({
-  token: randomUUID(),
-  repeated: false,
-  isOthers: async () => false,
-});
+/** A first attempt, unless changed. */
+export function newAttempt(change: Partial<CreateAttempt> = {}): CreateAttempt {
+  return { token: randomUUID(), repeated: false, isOthers: async () => false, ...change };
+}
 const again = (attempt: CreateAttempt): CreateAttempt => ({ ...attempt, repeated: true });
 
 /** What every connector promises. */
@@ -57,7 +56,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('makes a part', async () => {
     const { connector, newOrder, standing } = underTest();
     const order = newOrder();
-    const part = await connector.create(order, firstAttempt(), call());
+    const part = await connector.create(order, newAttempt(), call());
     assert.match(part.status, /^(confirmed|pending)$/);
     assert.deepEqual(await standing(order), [part.reference]);
   });
@@ -65,7 +64,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('makes it once for each token', async () => {
     const { connector, newOrder, standing } = underTest();
     const order = newOrder();
-    const attempt = firstAttempt();
+    const attempt = newAttempt();
     const first = await connector.create(order, attempt, call());
     const second = await connector.create(order, again(attempt), call());
     assert.equal(second.reference, first.reference);
@@ -75,7 +74,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('makes it once for attempts at the same time', async () => {
     const { connector, newOrder, standing } = underTest();
     const order = newOrder();
-    const attempt = again(firstAttempt());
+    const attempt = again(newAttempt());
     const parts = await Promise.all([1, 2, 3].map(() => connector.create(order, attempt, call())));
     assert.equal(new Set(parts.map(({ reference }) => reference)).size, 1);
     assert.equal((await standing(order)).length, 1);
@@ -83,15 +82,15 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
 
   it('makes different parts for different orders', async () => {
     const { connector, newOrder } = underTest();
-    const first = await connector.create(newOrder(), firstAttempt(), call());
-    const second = await connector.create(newOrder(), firstAttempt(), call());
+    const first = await connector.create(newOrder(), newAttempt(), call());
+    const second = await connector.create(newOrder(), newAttempt(), call());
     assert.notEqual(first.reference, second.reference);
   });
 
   it('reports a refusal that is final', async () => {
     const { connector, newRefusedOrder, standing } = underTest();
     const order = await newRefusedOrder();
-    const problem = await problemOf(connector.create(order, firstAttempt(), call()));
+    const problem = await problemOf(connector.create(order, newAttempt(), call()));
     assert.equal(problem.status, 422);
     assert.equal(problem.facts.outcomeUnknown ?? false, false);
     assert.deepEqual(await standing(order), []);
@@ -100,7 +99,7 @@ function create<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('reports a refusal of a repeat too, where there is nothing', async () => {
     const { connector, newRefusedOrder } = underTest();
     const order = await newRefusedOrder();
-    assert.equal((await problemOf(connector.create(order, again(firstAttempt()), call()))).status, 422);
+    assert.equal((await problemOf(connector.create(order, again(newAttempt()), call()))).status, 422);
   });
 }
 
@@ -108,7 +107,7 @@ function createWithFaults<Order>(underTest: () => ConnectorUnderTest<Order>): vo
   it('finds the part whose answer was lost', async () => {
     const { connector, newOrder, standing, loseAnswer } = underTest();
     const order = newOrder();
-    const attempt = firstAttempt();
+    const attempt = newAttempt();
     await loseAnswer('create');
     const part = await connector
       .create(order, attempt, call())
@@ -123,7 +122,7 @@ function createWithFaults<Order>(underTest: () => ConnectorUnderTest<Order>): vo
   it('says that it does not know when no answer comes, and the repeat makes the part', async () => {
     const { connector, newOrder, standing, hang, heal } = underTest();
     const order = newOrder();
-    const attempt = firstAttempt();
+    const attempt = newAttempt();
     await hang('create');
     const problem = await problemOf(connector.create(order, attempt, shortCall()));
     assert.equal(problem.facts.outcomeUnknown, true);
@@ -136,7 +135,7 @@ function createWithFaults<Order>(underTest: () => ConnectorUnderTest<Order>): vo
   it('fails while the system is gone, and works when it is back', async () => {
     const { connector, newOrder, standing, kill, restart } = underTest();
     const order = newOrder();
-    const attempt = firstAttempt();
+    const attempt = newAttempt();
     await kill();
     try {
       assert.match(
@@ -155,7 +154,7 @@ function retrieve<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('shows the part as it is', async () => {
     const { connector, newOrder } = underTest();
     const order = newOrder();
-    const part = await connector.create(order, firstAttempt(), call());
+    const part = await connector.create(order, newAttempt(), call());
     const found = await connector.retrieve(part.reference, order, call());
     assert.equal(found?.reference, part.reference);
     assert.equal(found.status, part.status);
@@ -169,7 +168,7 @@ function retrieve<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('throws where it can not know', async () => {
     const { connector, newOrder, hang } = underTest();
     const order = newOrder();
-    const part = await connector.create(order, firstAttempt(), call());
+    const part = await connector.create(order, newAttempt(), call());
     await hang('retrieve');
     const problem = await problemOf(connector.retrieve(part.reference, order, shortCall()));
     assert.match(String(problem.status), /^50[234]$/);
@@ -179,7 +178,7 @@ function retrieve<Order>(underTest: () => ConnectorUnderTest<Order>): void {
 function cancel<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   const made = async () => {
     const order = underTest().newOrder();
-    return { order, part: await underTest().connector.create(order, firstAttempt(), call()) };
+    return { order, part: await underTest().connector.create(order, newAttempt(), call()) };
   };
 
   it('undoes the part, and once more is no fault', async () => {
@@ -248,7 +247,8 @@ async function shows(connector: Pick<Connector<never>, 'checkHealth'>, connected
   }
 }
 
-async function problemOf(promise: Promise<unknown>): Promise<Problem> {
+/** The problem that this fails with. */
+export async function problemOf(promise: Promise<unknown>): Promise<Problem> {
   return promise.then(() => assert.fail('it succeeded'), asProblem);
 }
 

@@ -7,14 +7,8 @@ import type {
 } from '../../../../../src/features/reservations/connectors/connector.ts';
 import type { Problem } from '../../../../../src/platform/base/problem.ts';
 import { slotInDays } from '../../../../support/dining-partner.ts';
-import {
-  type DiningHarness,
-  newAttempt,
-  newCall,
-  newOrder,
-  problemOf,
-  startDiningHarness,
-} from './dining-harness.ts';
+import { newAttempt, problemOf } from '../conformance.ts';
+import { type DiningHarness, newCall, newOrder, startDiningHarness } from './dining-harness.ts';
 
 let harness: DiningHarness;
 before(async () => {

@@ -1,13 +1,8 @@
-import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type {
-  Connector,
-  CreateAttempt,
-  TableOrder,
-} from '../../../../../src/features/reservations/connectors/connector.ts';
+import type { Connector, TableOrder } from '../../../../../src/features/reservations/connectors/connector.ts';
 import { createDiningConnector } from '../../../../../src/features/reservations/connectors/dining/dining.ts';
 import type { DiningPart } from '../../../../../src/features/reservations/connectors/dining/messages.ts';
 import {
@@ -15,7 +10,6 @@ import {
   reservationMetrics,
 } from '../../../../../src/features/reservations/metrics.ts';
 import { type Call, startCall } from '../../../../../src/platform/base/call.ts';
-import { Problem } from '../../../../../src/platform/base/problem.ts';
 import { createMetrics, type Metrics } from '../../../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../../../src/platform/secrets/file.ts';
 import type { SecretsManager } from '../../../../../src/platform/secrets/secrets-manager.ts';
@@ -108,20 +102,6 @@ export function newOrder(change: Partial<TableOrder> = {}): TableOrder {
   };
 }
 
-export function newAttempt(change: Partial<CreateAttempt> = {}): CreateAttempt {
-  return { token: randomUUID(), repeated: false, isOthers: async () => false, ...change };
-}
-
 export function newCall(budgetMs = 25_000): Call {
   return startCall('test', undefined, budgetMs);
-}
-
-export async function problemOf(promise: Promise<unknown>): Promise<Problem> {
-  return promise.then(
-    () => assert.fail('it succeeded'),
-    (error: unknown) => {
-      assert.ok(error instanceof Problem, String(error));
-      return error;
-    },
-  );
 }

@@ -2,14 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createDiningConnector } from '../../../../../src/features/reservations/connectors/dining/dining.ts';
 import { partnerCredentials } from '../../../../support/dining-partner.ts';
-import {
-  type DiningHarness,
-  newAttempt,
-  newCall,
-  newOrder,
-  problemOf,
-  startDiningHarness,
-} from './dining-harness.ts';
+import { newAttempt, problemOf } from '../conformance.ts';
+import { type DiningHarness, newCall, newOrder, startDiningHarness } from './dining-harness.ts';
 
 let harness: DiningHarness;
 before(async () => {
