@@ -162,23 +162,18 @@ export class HandoffDelivery {
     if (!isNext || now() - last < probeEveryMs) return [];
     state.probedAt = now();
     this.#probedAt = state.probedAt;
-    const fresh = await table.take(state.type, 1);
-    const taken = fresh.length > 0 ? fresh : await this.#takeAnyFailing(state.type);
+    let taken = await table.take(state.type, 1);
+    if (taken.length === 0) taken = await table.takeFailing(state.type, 'once');
+    if (taken.length === 0) taken = await table.takeFailing(state.type, 'again');
     if (taken.length === 0) this.#probedAt = last;
     return taken;
-  }
-
-  async #takeAnyFailing(type: HandoffType): Promise<TakenHandoff[]> {
-    const { table } = this.#options;
-    const once = await table.takeFailing(type, 'once');
-    return once.length > 0 ? once : table.takeFailing(type, 'again');
   }
 
   /** Updates the state of a type after a batch. */
   #note(
     state: TypeState,
     tries: readonly Ended[],
-    { isCrmAvailable, isQuick }: Record<'isCrmAvailable' | 'isQuick', boolean>,
+    { isCrmAvailable, isQuick }: { isCrmAvailable: boolean; isQuick: boolean },
   ) {
     const { log } = this.#options;
     const { type } = state;

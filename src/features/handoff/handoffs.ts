@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
 import { createBatcher } from '../../platform/base/batcher.ts';
-import type { Call, Visible } from '../../platform/base/call.ts';
+import type { Call } from '../../platform/base/call.ts';
 import { adapterFor, type Mode } from '../../platform/base/mode.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { namesFrom } from '../../records/field-values.ts';
@@ -27,13 +26,12 @@ import { deliver, isUnknown, mayPass } from './deliver.ts';
 import {
   confirm,
   type HandoffConfirmation,
-  type HandoffCrm,
   type HandoffRequest,
   handOff,
   offerExpired,
   targets,
 } from './handoff.ts';
-import { HandoffDelivery } from './handoff-delivery.ts';
+import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
 
@@ -87,23 +85,16 @@ export interface Handoffs {
   stop(): Promise<void>;
 }
 
-export interface HandoffsOptions extends HandoffCrm {
+export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 'settle'> {
   database: Database;
   /** Of the consumers whose hand-offs are accepted and delivered. */
   mode: Mode;
-  log: Log;
   metrics: HandoffMetrics;
   whenCrmIsUnavailable: 'refuse' | 'accept';
   queueLimit: number;
   queueLimitPerConsumer: number;
-  /** Milliseconds for a batch. */
-  batchMs: number;
-  /** Whether this process is the delivering one for the next ten seconds. Throws what the database does. */
-  lease: () => Promise<boolean>;
   /** A hand-off as GET shows it, for events. */
   eventData: (handoff: StoredHandoff) => object;
-  /** Which records of a resource a consumer sees now. */
-  visibleTo: (consumerId: string, resource: string) => Visible;
 }
 
 const retentionDays = 30;
@@ -160,11 +151,7 @@ class AcceptedHandoffs implements Handoffs {
     this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
     this.#limits = { inAll: queueLimit, ofConsumer: queueLimitPerConsumer };
-    this.#delivery = new HandoffDelivery({
-      ...options,
-      table,
-      settle: (settled) => this.#settle(settled),
-    });
+    this.#delivery = new HandoffDelivery({ ...options, table, settle: (settled) => this.#settle(settled) });
     this.#accept = createBatcher({
       execute: (handoffs: NewHandoff[]) => table.accept(handoffs, this.#limits, this.#eventOf),
       // One after the other: so the limit holds, and the order is that of arrival.

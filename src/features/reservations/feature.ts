@@ -60,9 +60,9 @@ function start(core: ReservationsCore): Started<ReservationParts> {
     dining: dining.baseUrl === undefined ? undefined : (dining as DiningSettings),
     secretsRefreshSeconds,
   });
-  const made = open(core, connectors);
-  // Also without a dining partner: there may have been one.
   const plans = new PlansTable(database);
+  const made = open(core, connectors, plans);
+  // Also without a dining partner: there may have been one.
   core.offers.find(testWorlds)?.emptying.add(async (consumerId) => {
     await plans.forget(consumerId);
     await emptyTestTables(database, consumerId);
@@ -91,19 +91,18 @@ function start(core: ReservationsCore): Started<ReservationParts> {
 }
 
 /** Null without a dining partner. */
-function open(core: ReservationsCore, { crm, dining }: Connectors): Reservations | null {
+function open(core: ReservationsCore, { crm, dining }: Connectors, plans: PlansTable): Reservations | null {
   if (!dining) return null;
-  const { database } = core;
   const made = createReservations({
     ...core,
     crm,
-    dining: liveOrTestTables(dining, database),
+    dining: liveOrTestTables(dining, core.database),
     answers: reservationAnswers,
   });
   const recovery = startRecovery(made, core.log);
   core.opened.defer(() => recovery.stop());
   core.offers.add(historySubjects, 'reservation');
-  core.offers.add(historySources, createReservationHistory(new PlansTable(core.database)));
+  core.offers.add(historySources, createReservationHistory(plans));
   core.offers.make(requireFreeBooking, async (id, call) => {
     if (await made.holds(id, call)) throw heldByReservation(id);
   });
