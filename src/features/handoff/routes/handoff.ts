@@ -97,6 +97,15 @@ const description =
   "consumer's permission has `approval`, it is stored, answered 202 with the status `awaiting_approval`, and delivered " +
   'once another consumer has approved it.';
 
+const problems = [
+  'member_not_found',
+  'details_too_large',
+  'crm_rejected',
+  'offer_expired',
+  'store_unavailable',
+  ...crmProblems,
+] as const;
+
 /** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
 export function handoffRoute(parts: HandoffParts): Route {
   const { records, resources, handoffs, repeatWindowSeconds } = parts;
@@ -121,14 +130,7 @@ export function handoffRoute(parts: HandoffParts): Route {
     tool,
     request: { body: requestBody },
     answers,
-    problems: [
-      'member_not_found',
-      'details_too_large',
-      'crm_rejected',
-      'offer_expired',
-      'store_unavailable',
-      ...crmProblems,
-    ],
+    problems,
     reconcile: (externalId, call) => reconcile(parts, externalId, call),
     usedFields: ({ body }) => [...handedOffFields, ...namesFrom(resources[typeOf(body)], body)],
     prepare: (body, bodyText) => readHandoff(resources[body.type], body, bodyText),

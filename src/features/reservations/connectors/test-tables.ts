@@ -53,7 +53,7 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
       const made = await atStore(() => find(database, reference, call));
       if (made) return { reference, status: statusOf(made) };
       const isBooked = await atStore(() =>
-        turns.run(consumerId, () => book(database, order, { reference, consumerId })),
+        booking.run(consumerId, () => book(database, order, { reference, consumerId })),
       );
       if (!isBooked) throw refused(isOffered(order) ? 'SLOT_UNAVAILABLE' : 'SLOT_NOT_OFFERED');
       return { reference, status: 'confirmed' };
