@@ -115,8 +115,16 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
   simulator?: Simulator;
   /** Throws what keeps the service from starting. */
   start?(core: Core<S, M>): Started<R> | Promise<Started<R>>;
-  /** Its routes; called without parts to be documented only. `all`: those of the whole service, once it has them. */
-  routes?(parts: R, cursors: CursorCodec, all: () => readonly Route[]): Route[];
+  /**
+   * Its routes; called without parts to be documented only. `all`: those of the whole service, once it has them.
+   * `possible`: the same with those that settings turn off, to be read and not to be called.
+   */
+  routes?(
+    parts: R,
+    cursors: CursorCodec,
+    all: () => readonly Route[],
+    possible: () => readonly Route[],
+  ): Route[];
   /** What it sends to consumers, by name, for the documentation. `all`: every route of the service. */
   webhooks?(all: readonly Route[]): Readonly<Record<string, DocumentedWebhook>>;
   /** Lines of the terminal when the service has started: what, its address or state, and a note. */

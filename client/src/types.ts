@@ -593,7 +593,7 @@ export interface Health {
   };
   /** The copy of the CRM's records, where one is kept. */
   copy?: {
-    /** False where it is too old. */
+    /** False where it is too old, or not filled yet. */
     connected: boolean;
     /** How old the copy is; null until it is filled. */
     age_seconds?: number | null | undefined;
@@ -619,7 +619,7 @@ export interface Health {
   } | undefined;
   /** Changes of the CRM, where they are read. */
   changes?: {
-    /** False where changes were not read for too long. */
+    /** False where changes were not read for too long, or not all of them yet. */
     connected: boolean;
     /** How long ago they were read; null until all were read once. */
     seconds_behind?: number | null | undefined;

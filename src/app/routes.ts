@@ -29,7 +29,9 @@ export function allRoutes({ parts, cursors, health, home, schemaVersion }: Servi
   const routes: Route[] = [
     ...features.flatMap(({ name, routes: ofFeature }) => {
       const own = parts.get(name);
-      return own === null || own === undefined ? [] : (ofFeature?.(own, cursors, () => routes) ?? []);
+      return own === null || own === undefined
+        ? []
+        : (ofFeature?.(own, cursors, () => routes, documentedRoutes) ?? []);
     }),
     healthRoute({ health, entries: merged(({ health: entries }) => entries) }),
     problemRoute,

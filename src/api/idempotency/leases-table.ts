@@ -81,8 +81,8 @@ export class LeasesTable {
 }
 
 /**
- * Condition: the lease `l` is in force: not run out, and its claim not completed. A completed claim is never reopened, so an
- * older snapshot is never wrong.
+ * Condition: the lease `l` is in force: not run out, and its claim not completed. A completed claim is
+ * taken again only after its retention or its window, which are longer than a lease, so an older snapshot is never wrong.
  */
 export const isLeased = sql`(not ${recordLease.isOver} and not exists (
   select 1 from idempotency_claims o

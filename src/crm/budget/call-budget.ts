@@ -38,7 +38,7 @@ const presumedReplicas = 4;
 
 /**
  * After its last request a consumer takes part in the division for as long as two calls take to become available, at most
- * this long.
+ * this long and at least the maximum wait.
  */
 const longestAskingMs = 30_000;
 

@@ -224,7 +224,7 @@ function isCode(pattern: string, code: string): boolean {
   return pattern.endsWith('*') ? code.startsWith(pattern.slice(0, -1)) : pattern === code;
 }
 
-/** The objects in a body that name another record by its key; a number with its digits is an object too: see `JSON.rawJSON`. */
+/** The objects in a body that name another record by its key; not numbers with their digits, which are objects too: `JSON.rawJSON`. */
 export function referencesIn({ body = {} }: Pick<CrmRequest, 'body'>): object[] {
   return Object.values(body).filter(
     (value: unknown): value is object => typeof value === 'object' && value !== null && !('rawJSON' in value),

@@ -10,9 +10,9 @@ import {
 } from '../../platform/store/statements.ts';
 import { isMemberEvent, type ReceivedWebhook, type WebhookState } from './webhook.ts';
 
-/** Events that one statement takes at most, each of another member. */
+/** Webhooks that one statement takes at most, each of another member. */
 const takenAtOnce = 100;
-/** Events that one statement deletes. */
+/** Webhooks that one statement deletes. */
 const deletedAtOnce = 5000;
 
 const lease = leasesOf({

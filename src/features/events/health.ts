@@ -6,7 +6,9 @@ const most = 2_147_483_647;
 export const changesHealth = Type.Optional(
   Type.Object(
     {
-      connected: Type.Boolean({ description: 'False where changes were not read for too long.' }),
+      connected: Type.Boolean({
+        description: 'False where changes were not read for too long, or not all of them yet.',
+      }),
       seconds_behind: Type.Optional(
         Type.Union([Type.Integer({ minimum: 0, maximum: most }), Type.Null()], {
           description: 'How long ago they were read; null until all were read once.',

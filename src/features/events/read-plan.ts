@@ -16,7 +16,7 @@ interface ReadPlanOptions {
 }
 
 /**
- * Where one poll reads, and what its positions become. A record that becomes visible behind the place that this poll has
+ * Where one poll reads, and what its positions become. A record that becomes visible behind the position that this poll has
  * read to is found by later ones: they look back from where this poll began. So no position passes that moment, however
  * long the poll takes.
  */

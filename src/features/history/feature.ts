@@ -9,7 +9,7 @@ export const history = defineFeature({
   name: 'history',
   tags: { History: 'What happened to a quote, a booking, a reservation or a hand-off.' },
   start,
-  routes: (parts: HistoryParts, _cursors, all) => historyRoutes(parts, all),
+  routes: (parts: HistoryParts, _cursors, _all, possible) => historyRoutes(parts, possible),
 });
 
 function start({ database, consumers, offers, records, resources }: Core): Started<HistoryParts> {
@@ -17,9 +17,9 @@ function start({ database, consumers, offers, records, resources }: Core): Start
   const known = offers.find(historySources) ?? [];
   return {
     routes: {
-      historyBy(all) {
+      historyBy(possible) {
         // What the others know says more than the request.
-        const sources = [...known, createRequestHistory(database, nameOf, all)];
+        const sources = [...known, createRequestHistory(database, nameOf, possible)];
         return createHistory({ sources, records, resources });
       },
       subjects: offers.find(historySubjects) ?? [],

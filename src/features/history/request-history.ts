@@ -20,17 +20,20 @@ const collectionOf = {
   handoff: undefined,
 } as const;
 
-/** The keyed requests about a record, as long as the ledger keeps them. `routes`: all, with what their requests are about. */
+/** The keyed requests about a record, as long as the ledger keeps them. `routes`: those that say what they are about. */
 export function createRequestHistory(
   database: Database,
   nameOf: (consumerId: string) => string | undefined,
   routes: () => readonly Route[],
 ): HistorySource {
+  let byOperation: Map<string, Route> | undefined;
   return async (subject, reader) => {
+    byOperation ??= new Map(routes().map((route) => [route.operationId, route]));
+    const operations = byOperation;
     const found = await requestsAbout(database, subject.id, mostEntries);
     return found.flatMap((request) => {
       const { consumer_id, is_refused } = request;
-      const route = routes().find(({ operationId }) => operationId === request.operation);
+      const route = operations.get(request.operation);
       if (!route?.requested?.about.includes(subject.type)) return [];
       // What test consumers ask for is for each of them alone, and nothing that live ones ask for is for them.
       if (ownWorldOf(consumer_id) !== ownWorldOf(reader.consumer.id)) return [];

@@ -6,7 +6,7 @@ const most = 2_147_483_647;
 export const copyHealth = Type.Optional(
   Type.Object(
     {
-      connected: Type.Boolean({ description: 'False where it is too old.' }),
+      connected: Type.Boolean({ description: 'False where it is too old, or not filled yet.' }),
       age_seconds: Type.Optional(
         Type.Union([Type.Integer({ minimum: 0, maximum: most }), Type.Null()], {
           description: 'How old the copy is; null until it is filled.',

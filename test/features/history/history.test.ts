@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Route } from '../../../src/api/route.ts';
+import { uncalledRoutes } from '../../../src/app/routes.ts';
 import { historyRoutes } from '../../../src/features/history/routes/history.ts';
 import { FeedReader } from '../../support/feed.ts';
 import {
@@ -318,6 +320,18 @@ describe('the history of a reservation', () => {
     assert.deepEqual(new Set(kindsOf(shown)), new Set(['requested']));
     assert.ok(shown.every(({ by }) => by === null));
   });
+});
+
+test('requests are known by the operations of all features, also of those that are turned off by now', async () => {
+  let operations: string[] = [];
+  const historyBy = (possible: () => readonly Route[]) => {
+    operations = possible().map(({ operationId }) => operationId);
+    return async () => undefined;
+  };
+  const routes = uncalledRoutes(new Map([['history', { historyBy }]]));
+  const route = routes.find(({ operationId }) => operationId === 'getBookingHistory');
+  await assert.rejects(async () => route?.handle({ params: { id: randomUUID() } } as never));
+  assert.ok(operations.includes('createReservation'), operations.join());
 });
 
 test('where a feature has no routes, such as reservations without a partner, there is none of a history', () => {

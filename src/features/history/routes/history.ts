@@ -116,8 +116,8 @@ const all: readonly HistoryOf[] = [
 ];
 
 export interface HistoryParts {
-  /** `all`: every route of the service, of which the ledger keeps requests. */
-  historyBy(all: () => readonly Route[]): History;
+  /** `possible`: the routes that a service may have; the ledger keeps requests also of those that are turned off by now. */
+  historyBy(possible: () => readonly Route[]): History;
   /** What can be read; left out where the routes are only documented. */
   subjects?: readonly HistorySubject['type'][];
 }
@@ -125,9 +125,13 @@ export interface HistoryParts {
 /** The history of each kind of record. */
 export function historyRoutes(
   { historyBy, subjects }: HistoryParts,
-  routes: () => readonly Route[],
+  possible: () => readonly Route[],
 ): Route[] {
-  const history: History = (subject, reader) => historyBy(routes)(subject, reader);
+  let made: History | undefined;
+  const history: History = (subject, reader) => {
+    made ??= historyBy(possible);
+    return made(subject, reader);
+  };
   return all
     .filter(({ type }) => subjects === undefined || subjects.includes(type))
     .map((one) => historyRoute(history, one));
