@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefau
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
 import type { Authenticate, BearerTokens } from '../identity/consumers/authentication.ts';
+import { monotonicMs } from '../platform/base/chance.ts';
 import { currentSchema } from '../platform/base/current-schema.ts';
 import { compileNetworks, isAddressOrNetwork, networkOf } from '../platform/base/networks.ts';
 import { Problem } from '../platform/base/problem.ts';
@@ -313,7 +314,7 @@ function reportConnections(
     metrics.connectionsEnded.inc({ reason: why });
     if (why === 'unread') return;
     ended[why] += 1;
-    const now = performance.now();
+    const now = monotonicMs();
     if (now < quietUntil) return;
     const { limit: refused, idle: closed_idle } = ended;
     log.warn({ refused, closed_idle, max_connections: max }, 'the limit of connections is reached');

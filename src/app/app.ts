@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createLedger } from '../api/idempotency/ledger.ts';
 import { createCursorCodec } from '../api/pipeline/cursor.ts';
 import type { Route } from '../api/route.ts';
@@ -11,6 +10,7 @@ import { features } from '../features.ts';
 import { bearerTokens, liveOnly, withTokens } from '../identity/consumers/authentication.ts';
 import type { KeySets } from '../identity/consumers/keys.ts';
 import { createRateLimits } from '../identity/rate-limits/rate-limits.ts';
+import { clearTimeout, setTimeout, sleep } from '../platform/base/chance.ts';
 import { Offers } from '../platform/base/offers.ts';
 import { answerLimits } from '../platform/http/connections.ts';
 import { createHealth, type Probe, shareProbe } from '../platform/observability/health.ts';

@@ -17,6 +17,7 @@ import {
 import { features } from '../features.ts';
 import { createConsumers } from '../identity/consumers/consumers.ts';
 import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
+import { wallMs } from '../platform/base/chance.ts';
 import { FileLockHeld, lockDataDir } from '../platform/base/file-lock.ts';
 import { cacheKeyName, createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
 import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
@@ -140,7 +141,7 @@ async function checkCertificate(context: DoctorContext): Promise<string> {
     );
   if (!certificate.fits) throw new Error('The certificate after the private key belongs to another key.');
   const end = new Date(certificate.endsAt).toISOString().slice(0, 10);
-  if (certificate.endsAt - Date.now() < certificateDays * 86_400_000)
+  if (certificate.endsAt - wallMs() < certificateDays * 86_400_000)
     throw new Error(`It ends on ${end}: see salesforce-org.md, A new certificate.`);
   return `until ${end}`;
 }

@@ -1,5 +1,6 @@
 import type { App } from '../app/app.ts';
 import { settingsTable } from '../app/settings.ts';
+import { monotonicMs, setTimeout } from '../platform/base/chance.ts';
 import { FileLockHeld } from '../platform/base/file-lock.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Settings } from '../platform/settings/table.ts';
@@ -14,9 +15,9 @@ export function onSignals(first: (signal: NodeJS.Signals) => void, atOnce: () =>
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (firstAt === undefined) {
-        firstAt = performance.now();
+        firstAt = monotonicMs();
         first(signal);
-      } else if (performance.now() - firstAt > sameSignalMs) {
+      } else if (monotonicMs() - firstAt > sameSignalMs) {
         atOnce();
         process.exit(1);
       }

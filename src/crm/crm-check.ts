@@ -1,4 +1,5 @@
 import { type Call, startCall } from '../platform/base/call.ts';
+import { wallMs } from '../platform/base/chance.ts';
 import { createHttp } from '../platform/http/http.ts';
 import { createLog } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
@@ -74,7 +75,7 @@ interface CrmCheckOptions extends CrmSettings {
 export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
   const { timeoutMs } = options;
   const http = createHttp(timeoutMs);
-  const signer = new AssertionSigner({ ...options, now: Date.now });
+  const signer = new AssertionSigner({ ...options, now: wallMs });
   const endpointAt = (loginUrl: string) => createTokenEndpoint({ http, loginUrl, timeoutMs });
   let usage: ApiUsage | undefined;
   const clientWith = (token: AccessToken): CrmClient =>
@@ -164,7 +165,7 @@ async function readChanges(
   call: Call,
 ): Promise<void> {
   const source = createChangeSource({ ...options, columnsOf: createColumns() });
-  const stamp = new Date().toISOString();
+  const stamp = new Date(wallMs()).toISOString();
   await source.readChanges(new Map(resources.map((resource) => [resource, { stamp }])), call);
 }
 

@@ -1,4 +1,5 @@
 import { type Call, startCall } from '../platform/base/call.ts';
+import { monotonicMs, wallMs } from '../platform/base/chance.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
 import type { OrgFault } from './org-schema.ts';
@@ -53,7 +54,7 @@ export class CrmHealth {
   #userAskedAt = 0;
   /** The probe that all callers share. */
   #probing: Promise<void> | undefined;
-  /** See `CrmState.reason`; `at` by `performance.now()`. */
+  /** See `CrmState.reason`; `at` by `monotonicMs()`. */
   #reason: { text: Promise<string | undefined>; at: number } | undefined;
 
   constructor(options: CrmHealthOptions) {
@@ -64,7 +65,7 @@ export class CrmHealth {
   /** A call has ended: whether the CRM was reached and took our token. */
   noteOutcome(connected: boolean): void {
     this.#connected = connected;
-    this.#checkedAt = Date.now();
+    this.#checkedAt = wallMs();
   }
 
   /**
@@ -94,14 +95,14 @@ export class CrmHealth {
   }
 
   #findReason(): Promise<string | undefined> {
-    const now = performance.now();
+    const now = monotonicMs();
     if (this.#reason === undefined || now - this.#reason.at > disconnectedForMs)
       this.#reason = { text: this.#options.tokens.faultToFix(), at: now };
     return this.#reason.text;
   }
 
   #isFresh(): boolean {
-    const now = Date.now();
+    const now = wallMs();
     if (this.#connected === undefined) return false;
     // Calls showed that the CRM answers, but not who we are.
     if (this.#connected && this.#user === null && now - this.#userAskedAt > disconnectedForMs) return false;
@@ -139,7 +140,7 @@ export class CrmHealth {
 
   async #probe(): Promise<void> {
     const { cache, client, connectionHash } = this.#options;
-    this.#userAskedAt = Date.now();
+    this.#userAskedAt = wallMs();
     let connected = true;
     try {
       this.#user = (await fetchUser(client, startCall('crm-health', undefined, probeMs))) ?? this.#user;

@@ -1,3 +1,4 @@
+import { wallMs } from '../platform/base/chance.ts';
 import { Listeners } from '../platform/base/listeners.ts';
 import type { Locks } from '../platform/base/lock.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
@@ -132,7 +133,7 @@ export function createCrm(options: CrmOptions): Crm {
 
 function createTokens(options: CrmOptions, http: Http, connectionHash: string) {
   const { cache, environment, loginUrl, timeoutMs, metrics } = options;
-  const now = Date.now;
+  const now = wallMs;
   const onKey: OnKey = (found) => metrics.crmCertificateExpiresAt.set((found?.endsAt ?? 0) / 1000);
   const signer = new AssertionSigner({ ...options, onKey, now });
   const endpoint = createTokenEndpoint({ http, loginUrl, timeoutMs });
@@ -154,7 +155,7 @@ function createSignals(): Pick<Crm, 'changed' | 'missing' | 'metered' | 'stopped
 
 async function exhaustedAt(budget: CallBudget | undefined): Promise<Date | null> {
   const ms = (await budget?.exhaustedInMs()) ?? Number.POSITIVE_INFINITY;
-  return Number.isFinite(ms) ? new Date(Date.now() + ms) : null;
+  return Number.isFinite(ms) ? new Date(wallMs() + ms) : null;
 }
 
 function openBudget(options: CrmOptions): CallBudget | undefined {

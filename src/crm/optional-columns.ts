@@ -1,3 +1,4 @@
+import { monotonicMs } from '../platform/base/chance.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
 import type { Field, Resource } from '../records/resource.ts';
@@ -263,7 +264,7 @@ const noError: CrmError = { code: '', message: '', fields: [] };
 export function createColumns() {
   const all = new Map<string, OptionalColumns>();
   return (resource: Resource): OptionalColumns => {
-    const columns = all.get(resource.name) ?? new OptionalColumns({ resource, now: () => performance.now() });
+    const columns = all.get(resource.name) ?? new OptionalColumns({ resource, now: () => monotonicMs() });
     all.set(resource.name, columns);
     return columns;
   };

@@ -1,4 +1,5 @@
 import type { Call } from '../platform/base/call.ts';
+import { monotonicMs } from '../platform/base/chance.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } from '../records/changes.ts';
@@ -79,12 +80,12 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
       readRow,
     );
     const request = reading.request(client.dataPath, limit);
-    const started = performance.now();
+    const started = monotonicMs();
     const answer = await client.send(request, call).catch((error: unknown) => {
       if (isLate(error)) limit = Math.max(fewestRows, Math.floor(limit / 2));
       throw error;
     });
-    const sentAt = client.time.now() - (performance.now() - started);
+    const sentAt = client.time.now() - (monotonicMs() - started);
     const asked = limit;
     limit = Math.min(mostRows, limit * 2);
     const { records, complete } = windows.join(reading.windows(answer, request, asked));

@@ -171,12 +171,17 @@ describe('a planted violation is found', () => {
     assert.deepEqual(found, [`the files import each other in a ring: ${ring}`]);
   });
 
+  test('a clock that is not the one of the simulation', () => {
+    const found = violationsIn({ 'src/crm/x.ts': 'export const at = () => new Date();' });
+    assert.match(found.join(), /^src\/crm\/x\.ts reads the clock by new Date\(\)/);
+  });
+
   test('and nothing is found where every rule is kept', () => {
     const found = violationsIn({
       'src/main.ts': "import './cli/run.ts';",
       'src/cli/run.ts': "import { Command } from 'commander';\nimport '../app.ts';",
       'src/identity/consumers/x.ts':
-        "import { randomUUID } from 'node:crypto';\nimport '../../platform/secrets/secrets-manager.ts';",
+        "import { hash } from 'node:crypto';\nimport '../../platform/secrets/secrets-manager.ts';",
     });
     assert.deepEqual(found, []);
   });

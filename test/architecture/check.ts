@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Import, readImports } from './imports.ts';
 import { mayImport, packageHomes } from './rules.ts';
 
@@ -8,7 +10,15 @@ export function findViolations(root: string): string[] {
     ...imports.flatMap(checkImport),
     ...findRings('folders', imports, siblingFolders),
     ...findRings('files', imports, (from, to) => [from, to]),
+    ...globSync('src/**/*.ts', { cwd: root })
+      .filter((file) => readsClock(readFileSync(join(root, file), 'utf8')))
+      .map((file) => `${file} reads the clock by new Date(): use wallMs of src/platform/base/chance.ts`),
   ];
+}
+
+/** Whether the code has a `new Date()`, which no rule of lint can forbid. */
+function readsClock(code: string): boolean {
+  return /\b(new )?Date\(\)/.test(code);
 }
 
 function checkImport({ from, to, isPackage }: Import): string[] {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { clearTimeout, setTimeout, sleep } from '../../platform/base/chance.ts';
 
 /** How long a connection that was ended is still read, and how much: enough for a client to see the answer. */
 const lingerMs = 5000;
@@ -72,7 +72,7 @@ export function followConnections(server: Server, event: 'connection' | 'secureC
       const closed = Promise.all(
         [...ending].map((socket) => new Promise((resolve) => socket.once('close', resolve))),
       );
-      await Promise.race([closed, sleep(lingerMsOfStop, undefined, { ref: false })]);
+      await Promise.race([closed, sleep(lingerMsOfStop, { ref: false })]);
       for (const socket of open) {
         const isInProgress = exchanges.get(socket)?.response.writableFinished === false;
         if (!isInProgress) socket.destroy();

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { createBatcher } from '../../platform/base/batcher.ts';
-import { now } from '../../platform/base/clock.ts';
+import { now } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';

@@ -18,8 +18,9 @@ import {
   requireOneOf,
 } from '../../identity/consumers/permissions.ts';
 import type { Caller } from '../../identity/consumers/scopes.ts';
-import { formatTimestamp } from '../../platform/base/clock.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
+import { formatTimestamp } from '../../platform/base/moment.ts';
 import { networkOf, normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { attributeTo } from '../../platform/http/connections.ts';
@@ -247,7 +248,7 @@ function count(
 
 /** The address is read now: a connection that has ended has none. */
 export function recordAttempt(request: FastifyRequest, { result, consumerId, credential }: Authentication) {
-  const timestamp = formatTimestamp(Date.now());
+  const timestamp = formatTimestamp(wallMs());
   const found = normaliseAddress(addressOf(request));
   // A trusted proxy may forward text that is not an address.
   const address = isIP(found) === 0 ? null : found;

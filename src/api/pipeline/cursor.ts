@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { randomBytes } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { KeySet } from '../../platform/secrets/key-set.ts';
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { bodyTooLarge } from './framework-errors.ts';
 

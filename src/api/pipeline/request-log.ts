@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Attempt, AttemptRecorder, AttemptSum } from '../../identity/audit/attempt.ts';
 import { apiKeyPattern, maxCredentialLength } from '../../identity/consumers/credentials.ts';
+import { monotonicMs, randomUUID } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import type { Span } from '../../platform/base/span.ts';
 import { readTraceContext } from '../../platform/base/trace-context.ts';
@@ -66,7 +66,7 @@ class Observation {
   readonly #reply: FastifyReply;
   readonly #observers: Observers;
   readonly #span: Span;
-  readonly #startedAt = performance.now();
+  readonly #startedAt = monotonicMs();
   #isWorkDone = false;
   #isClosed = false;
 
@@ -97,7 +97,7 @@ class Observation {
 
   #end(): void {
     const { metrics, attempts } = this.#observers;
-    const ms = performance.now() - this.#startedAt;
+    const ms = monotonicMs() - this.#startedAt;
     // The pattern, never the path itself: a path holds identifiers. Each access makes the framework build new options.
     const route = this.#request.routeOptions.url ?? 'none';
     metrics.httpActiveRequests.level -= 1;

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
 import { type Call, startCall, type VisibleFields } from '../../platform/base/call.ts';
+import { randomUUID } from '../../platform/base/chance.ts';
 import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Span } from '../../platform/base/span.ts';

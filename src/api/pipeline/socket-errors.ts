@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { randomUUID } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Connections, Exchange } from '../connections/lingering-close.ts';
 import { problemAnswer } from './problem-answer.ts';

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { normaliseFingerprint } from '../../identity/consumers/consumer.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 
 /** The authorities whose client certificates are trusted, by fingerprint; another object whenever they change. */
 export type Authorities = ReadonlyMap<string, X509Certificate>;
@@ -86,7 +87,7 @@ export class ClientCertificates implements CertificateCheck {
       }
       connection.verifiedUnder = this.#authorities;
     }
-    const now = Date.now();
+    const now = wallMs();
     return now >= connection.validFrom && now < connection.validTo ? connection.fingerprint : undefined;
   }
 }

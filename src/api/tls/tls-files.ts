@@ -3,6 +3,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { clearInterval, clearTimeout, setInterval, setTimeout } from '../../platform/base/chance.ts';
 import type { TlsSettings } from '../../platform/settings/table.ts';
 
 /** What the files hold, checked: it can be served. */

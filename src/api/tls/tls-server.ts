@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { RequestListener, ServerOptions } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { randomBytes } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
 import { endsOf } from '../../platform/http/connections.ts';
 import type { Log } from '../../platform/observability/log.ts';

@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { once } from 'node:events';
+import { clearTimeout, monotonicMs, setTimeout, timeoutSignal } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { MetricsSnapshot, WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
 
@@ -145,7 +146,7 @@ export class WorkerGroup {
     if (this.#state === 'first') {
       return this.#failed.reject(new Error('The service cannot start: see the message above.'));
     }
-    const now = performance.now();
+    const now = monotonicMs();
     this.#ends = [...this.#ends, now].filter((end) => now - end < periodMs);
     if (this.#ends.length >= tooManyEnds) {
       log.error(facts, 'a worker ended');
@@ -163,7 +164,7 @@ export class WorkerGroup {
 
 async function askForMetrics(worker: Worker): Promise<void> {
   const done = new AbortController();
-  const signal = AbortSignal.any([done.signal, AbortSignal.timeout(metricsWithinMs)]);
+  const signal = AbortSignal.any([done.signal, timeoutSignal(metricsWithinMs)]);
   const answered = Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
   send(worker, { type: 'metrics' });
   await answered.catch(() => {});

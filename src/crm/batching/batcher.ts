@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/call.ts';
+import { clearTimeout, monotonicMs, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { PaidCall } from '../budget/call-budget.ts';
 import type { CrmFailure } from '../rest/failure.ts';
@@ -108,7 +108,7 @@ export class Batcher<Item, Result> {
       }
       // Background work keeps its order, whatever consumers it is for.
       const tenant = call.background === undefined ? (call.consumerId ?? '') : '';
-      const since = performance.now();
+      const since = monotonicMs();
       this.#add({ item, call, tenant, tries: 0, since, leaveQueue, resolve, reject });
     });
   }
@@ -193,7 +193,7 @@ export class Batcher<Item, Result> {
   ): Promise<void> {
     const { operation } = this.#options;
     const call = this.#callOf(batch, base);
-    const startedAt = performance.now();
+    const startedAt = monotonicMs();
     const open = new Map(batch.entries());
     const onOutcome = (index: number, outcome: ItemOutcome<Result>) => {
       const pending = open.get(index);
@@ -212,7 +212,7 @@ export class Batcher<Item, Result> {
         ? await executeAfterLoss(operation, items, lost, call, options)
         : await executeBatch(operation, items, call, options);
       // All are open where the batch was not split.
-      if (permit && open.size === batch.length) this.#learn(performance.now() - startedAt);
+      if (permit && open.size === batch.length) this.#learn(monotonicMs() - startedAt);
       for (const [index, outcome] of outcomes.entries()) onOutcome(index, outcome);
     } catch (error) {
       for (const { reject } of batch) reject(error);
@@ -241,7 +241,7 @@ export class Batcher<Item, Result> {
       onSize: (records, of) => objectSize.lower(records, of),
       pause: async (failure, tried = 1) => {
         const pauseMs = this.#pauseFor(failure, call, tried);
-        if (pauseMs !== undefined) await delay(pauseMs);
+        if (pauseMs !== undefined) await sleep(pauseMs);
         return pauseMs !== undefined;
       },
     };
@@ -270,8 +270,8 @@ export class Batcher<Item, Result> {
       pending.reject(failure);
       return;
     }
-    await delay(pauseMs);
-    pending.since = performance.now();
+    await sleep(pauseMs);
+    pending.since = monotonicMs();
     this.#add(pending);
   }
 

@@ -1,4 +1,5 @@
 import { isAlone } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import { CrmFailure, type FailureKind } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
@@ -132,7 +133,7 @@ async function split<Item, Result>(
 ): Promise<ItemOutcome<Result>[]> {
   const { call, onOutcome, onSplit, onSize, pause } = run;
   const outcomes: ItemOutcome<Result>[] = [];
-  const startedAt = performance.now();
+  const startedAt = monotonicMs();
   onSplit?.();
   const passedTogether = await splitUp(items, verdicts, {
     send: (part) => sendPart(part, { ...run, call: { ...call } }),
@@ -143,7 +144,7 @@ async function split<Item, Result>(
     pause,
   });
   // Parts are in flight at the same time.
-  call.crmMs += performance.now() - startedAt;
+  call.crmMs += monotonicMs() - startedAt;
   if (passedTogether !== undefined) onSize?.(passedTogether, items.length);
   return outcomes;
 }

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { now } from '../../platform/base/clock.ts';
+import { clearTimeout, now, randomUUID, setImmediate, setTimeout } from '../../platform/base/chance.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { SentOutcome } from './sent-outcome.ts';
 

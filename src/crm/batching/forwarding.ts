@@ -1,4 +1,5 @@
 import { remainingMs, startCall } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import {
@@ -62,7 +63,7 @@ export class Forwarding<Item, Result> implements ForwardingBatcher {
     // What waits here goes with the call that this replica has.
     const batch = this.#inviting > 0 ? [] : queue.take(most, { isForwarded: true });
     if (batch.length === 0) return undefined;
-    const sentAt = performance.now();
+    const sentAt = monotonicMs();
     const open = new Map(batch.entries());
     return {
       requests: batch.map(({ item, call, since }) => {
@@ -75,7 +76,7 @@ export class Forwarding<Item, Result> implements ForwardingBatcher {
         const pending = open.get(index);
         open.delete(index);
         if (pending === undefined) return open.size === 0;
-        pending.call.crmMs += performance.now() - sentAt;
+        pending.call.crmMs += monotonicMs() - sentAt;
         if (outcome === 'not executed') add(pending);
         else if ('failure' in outcome) pending.reject(fromSent(outcome.failure));
         else pending.resolve(outcome.result as Result);
@@ -110,7 +111,7 @@ export class Forwarding<Item, Result> implements ForwardingBatcher {
     const { item, consumerId, waitedMs } = request;
     return new Promise((resolve, reject) => {
       const call = { ...startCall('forwarded', consumerId, ms), isWrite: request.isWrite };
-      const [tenant, since] = [consumerId ?? '', performance.now() - waitedMs];
+      const [tenant, since] = [consumerId ?? '', monotonicMs() - waitedMs];
       const pending = { item: item as Item, call, tenant, since, tries: 0, leaveQueue() {}, resolve, reject };
       this.#options.add(pending);
     });

@@ -1,4 +1,5 @@
 import { startCall } from '../../platform/base/call.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { mostHeavyParts } from '../budget/waiters.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import { type BatchCall, sharersOf } from '../rest/limiter.ts';
@@ -242,7 +243,7 @@ function answerTo(
 }
 
 function isLate({ request, reject }: Member): boolean {
-  const isOver = request.notAfter !== undefined && Date.now() >= request.notAfter;
+  const isOver = request.notAfter !== undefined && wallMs() >= request.notAfter;
   if (isOver) reject(new CrmFailure('late', 'no time was left for the call'));
   return isOver;
 }

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../platform/base/chance.ts';
 import { mostHeavyParts } from '../budget/waiters.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
@@ -34,7 +35,7 @@ export interface DrawnBatch {
 /** A batcher whose batches may go with those of others. */
 export interface MixingBatcher {
   readonly mixedKind: MixedKind;
-  /** Since when its first request waits, by `performance.now()`; undefined where it has none for the calls of others. */
+  /** Since when its first request waits, by `monotonicMs()`; undefined where it has none for the calls of others. */
   readonly waitsSince: number | undefined;
   /** Lets other replicas add requests. Never throws. */
   invite(): Promise<void>;
@@ -55,7 +56,7 @@ export function heavyPartsOf(kinds: readonly MixedKind[]): number {
 export class Mixing {
   readonly #client: Client;
   readonly #batchers: MixingBatcher[] = [];
-  /** By `performance.now()`. */
+  /** By `monotonicMs()`. */
   #pausedUntil = 0;
 
   constructor(client: Client) {
@@ -68,7 +69,7 @@ export class Mixing {
 
   /** Those whose batches may go with a call that this one has got. */
   companionsOf(first: MixingBatcher): MixingBatcher[] {
-    if (performance.now() < this.#pausedUntil) return [];
+    if (monotonicMs() < this.#pausedUntil) return [];
     const chosen = [first];
     for (const next of inOrder(this.#batchers)) {
       if (
@@ -104,7 +105,7 @@ export class Mixing {
   /** The permits of so many batches that share one call. */
   share(permit: Permit, batches: number): Permit[] {
     const onTooMuch = () => {
-      this.#pausedUntil = performance.now() + pauseMs;
+      this.#pausedUntil = monotonicMs() + pauseMs;
     };
     const call = new MixedCall({ client: this.#client, permit, batches, onTooMuch });
     return Array.from({ length: batches }, () => call.newPermit());
@@ -113,7 +114,7 @@ export class Mixing {
 
 /** Those that have something to send: the longest wait first. That of a write counts twice. */
 function inOrder(batchers: readonly MixingBatcher[]): MixingBatcher[] {
-  const now = performance.now();
+  const now = monotonicMs();
   const waiting = batchers.flatMap((batcher) => {
     const { waitsSince: since, mixedKind } = batcher;
     return since === undefined ? [] : [{ batcher, waited: (now - since) * (mixedKind.isWrite ? 2 : 1) }];

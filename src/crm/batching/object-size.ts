@@ -1,4 +1,4 @@
-import { now } from '../../platform/base/clock.ts';
+import { now } from '../../platform/base/chance.ts';
 
 /** Records that the CRM takes in one Collections call. */
 export const largestBatch = 200;

@@ -8,7 +8,7 @@ export interface Pending<Item, Result> {
   tenant: string;
   /** Times it was sent. */
   tries: number;
-  /** Since when it waits, on whatever replica, by `performance.now()`. */
+  /** Since when it waits, on whatever replica, by `monotonicMs()`. */
   since: number;
   /** Rejects it when its time, or its maximum wait, is over while it waits. */
   expiry?: NodeJS.Timeout;

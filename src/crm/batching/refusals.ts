@@ -1,4 +1,5 @@
 import type { Visible } from '../../platform/base/call.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { splitText } from '../../platform/base/split-text.ts';
 import { ownerField } from '../../records/created-by.ts';
 import { detailsTooLarge } from '../../records/field-values.ts';
@@ -45,7 +46,7 @@ export function unlessEnded<Item extends { validUntil?: number | undefined }, Re
 }
 
 function endRefusal({ validUntil }: { validUntil?: number | undefined }): CrmFailure | undefined {
-  const hasEnded = validUntil !== undefined && Date.now() >= validUntil;
+  const hasEnded = validUntil !== undefined && wallMs() >= validUntil;
   return hasEnded ? new CrmFailure('ended', 'an offer has ended') : undefined;
 }
 

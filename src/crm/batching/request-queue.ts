@@ -1,5 +1,5 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
-import { now } from '../../platform/base/clock.ts';
+import { clearTimeout, monotonicMs, now, setTimeout } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { CallBudget, CallWait, PaidCall } from '../budget/call-budget.ts';
 import type { CallKind } from '../budget/waiters.ts';
@@ -168,7 +168,7 @@ export class RequestQueue<Item, Result> {
     return { tenant: name, heavyParts: mixedKind === undefined ? 0 : heavyPartsOf([mixedKind]) };
   }
 
-  /** Since when the first request waits, on whatever replica, by `performance.now()`; undefined where none does. */
+  /** Since when the first request waits, on whatever replica, by `monotonicMs()`; undefined where none does. */
   get waitsSince(): number | undefined {
     const heads = [this.#urgent, this.#requests, this.#background].flatMap((queue) => [...queue.heads()]);
     return heads.length === 0 ? undefined : Math.min(...heads.map(([, { since }]) => since));
@@ -209,7 +209,7 @@ export class RequestQueue<Item, Result> {
 
   /** Sets the timer of its maximum wait, or of the end of its time. */
   #arm(pending: Pending<Item, Result>): void {
-    const leftMs = this.#maxWaitOf(pending.call) - (performance.now() - pending.since);
+    const leftMs = this.#maxWaitOf(pending.call) - (monotonicMs() - pending.since);
     clearTimeout(pending.expiry);
     pending.expiry = setTimeout(
       () => this.#expire(pending),

@@ -1,10 +1,11 @@
+import { monotonicMs } from '../../platform/base/chance.ts';
 /** Something that becomes available at a steady rate, up to a limit. */
 export class Allowance {
   /** How much becomes available each millisecond. */
   readonly rate: number;
   readonly #most: number;
   #available: number;
-  #at = performance.now();
+  #at = monotonicMs();
 
   /** `most`: the limit. */
   constructor(rate: number, most: number, available = most) {
@@ -14,12 +15,12 @@ export class Allowance {
   }
 
   get available(): number {
-    return Math.min(this.#most, this.#available + (performance.now() - this.#at) * this.rate);
+    return Math.min(this.#most, this.#available + (monotonicMs() - this.#at) * this.rate);
   }
 
   add(more: number): void {
     this.#available = Math.min(this.#most, this.available + more);
-    this.#at = performance.now();
+    this.#at = monotonicMs();
   }
 
   /** Takes one; false where less than one is available. */

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clearTimeout, monotonicMs, randomUUID, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { Allowance } from './allowance.ts';
@@ -95,9 +94,9 @@ export class CallBudget {
   #timer: NodeJS.Timeout | undefined;
   /** Calls in the last second or so. */
   #recent = { calls: 0, at: 0 };
-  /** Requests that wait cause no synchronization before this, by `performance.now()`. */
+  /** Requests that wait cause no synchronization before this, by `monotonicMs()`. */
   #pauseUntil = 0;
-  /** Since when the write waits that is registered in the bucket, by `performance.now()`. */
+  /** Since when the write waits that is registered in the bucket, by `monotonicMs()`. */
   #registeredWrite: number | undefined;
   #isStarted = false;
   #isStopped = false;
@@ -119,7 +118,7 @@ export class CallBudget {
   async start(): Promise<void> {
     // A connection that is being made takes a moment; a store that is unavailable is not waited for.
     for (let tries = 0; tries < 10 && !this.#bucket.isKnown; tries++) {
-      if (tries > 0) await delay(50);
+      if (tries > 0) await sleep(50);
       await this.#sync();
     }
     this.#isStarted = true;
@@ -183,7 +182,7 @@ export class CallBudget {
     const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
     const wasShort = this.#lease === 0 && this.#available < 1;
     let timer: NodeJS.Timeout | undefined;
-    const waiter = this.#waiters.add(kind, who, performance.now(), () => {
+    const waiter = this.#waiters.add(kind, who, monotonicMs(), () => {
       clearTimeout(timer);
       resolve(this.#pay(wasShort));
     });
@@ -220,7 +219,7 @@ export class CallBudget {
   }
 
   #pay(wasShort: boolean): PaidCall {
-    this.#recent = { calls: this.#recentCalls + 1, at: performance.now() };
+    this.#recent = { calls: this.#recentCalls + 1, at: monotonicMs() };
     let isSpent = false;
     const isShort = wasShort || this.#available < 1;
     return {
@@ -239,7 +238,7 @@ export class CallBudget {
 
   #changeLease(calls: number): void {
     this.#lease += calls;
-    if (calls !== 0) this.#leaseChangedAt = performance.now();
+    if (calls !== 0) this.#leaseChangedAt = monotonicMs();
   }
 
   /** Gives the calls of the lease to those that wait, and plans the next synchronization. */
@@ -264,7 +263,7 @@ export class CallBudget {
     const isLow = this.#waiters.size === 0 && this.#lease < this.#ahead / 3;
     if (isLow || this.#isRegistrationOutdated) return 0;
     const untilIdleMs = this.#lease > 0 && !this.#ownShare ? this.#untilIdleMs : Number.POSITIVE_INFINITY;
-    const untilRegularMs = this.#syncedAt + (this.#ownShare ? retryMs : syncEveryMs) - performance.now();
+    const untilRegularMs = this.#syncedAt + (this.#ownShare ? retryMs : syncEveryMs) - monotonicMs();
     return Math.min(untilIdleMs, untilRegularMs, this.#untilCallMs());
   }
 
@@ -275,13 +274,13 @@ export class CallBudget {
   }
 
   get #untilIdleMs(): number {
-    return this.#leaseChangedAt + idleMs - performance.now();
+    return this.#leaseChangedAt + idleMs - monotonicMs();
   }
 
   /** Until a request that waits can have a call, as far as is known. */
   #untilCallMs(): number {
     if (this.#waiters.size === 0) return Number.POSITIVE_INFINITY;
-    const pauseMs = this.#pauseUntil - performance.now();
+    const pauseMs = this.#pauseUntil - monotonicMs();
     if (this.#isPlenty) return pauseMs;
     const untilOneMs = Math.max(0, 1 - this.#available) / this.#rate;
     return Math.max(pauseMs, untilOneMs, this.#waiters.untilPollMs());
@@ -301,7 +300,7 @@ export class CallBudget {
     const unleased = this.#unleased;
     this.#changeLease(-returned);
     this.#unleased = 0;
-    this.#syncedAt = performance.now();
+    this.#syncedAt = monotonicMs();
     const { writes, reads, polls, writeSince } = this.#waiters.wanted(this.#isPlenty);
     try {
       const grant = await this.#bucket.sync({
@@ -314,7 +313,7 @@ export class CallBudget {
         leaves,
         ahead: returned > 0 ? 0 : Math.ceil(this.#ahead),
         most: largestLease - this.#lease,
-        writeWaitedMs: writeSince === undefined ? undefined : performance.now() - writeSince,
+        writeWaitedMs: writeSince === undefined ? undefined : monotonicMs() - writeSince,
       });
       this.#registeredWrite = grant.writes < writes ? writeSince : undefined;
       this.#accept(grant);
@@ -338,7 +337,7 @@ export class CallBudget {
     this.#waiters.serveReadsFirst(reads);
     if (this.#waiters.size === 0 || this.replicas === 1) return;
     const mustYield = granted === 0 || this.#bucket.available < 1;
-    this.#pauseUntil = mustYield ? performance.now() + yieldMs : 0;
+    this.#pauseUntil = mustYield ? monotonicMs() + yieldMs : 0;
   }
 
   #useOwnShare(err: unknown): void {
@@ -380,13 +379,13 @@ export class CallBudget {
   }
 
   get #recentCalls(): number {
-    return this.#recent.calls * Math.exp((this.#recent.at - performance.now()) / 1000);
+    return this.#recent.calls * Math.exp((this.#recent.at - monotonicMs()) / 1000);
   }
 
   /** Calls to take before they are needed, as many as were made in the last second. */
   get #ahead(): number {
     const calls = Math.min(largestLease, this.#recentCalls);
-    const isUsed = performance.now() - this.#recent.at < idleMs;
+    const isUsed = monotonicMs() - this.#recent.at < idleMs;
     if (calls < 2 || this.#ownShare || !isUsed) return 0;
     return this.#available - calls - 1 >= this.#limits.burst / 2 ? calls : 0;
   }

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../platform/base/chance.ts';
 /** A consumer's id, '' for the service itself, and how many requests of it are meant. */
 export type Requests = Iterable<readonly [consumer: string, requests: number]>;
 
@@ -12,7 +13,7 @@ const forgottenMs = 60_000;
 interface Account {
   /** Calls that it has had less than its part; below 0: more. */
   credit: number;
-  /** By `performance.now()`. */
+  /** By `monotonicMs()`. */
   askedAt: number;
 }
 
@@ -34,7 +35,7 @@ export class CallShares {
 
   /** A request came, whether or not it may wait. */
   asks(consumer: string): void {
-    this.#accountOf(consumer).askedAt = performance.now();
+    this.#accountOf(consumer).askedAt = monotonicMs();
   }
 
   /** A call was made for these while calls were short. */
@@ -57,7 +58,7 @@ export class CallShares {
 
   /** The part of each who asks; together 1. */
   parts(): Map<string, number> {
-    const now = performance.now();
+    const now = monotonicMs();
     const own = new Map<string, number>();
     for (const [consumer, { askedAt }] of this.#accounts) {
       if (now - askedAt <= this.#askingMs) own.set(consumer, this.#shareOf(consumer));

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { monotonicMs, randomUUID } from '../../platform/base/chance.ts';
 import {
   availableIn,
   type Bucket,
@@ -31,9 +31,9 @@ export class SharedBucket {
   readonly #store: BudgetStore;
   readonly #limits: BudgetLimits;
   #bucket: Bucket | undefined;
-  /** Milliseconds that the store's clock is ahead of `performance.now()`. */
+  /** Milliseconds that the store's clock is ahead of `monotonicMs()`. */
   #offset = 0;
-  /** By `performance.now()`. */
+  /** By `monotonicMs()`. */
   #seenAt = Number.NEGATIVE_INFINITY;
   /** Calls of all replicas in the time of the rate or so, and when that was counted, by the store's clock. */
   #recent = { calls: 0, at: 0 };
@@ -49,7 +49,7 @@ export class SharedBucket {
 
   /** Milliseconds since it was seen. */
   get age(): number {
-    return performance.now() - this.#seenAt;
+    return monotonicMs() - this.#seenAt;
   }
 
   /** Replicas that took part when it was last seen. */
@@ -60,19 +60,19 @@ export class SharedBucket {
   /** Calls that may be made now, as far as is known. */
   get available(): number {
     if (this.#bucket === undefined) return this.#limits.burst;
-    return availableIn(this.#bucket, performance.now() + this.#offset, this.#limits);
+    return availableIn(this.#bucket, monotonicMs() + this.#offset, this.#limits);
   }
 
   /** Calls of the last 24 hours. */
   get used(): number {
-    return this.#bucket === undefined ? 0 : usedIn(this.#bucket, performance.now() + this.#offset);
+    return this.#bucket === undefined ? 0 : usedIn(this.#bucket, monotonicMs() + this.#offset);
   }
 
   /** Milliseconds until no call is left at the present rate; 0: that is so now; Infinity: not within a day. */
   get exhaustedInMs(): number {
     if (this.#bucket === undefined) return Number.POSITIVE_INFINITY;
     if (this.available < fewCalls) return 0;
-    const now = performance.now() + this.#offset;
+    const now = monotonicMs() + this.#offset;
     const rate = (this.#recent.calls * Math.exp((this.#recent.at - now) / rateMs)) / rateMs;
     const ms = rate > this.#limits.rate ? this.available / (rate - this.#limits.rate) : dayMs;
     return ms < dayMs ? ms : Number.POSITIVE_INFINITY;
@@ -87,7 +87,7 @@ export class SharedBucket {
       if (isChanged && !(await this.#replace(text, bucket))) continue;
       this.#noteRate(bucket, now);
       this.#bucket = bucket;
-      this.#seenAt = performance.now();
+      this.#seenAt = monotonicMs();
       this.#offset = now - this.#seenAt;
       return grant;
     }

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
@@ -50,7 +51,7 @@ interface Entry {
 /**
  * The requests of this replica that wait for a call, in the order in which they get one: polls within their share, then
  * writes, then reads. Within each of these the consumer with the most credit comes first, then the next tenant in
- * rotation. Times are by `performance.now()`.
+ * rotation. Times are by `monotonicMs()`.
  */
 export class Waiters {
   readonly #queues = {
@@ -195,7 +196,7 @@ export class Waiters {
   /** Polls alternate with writes, unless a write would be refused for that. */
   #mayPoll(): boolean {
     const { write, poll } = this.#queues;
-    const writeWaitedMs = performance.now() - Math.min(...[...write].map(({ since }) => since));
+    const writeWaitedMs = monotonicMs() - Math.min(...[...write].map(({ since }) => since));
     return poll.size > 0 && (write.size === 0 || (!this.#wasPoll && writeWaitedMs < this.#urgentMs));
   }
 }

@@ -1,4 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
@@ -27,7 +28,7 @@ export class Breaker {
   #isOpen = false;
   #isProbing = false;
   #pauseMs = firstPauseMs;
-  /** By `performance.now()`. */
+  /** By `monotonicMs()`. */
   #probeAt = 0;
 
   constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
@@ -38,7 +39,7 @@ export class Breaker {
 
   /** Throws `CrmFailure` (open, with Retry-After) where a call would be refused now. */
   check(): void {
-    const leftMs = this.#probeAt - performance.now();
+    const leftMs = this.#probeAt - monotonicMs();
     if (!this.#isOpen || (leftMs <= 0 && !this.#isProbing)) return;
     this.#metrics.crmTurnedAway.inc({ reason: 'breaker' });
     const retryAfter = Math.max(1, Math.ceil(leftMs / 1000));
@@ -80,7 +81,7 @@ export class Breaker {
     this.#failures += 1;
     if (this.#isOpen ? !isProbe : this.#failures < failuresToOpen) return;
     if (isProbe) this.#pauseMs = Math.min(longestPauseMs, this.#pauseMs * 2);
-    this.#probeAt = performance.now() + this.#pauseMs;
+    this.#probeAt = monotonicMs() + this.#pauseMs;
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#metrics.crmBreakerOpen.set(1);

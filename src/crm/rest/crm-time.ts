@@ -1,3 +1,4 @@
+import { monotonicMs, wallMs } from '../../platform/base/chance.ts';
 import { type CrmAnswer, header } from './request.ts';
 
 /**
@@ -6,15 +7,15 @@ import { type CrmAnswer, header } from './request.ts';
  */
 export class CrmTime {
   /** What the CRM's clock is ahead of the monotonic one of this process. */
-  #aheadMs = performance.timeOrigin;
+  #aheadMs = wallMs() - monotonicMs();
 
   note({ headers }: Pick<CrmAnswer, 'headers'>): void {
     const date = Date.parse(header(headers, 'date') ?? '');
-    if (!Number.isNaN(date)) this.#aheadMs = date - performance.now();
+    if (!Number.isNaN(date)) this.#aheadMs = date - monotonicMs();
   }
 
   /** Milliseconds since 1970. */
   now(): number {
-    return performance.now() + this.#aheadMs;
+    return monotonicMs() + this.#aheadMs;
   }
 }

@@ -1,4 +1,5 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import { queueFull } from './failure.ts';
 

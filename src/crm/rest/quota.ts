@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
@@ -20,9 +21,9 @@ export class CallQuota {
   readonly #reserve: number;
   readonly #metrics: Metrics;
   #usage: ApiUsage | undefined;
-  /** By `performance.now()`. */
+  /** By `monotonicMs()`. */
   #probeAt = 0;
-  /** By `performance.now()`; undefined while the quota is not used up. */
+  /** By `monotonicMs()`; undefined while the quota is not used up. */
   #heldUntil: number | undefined;
   #pauseMs = firstPauseMs;
 
@@ -41,7 +42,7 @@ export class CallQuota {
     const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
     if (found === undefined) return;
     this.#usage = found;
-    this.#probeAt = performance.now() + probeMs;
+    this.#probeAt = monotonicMs() + probeMs;
     this.#metrics.crmApiUsage.set(found.used);
     this.#metrics.crmApiLimit.set(found.limit);
   }
@@ -54,7 +55,7 @@ export class CallQuota {
       return answer;
     } catch (error) {
       if (error instanceof CrmFailure && error.kind === 'quota') {
-        this.#heldUntil = performance.now() + this.#pauseMs;
+        this.#heldUntil = monotonicMs() + this.#pauseMs;
         this.#pauseMs = Math.min(probeMs, this.#pauseMs * 2);
       } else if (isOtherRefusal(error)) this.#release();
       throw error;
@@ -63,7 +64,7 @@ export class CallQuota {
 
   /** Throws `Problem` (crm_quota_exhausted) where the quota is used up. */
   check(): void {
-    if (this.#heldUntil !== undefined && performance.now() < this.#heldUntil)
+    if (this.#heldUntil !== undefined && monotonicMs() < this.#heldUntil)
       this.#refuse('The daily quota of CRM calls is used up.');
   }
 
@@ -73,7 +74,7 @@ export class CallQuota {
    */
   admit(effect: CrmRequest['effect']): void {
     this.check();
-    const now = performance.now();
+    const now = monotonicMs();
     if (this.#heldUntil !== undefined) this.#heldUntil = now + this.#pauseMs;
     if (this.#reserve === 0 || effect !== 'read' || this.#usage === undefined) return;
     if (this.#usage.limit - this.#usage.used >= this.#reserve) return;

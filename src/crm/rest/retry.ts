@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
+import { randomFraction, sleep } from '../../platform/base/chance.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, isUnsent, uncertainKinds } from './failure.ts';
@@ -41,7 +41,7 @@ export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOpti
       const pauseMs = pauseBeforeRepeat(result, tried, timeForRepeat(call, enoughMs));
       if (pauseMs === undefined || !budget.spend()) throw met;
       metrics.crmRetries.inc({ reason: met.kind });
-      await delay(pauseMs);
+      await sleep(pauseMs);
     }
   };
 }
@@ -76,7 +76,7 @@ export function isOfRecords({ kind, facts }: CrmFailure): boolean {
 export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: number): number | undefined {
   if (tried >= tries) return undefined;
   const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (tried - 1));
-  const pauseMs = (facts.retryAfter ?? 0) * 1000 + Math.random() * longest;
+  const pauseMs = (facts.retryAfter ?? 0) * 1000 + randomFraction() * longest;
   return pauseMs <= mostMs ? pauseMs : undefined;
 }
 

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../platform/base/chance.ts';
 import type { CrmRow } from '../mapping/records.ts';
 
 /** Called with each row as it arrives; false: neither it nor any later row is wanted. */

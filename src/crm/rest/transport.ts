@@ -1,4 +1,5 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { monotonicMs, wallMs } from '../../platform/base/chance.ts';
 import type { Span } from '../../platform/base/span.ts';
 import { traceHeaders } from '../../platform/base/trace-context.ts';
 import { type Http, HttpFailure, type HttpRequest } from '../../platform/http/http.ts';
@@ -57,7 +58,7 @@ export function createTransport(options: TransportOptions): Exchange {
   return async (request, call, token) => {
     const timeoutMs = timeFor(request, call, options.timeoutMs);
     noteToken(token);
-    const started = performance.now();
+    const started = monotonicMs();
     const span = call.span.child('client', `crm ${request.operation}`, {
       'http.request.method': request.method,
       'server.address': new URL(token.instanceUrl).hostname,
@@ -78,7 +79,7 @@ export function createTransport(options: TransportOptions): Exchange {
       throw error;
     } finally {
       noteMetered(options, request, call, outcome);
-      const ms = performance.now() - started;
+      const ms = monotonicMs() - started;
       call.crmMs += ms;
       metrics.crmCallDuration.observe({ operation: request.operation, outcome }, ms / 1000);
       span.end(outcome === 'ok' ? undefined : outcome);
@@ -89,7 +90,7 @@ export function createTransport(options: TransportOptions): Exchange {
 /** Milliseconds that the call may take. Throws `CrmFailure` (late) where it is not to be sent any more. */
 function timeFor({ notAfter }: CrmRequest, call: Call, longestMs: number): number {
   const timeoutMs = Math.min(longestMs, remainingMs(call));
-  const isTooLate = notAfter !== undefined && Date.now() >= notAfter;
+  const isTooLate = notAfter !== undefined && wallMs() >= notAfter;
   if (!isTooLate && timeoutMs >= shortestCallMs(longestMs)) return timeoutMs;
   throw new CrmFailure('late', 'no time was left for the call');
 }

@@ -1,3 +1,4 @@
+import { randomFraction } from '../../platform/base/chance.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
 
@@ -100,7 +101,7 @@ export class Backoff {
 /** Whole milliseconds; doubles with each failure, a quarter more or less, so that replicas and retries spread. */
 function delayMs(failures: number): number {
   const middle = shortestMs * 2 ** Math.min(failures - 1, 20);
-  const spread = Math.round(middle * (0.75 + Math.random() / 2));
+  const spread = Math.round(middle * (0.75 + randomFraction() / 2));
   return Math.min(longestMs, Math.max(shortestMs, spread));
 }
 

@@ -1,4 +1,5 @@
 import { decodeJwt } from 'jose';
+import { wallMs } from '../../platform/base/chance.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../platform/http/http.ts';
 import { isBearerToken, parseObject, readInstanceUrl } from './access-token.ts';
 import { TokenFailure } from './token-failure.ts';
@@ -79,7 +80,7 @@ function namedLifetime(expiresIn: unknown, accessToken: string): number | undefi
   try {
     const { exp, iat } = decodeJwt(accessToken);
     if (exp === undefined) return undefined;
-    return Math.max(1, exp - (iat ?? Date.now() / 1000));
+    return Math.max(1, exp - (iat ?? wallMs() / 1000));
   } catch {
     // An opaque token, as Salesforce issues them unless the app says otherwise.
     return undefined;

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { monotonicMs, randomFraction, sleep } from '../../platform/base/chance.ts';
 import { inTime } from '../../platform/base/in-time.ts';
 import type { Lock, Locks } from '../../platform/base/lock.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -210,12 +210,12 @@ export class TokenProvider {
   }
 
   async #waitFor(flight: Promise<AccessToken>, call: Call): Promise<AccessToken> {
-    const started = performance.now();
+    const started = monotonicMs();
     const late = () => unavailable('The CRM gave the service no access token in time.', 1);
     try {
       return await inTime(flight, remainingMs(call), late);
     } finally {
-      call.crmMs += performance.now() - started;
+      call.crmMs += monotonicMs() - started;
     }
   }
 
@@ -232,7 +232,7 @@ export class TokenProvider {
     while (!this.#isStopped) {
       const lock = await this.#takeLock();
       if (lock !== 'taken') return this.#runLocked(lock, goodEnough);
-      await delay(pollMs * (0.5 + Math.random()));
+      await sleep(pollMs * (0.5 + randomFraction()));
       const token = await this.#findCached(goodEnough);
       if (token !== undefined) return token;
       await this.#respectBackoff();
@@ -342,7 +342,7 @@ export class TokenProvider {
 
   /** Beside the request, which fails at once all the same. */
   #checkKeySoon(): void {
-    const now = performance.now();
+    const now = monotonicMs();
     if (now - this.#keyCheckedAt < keyCheckMs) return;
     this.#keyCheckedAt = now;
     void this.noticeKeyChange();

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import {
   type SecretsManager,

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { setImmediate, wallMs } from '../../platform/base/chance.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -40,7 +41,7 @@ export interface Webhooks {
 }
 
 export function createWebhooks(options: WebhooksOptions): Webhooks {
-  const { database, log, metrics, apply, retentionDays, clock = Date.now } = options;
+  const { database, log, metrics, apply, retentionDays, clock = wallMs } = options;
   const table = new WebhooksTable(database);
   const secrets = createWebhookSecrets(options);
   const processor = new WebhookProcessor({ table, apply, log, metrics });

@@ -1,5 +1,6 @@
 import { defineRoute, type Route } from '../../api/route.ts';
 import { answerWith } from '../../api/static-body.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { readClientPackage } from './client-package.ts';
 
@@ -155,7 +156,7 @@ function llmsText(url: string, all: readonly Route[], hasTools: boolean): string
 }
 
 function securityText(contact: string, url: string): string {
-  const expires = new Date(Date.now() + securityDays * 86_400_000).toISOString();
+  const expires = new Date(wallMs() + securityDays * 86_400_000).toISOString();
   return [
     `Contact: ${contact}`,
     `Expires: ${expires}`,

@@ -11,6 +11,7 @@ import {
   type Started,
   settingsOf,
 } from '../../feature.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { CacheUnavailable } from '../../platform/cache/shared-cache.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import { listOf, resourcesOf } from '../../records/mapping.ts';
@@ -91,7 +92,7 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
       if (copyWriter !== undefined) return;
       await offers
         .find(memberCache)
-        ?.drop(externalId, Date.now())
+        ?.drop(externalId, wallMs())
         .catch((error: unknown) => {
           // What is cached ends by itself, within minutes.
           if (!(error instanceof CacheUnavailable)) throw error;

@@ -1,4 +1,5 @@
 import { type Call, startCall } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { ChangedRecord, ChangeSource, IdRange } from '../../records/changes.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
@@ -88,10 +89,10 @@ export class MissingRecords {
   }
 
   async #compare(fenced: Fenced, stopping: AbortSignal): Promise<void> {
-    const began = performance.now();
+    const began = monotonicMs();
     for (let calls = 0; calls < mostCalls; calls++) {
       const position = await this.#options.table.comparison(compareEverySeconds);
-      if (position === undefined || stopping.aborted || performance.now() - began > longestMs) return;
+      if (position === undefined || stopping.aborted || monotonicMs() - began > longestMs) return;
       await this.#compareSome(position, fenced);
     }
   }

@@ -1,4 +1,5 @@
 import { startCall } from '../../platform/base/call.ts';
+import { clearTimeout, monotonicMs, setTimeout, wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -76,7 +77,7 @@ export interface ReaderOptions {
 export class ChangeReader {
   readonly #options: ReaderOptions;
   readonly #diffs: ReadonlyMap<string, Diff>;
-  /** When this replica last heard of a change that no poll has begun after, by `performance.now()`. */
+  /** When this replica last heard of a change that no poll has begun after, by `monotonicMs()`. */
   #nudgedAt: number | undefined;
   /** The first poll of a process looks far back: what happened before is not known. */
   #isNew = true;
@@ -94,13 +95,13 @@ export class ChangeReader {
   /** Something has changed: looks soon. */
   nudge(): void {
     const isFirst = this.#nudgedAt === undefined;
-    this.#nudgedAt = performance.now();
+    this.#nudgedAt = monotonicMs();
     if (isFirst) this.#wakeIn(nudgeMs);
   }
 
   /** As of the last check; undefined before it. */
   get state(): (ReaderState & { checkedAgo: number }) | undefined {
-    return this.#state && { ...this.#state, checkedAgo: (performance.now() - this.#stateAt) / 1000 };
+    return this.#state && { ...this.#state, checkedAgo: (monotonicMs() - this.#stateAt) / 1000 };
   }
 
   stop(): void {
@@ -109,7 +110,7 @@ export class ChangeReader {
 
   /** Polls where it is this replica's lease. Throws what the database does. */
   async check(stopping: AbortSignal): Promise<void> {
-    const checkedAt = performance.now();
+    const checkedAt = monotonicMs();
     const nudgedAt = this.#nudgedAt;
     const state = await this.#options.table.take(
       nudgedAt !== undefined || this.#isNew,
@@ -130,8 +131,8 @@ export class ChangeReader {
 
   /** The regular check comes every two seconds: a timer only makes it earlier. */
   #wakeIn(ms: number): void {
-    const at = performance.now() + ms;
-    if (ms > 2000 || (this.#timerAt > performance.now() && this.#timerAt <= at)) return;
+    const at = monotonicMs() + ms;
+    if (ms > 2000 || (this.#timerAt > monotonicMs() && this.#timerAt <= at)) return;
     clearTimeout(this.#timer);
     this.#timerAt = at;
     this.#timer = setTimeout(this.#options.wake, Math.max(0, ms) + 5).unref();
@@ -142,7 +143,7 @@ export class ChangeReader {
     this.#stateAt = checkedAt;
     const { metrics, copyWriter } = this.#options;
     const { completedAgo, absentAgo } = state;
-    if (completedAgo !== null) metrics.changesReadAt.set(Date.now() / 1000 - completedAgo);
+    if (completedAgo !== null) metrics.changesReadAt.set(wallMs() / 1000 - completedAgo);
     copyWriter?.reportAge(state.copyAge);
     metrics.changesMissedDeletions.set(isRecentAbsence(absentAgo) ? 1 : 0);
   }
@@ -228,7 +229,7 @@ export class ChangeReader {
     });
     let startedAt = 0;
     for (let pages = 0; (pages < mostPages || !plan.isAhead) && !stopping.aborted; pages++) {
-      const sentAfter = performance.now() - takenAt;
+      const sentAfter = monotonicMs() - takenAt;
       const call = { ...startCall('changes', undefined, callMs), background: 'poll' as const };
       const page = await source.readChanges(plan.left, call);
       if (pages === 0) {

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { historySources, historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { randomUUID } from '../../platform/base/chance.ts';
 import type { Mode } from '../../platform/base/mode.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';

@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { type Call, startCall, type Visible } from '../../platform/base/call.ts';
-import { now } from '../../platform/base/clock.ts';
+import { now, randomUUID } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
 import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';

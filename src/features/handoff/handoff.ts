@@ -1,4 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { pointerTo, valuesFrom } from '../../records/field-values.ts';
 import type { Resources } from '../../records/mapping.ts';
@@ -62,7 +63,7 @@ export async function handOff(
   } catch (error) {
     if (!(error instanceof Problem && error.code === 'offer_expired'))
       throw explain(error, resource, externalId);
-    const isSettled = !mayExist || Date.now() >= (validUntil ?? 0) + unsettledMs;
+    const isSettled = !mayExist || wallMs() >= (validUntil ?? 0) + unsettledMs;
     throw isSettled ? offerExpired(validUntil) : notYetSettled(externalId);
   }
 }

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { setImmediate, sleep, wallMs } from '../../platform/base/chance.ts';
 import { adapterFor, type Mode } from '../../platform/base/mode.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -226,7 +226,7 @@ class AcceptedHandoffs implements Handoffs {
   async #tryFor(seconds: number, taken: TakenHandoff, call: Call) {
     const trying = deliver(this.#options, taken, call);
     const timer = new AbortController();
-    const late = delay(seconds * 1000, undefined, { signal: timer.signal }).catch(() => undefined);
+    const late = sleep(seconds * 1000, { signal: timer.signal }).catch(() => undefined);
     const ended = await Promise.race([trying, late]);
     timer.abort();
     if (ended?.status === 'created') {
@@ -386,7 +386,7 @@ class AcceptedHandoffs implements Handoffs {
 
 /** Throws `Problem` offer_expired. What was begun has to be looked for first. */
 function requireValid({ validUntil }: HandoffRequest): void {
-  if (validUntil !== undefined && Date.now() >= validUntil) throw offerExpired(validUntil);
+  if (validUntil !== undefined && wallMs() >= validUntil) throw offerExpired(validUntil);
 }
 
 function originOf({ requestId, consumerId = '', consumerName, actor }: Call): Origin {

@@ -1,9 +1,10 @@
-import { hash, randomUUID } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { type Authentication, unknownKey } from '../../identity/consumers/authentication.ts';
 import type { ConsumerDirectory } from '../../identity/consumers/directory.ts';
 import type { Accepted, IndexEntry } from '../../identity/consumers/directory-index.ts';
 import { withinScopes } from '../../identity/consumers/scopes.ts';
+import { randomUUID } from '../../platform/base/chance.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { type SigningKeys, tokenSeconds } from './signing-keys.ts';
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { wallMs } from '../../platform/base/chance.ts';
 import { type LoadSettings, print, runCommand } from '../../platform/command-line/command.ts';
 import { createLog } from '../../platform/observability/log.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
@@ -19,7 +20,7 @@ export function registerKeyCommands(program: Command, load: LoadSettings): void 
         const secrets = await openSecretsManager(settings, createLog('silent'));
         opened.defer(() => secrets.close());
         const { environment, secretsRefreshSeconds } = settings;
-        const { key } = await addSigningKey(secrets, environment, Date.now(), secretsRefreshSeconds);
+        const { key } = await addSigningKey(secrets, environment, wallMs(), secretsRefreshSeconds);
         print(
           json,
           { kid: key.kid, signs_from: key.signs_from },

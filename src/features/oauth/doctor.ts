@@ -1,4 +1,5 @@
 import { type DoctorCheck, NothingToCheck, secretsOf, settingsOf } from '../../feature.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { issuesTokens } from './issuer.ts';
 import { readSigningKeys, signingAt, signingKeysName } from './signing-keys.ts';
 
@@ -13,7 +14,7 @@ export const signingKeysCheck: DoctorCheck = {
     const found = await secretsOf(context).read(name);
     if (found === undefined) return `none yet: the service makes the first one, in ${name}`;
     const keys = read(name, found.value);
-    return `${keys.length === 1 ? 'one' : keys.length} in ${name}; ${signingAt(keys, Date.now())?.kid} signs`;
+    return `${keys.length === 1 ? 'one' : keys.length} in ${name}; ${signingAt(keys, wallMs())?.kid} signs`;
   },
 };
 

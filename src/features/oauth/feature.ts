@@ -1,5 +1,6 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { bearerTokens } from '../../identity/consumers/authentication.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { createAccessTokens } from './access-tokens.ts';
 import { AssertionsTable } from './assertions-table.ts';
 import { registerKeyCommands } from './cli.ts';
@@ -25,7 +26,7 @@ export const oauth = defineFeature({
 async function start(core: Core): Promise<Started<Parts>> {
   const { settings, consumers, offers, opened, publicUrl } = core;
   if (!issuesTokens(settings)) return { routes: null };
-  const clock = Date.now;
+  const clock = wallMs;
   const keys = new SigningKeys({
     ...core,
     ...settings,

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { randomUUID } from '../../platform/base/chance.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
 import { DescribedObjectsTable } from './described-objects-table.ts';
 import { type OrgSchemaMetrics, orgSchemaMetrics } from './metrics.ts';

@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { OrgSchema } from '../../crm/org-schema.ts';
 import { startCall } from '../../platform/base/call.ts';
-import { now } from '../../platform/base/clock.ts';
+import { now, randomUUID } from '../../platform/base/chance.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { type DescribedObjectsTable } from './described-objects-table.ts';

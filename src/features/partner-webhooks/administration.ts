@@ -1,4 +1,5 @@
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { CheckedAddresses } from '../../platform/http/checked-addresses.ts';
 import { SecretsUnavailable } from '../../platform/secrets/secrets-manager.ts';
@@ -94,7 +95,7 @@ export function createEndpointAdministration(options: EndpointAdministrationOpti
     },
     async rotateSecret(consumer, id, graceHours) {
       await find(consumer, id);
-      const previousUntil = new Date(Date.now() + graceHours * 3_600_000);
+      const previousUntil = new Date(wallMs() + graceHours * 3_600_000);
       const secret = await atSecrets(() => secrets.renew(id, previousUntil));
       await atStore(() => endpoints.noteNewSecret(id));
       return { secret, previous_expires_at: previousUntil.toISOString() };
@@ -151,7 +152,7 @@ async function create(
   const wanted = { url, event_types: unique(event_types), description };
   const endpoint = stored(await atStore(() => endpoints.add(consumer.id, wanted)));
   try {
-    return { endpoint, secret: await atSecrets(() => secrets.renew(endpoint.id, new Date())) };
+    return { endpoint, secret: await atSecrets(() => secrets.renew(endpoint.id, new Date(wallMs()))) };
   } catch (error) {
     // Nobody could verify what it gets.
     await atStore(() => endpoints.remove(consumer.id, endpoint.id));

@@ -1,3 +1,4 @@
+import { clearTimeout, monotonicMs, setTimeout, wallMs } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { startPolling } from '../../platform/base/poll.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
@@ -138,7 +139,7 @@ class RunningDeliverer {
 
   async #showAges(consumers: EndpointConsumers): Promise<void> {
     const { queue, metrics } = this.#options;
-    const now = performance.now();
+    const now = monotonicMs();
     if (now - this.#agesAt < agesIntervalMs) return;
     this.#agesAt = now;
     const { pending, overdue } = await queue.ages(consumers);
@@ -180,13 +181,13 @@ class RunningDeliverer {
   async #attempt(delivery: Message): Promise<Done> {
     const { http, secrets, userAgent, log } = this.#options;
     const { id, event_id, endpoint_id, secret_version, url, body } = delivery;
-    const started = Date.now();
+    const started = wallMs();
     try {
       const signing = await secrets.of(endpoint_id, secret_version);
       // The consumer was never shown a secret and has to rotate it.
       if (signing.length === 0) return doneBy(delivery, started, { status: null, error: 'no_secret' });
       const headers = {
-        ...signatureHeaders(event_id, body, signing, Date.now()),
+        ...signatureHeaders(event_id, body, signing, wallMs()),
         'content-type': 'application/json',
         'user-agent': userAgent,
       };
@@ -235,7 +236,7 @@ type Done = Pick<DeliveryResult, 'outcome' | 'attempt' | 'next_in'>;
 
 /** The event is no longer to be seen by the consumer, or no longer there. */
 function droppedResult(): Done {
-  const at = new Date().toISOString();
+  const at = new Date(wallMs()).toISOString();
   return {
     outcome: 'dropped',
     attempt: { at, status: null, duration_ms: 0, error: 'not_permitted' },
@@ -252,7 +253,7 @@ function doneBy(
   const attempt: DeliveryAttempt = {
     at: new Date(started).toISOString(),
     status,
-    duration_ms: Math.max(0, Date.now() - started),
+    duration_ms: Math.max(0, wallMs() - started),
     error: isDelivered ? null : (error ?? `http_${status}`),
   };
   if (isDelivered) return { outcome: 'delivered', attempt, next_in: null };

@@ -1,4 +1,5 @@
 import { type Consumer, isActive } from '../../identity/consumers/consumer.ts';
+import { monotonicMs, wallMs } from '../../platform/base/chance.ts';
 import { eventVisibilityOf } from '../events/event-visibility.ts';
 import type { EndpointConsumers } from './delivery-queue.ts';
 
@@ -29,7 +30,7 @@ export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointCo
   const searchedAt = new Map<string, number>();
 
   async function search(id: string): Promise<void> {
-    const now = performance.now();
+    const now = monotonicMs();
     if (now - (searchedAt.get(id) ?? Number.NEGATIVE_INFINITY) < searchIntervalMs) return;
     searchedAt.set(id, now);
     try {
@@ -44,7 +45,7 @@ export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointCo
     for (const id of consumerIds) if (!owners.find(id)) await search(id);
     const consumers = consumerIds.map((id) => owners.find(id)).filter((found) => found !== undefined);
     // Deliveries of a consumer that is disabled or has expired wait.
-    const active = consumers.filter((consumer) => isActive(consumer, Date.now()));
+    const active = consumers.filter((consumer) => isActive(consumer, wallMs()));
     return {
       visibility: consumers.map(eventVisibilityOf),
       active: active.map(({ id }) => id),

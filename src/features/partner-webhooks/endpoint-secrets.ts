@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, wallMs } from '../../platform/base/chance.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {
@@ -39,7 +39,7 @@ export class EndpointSecrets {
    * The secrets that sign now; none where the endpoint has none. What was read is kept as long as the endpoint's
    * `version` is the same.
    */
-  async of(id: string, version: string, now = Date.now()): Promise<Buffer[]> {
+  async of(id: string, version: string, now = wallMs()): Promise<Buffer[]> {
     let kept = this.#kept.get(id);
     if (kept?.version !== version) {
       kept = { version, stored: parse(await this.#secrets.read(nameOf(id))) };
@@ -64,7 +64,7 @@ export class EndpointSecrets {
     const until = previousUntil.toISOString();
     const previous = [...(old ? [{ secret: old.secret, expires_at: until }] : []), ...(old?.previous ?? [])]
       .map((one) => ({ ...one, expires_at: one.expires_at < until ? one.expires_at : until }))
-      .filter(({ expires_at }) => Date.parse(expires_at) > Date.now())
+      .filter(({ expires_at }) => Date.parse(expires_at) > wallMs())
       .slice(0, maxPrevious);
     const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
     await this.#secrets.write(nameOf(id), JSON.stringify({ secret, previous }), found?.version ?? null);

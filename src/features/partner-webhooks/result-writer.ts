@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createBatcher } from '../../platform/base/batcher.ts';
+import { sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { DeliveryQueue, DeliveryResult } from './delivery-queue.ts';
 
@@ -48,7 +48,7 @@ async function write(
       // Once, not every second while the database is unavailable.
       if (tries === 1) log.warn({ err }, 'results of deliveries could not be stored and are kept');
       if (givingUp.aborted) return [];
-      await sleep(pauseMs, undefined, { signal: givingUp }).catch(() => undefined);
+      await sleep(pauseMs, { signal: givingUp }).catch(() => undefined);
     }
   }
 }

@@ -1,3 +1,5 @@
+import { randomFraction, wallMs } from '../../platform/base/chance.ts';
+
 /** Seconds from a failed attempt to the next one. */
 const delays = [5, 60, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
@@ -16,7 +18,7 @@ const longestRetryAfter = 3600;
 export function delayAfter(
   failed: number,
   retryAfter: string | undefined,
-  { random = Math.random(), now = Date.now() } = {},
+  { random = randomFraction(), now = wallMs() } = {},
 ): number | undefined {
   const delay = delays[failed - 1];
   if (delay === undefined) return undefined;

@@ -12,7 +12,7 @@ export const columnNames = sql.raw(columns.join(', '));
 export const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
 /** The row was written since the poll began. */
 export const isWrittenSince = sql`(r.written_at >= ${lastPollBegan})`;
-/** The database's clock was at `at`, or further, when `performance.now()` was `by`; both in milliseconds. */
+/** The database's clock was at `at`, or further, when `monotonicMs()` was `by`; both in milliseconds. */
 export interface Clock {
   at: number;
   by: number;

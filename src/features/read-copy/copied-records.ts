@@ -1,5 +1,6 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { ownerField } from '../../records/created-by.ts';
@@ -58,10 +59,10 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   ): Promise<Answer | undefined> {
     const maxAge = maxAgeOf(call, defaultMaxAgeSeconds);
     if (maxAge <= 0) return undefined;
-    const started = performance.now();
+    const started = monotonicMs();
     const found = await ask(find);
     // From before the statement on: its age is as of then at the earliest.
-    const age = (found?.age ?? Number.POSITIVE_INFINITY) + (performance.now() - started) / 1000;
+    const age = (found?.age ?? Number.POSITIVE_INFINITY) + (monotonicMs() - started) / 1000;
     const answered =
       found && age <= maxAge && areUnnotedSeenBy(age) ? answer(found, Math.ceil(age)) : undefined;
     metrics.copyReads.inc({ source: answered === undefined ? 'crm' : 'copy' });
@@ -107,12 +108,12 @@ function maxAgeOf({ freshness }: Call, otherwise: number): number {
 /** Runs a read of the copy; undefined where it fails, for some seconds after that, and while writes wait to be noted. */
 function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log'>) {
   let failedAt = Number.NEGATIVE_INFINITY;
-  const isPaused = () => performance.now() - failedAt < pauseMs;
+  const isPaused = () => monotonicMs() - failedAt < pauseMs;
   return async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
     if (isBehind() || isPaused()) return undefined;
     return find().catch((err: unknown) => {
       if (!isPaused()) log.warn({ err }, 'the copy could not be read; the CRM is asked for some seconds');
-      failedAt = performance.now();
+      failedAt = monotonicMs();
       return undefined;
     });
   };

@@ -21,7 +21,7 @@ export interface CopiedRow {
   isDeleted: boolean;
   /** What the CRM has is not known: it is to be asked. */
   isStale: boolean;
-  /** Before the record was asked for: by `performance.now()`, or by the database's clock. What was noted since may be newer. */
+  /** Before the record was asked for: by `monotonicMs()`, or by the database's clock. What was noted since may be newer. */
   since: number | string;
 }
 

@@ -1,4 +1,5 @@
 import { type Call, startCall } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type {
@@ -45,7 +46,7 @@ interface CopySyncOptions {
 export class CopySync implements CopyWriter {
   readonly lease = copyLease;
   readonly #options: CopySyncOptions;
-  /** When the last line about the progress was logged, by `performance.now()`. */
+  /** When the last line about the progress was logged, by `monotonicMs()`. */
   #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: CopySyncOptions) {
@@ -158,10 +159,10 @@ export class CopySync implements CopyWriter {
 
   async #logProgress(): Promise<void> {
     const { table, log, metrics } = this.#options;
-    if (performance.now() - this.#loggedAt < 10_000) return;
+    if (monotonicMs() - this.#loggedAt < 10_000) return;
     const { isFilled, records } = await table.facts();
     metrics.copyRecords.set(records);
-    this.#loggedAt = performance.now();
+    this.#loggedAt = monotonicMs();
     if (!isFilled) log.info({ records }, 'the copy of the CRM is being filled');
   }
 }
@@ -172,8 +173,8 @@ function isMember({ resource }: CopiedRow): boolean {
 
 /** Whether work has taken longer than it may, or the service stops. */
 function watch(stopping: AbortSignal): () => boolean {
-  const began = performance.now();
-  return () => stopping.aborted || performance.now() - began > longestMs;
+  const began = monotonicMs();
+  return () => stopping.aborted || monotonicMs() - began > longestMs;
 }
 
 /** The state of a stale record. The id that was stale is nobody's, where the record has another. */

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks, containing, executePrepared, interval } from '../../platform/store/statements.ts';
 import type { ChangePosition, IdRange, MissingId } from '../../records/changes.ts';
@@ -196,7 +197,7 @@ export class CopyTable {
         select ${nowMs} as at`,
       );
       const [first] = noted;
-      if (first !== undefined) this.#clock = { at: first.at, by: performance.now() };
+      if (first !== undefined) this.#clock = { at: first.at, by: monotonicMs() };
     } catch (error) {
       // Another server may take its place.
       this.#clock = undefined;
@@ -206,9 +207,9 @@ export class CopyTable {
 
   /** Reads the database's clock before the statement: that one may arrive late, so its own time cannot be used. */
   async #readClock(queries: Database['sql']): Promise<Clock> {
-    if (this.#clock === undefined || performance.now() - this.#clock.by > clockMs) {
+    if (this.#clock === undefined || monotonicMs() - this.#clock.by > clockMs) {
       const { rows } = await sql<{ at: number }>`select ${nowMs} as at`.execute(queries);
-      this.#clock = { at: rows[0]?.at ?? 0, by: performance.now() };
+      this.#clock = { at: rows[0]?.at ?? 0, by: monotonicMs() };
     }
     return this.#clock;
   }

@@ -1,5 +1,6 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import type { Listeners } from '../../platform/base/listeners.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';

@@ -1,3 +1,4 @@
+import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 
@@ -15,7 +16,7 @@ export class UnnotedWrites {
   readonly #key: string;
   readonly #unsubscribe: () => void;
   readonly #announce: () => Promise<void>;
-  /** When the last one was reported, by `performance.now()`. */
+  /** When the last one was reported, by `monotonicMs()`. */
   #reportedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #wasSubscribed = false;
@@ -51,7 +52,7 @@ export class UnnotedWrites {
 
   /** Whether a poll that began so many seconds ago has seen them all. */
   areSeenBy(pollAge: number): boolean {
-    return performance.now() - pollAge * 1000 > this.#reportedAt;
+    return monotonicMs() - pollAge * 1000 > this.#reportedAt;
   }
 
   stop(): void {
@@ -75,6 +76,6 @@ export class UnnotedWrites {
   }
 
   #note(): void {
-    this.#reportedAt = performance.now();
+    this.#reportedAt = monotonicMs();
   }
 }

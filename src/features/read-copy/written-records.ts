@@ -1,4 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { RecordRef, Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
@@ -97,7 +98,7 @@ function createNoting(note: Note) {
     known: { nativeId?: string; externalId?: string },
     write: () => Promise<W>,
   ): Promise<W> => {
-    const since = performance.now();
+    const since = monotonicMs();
     const noteWritten = (written: Written) => note(rowOf(resource, known, { written, since }));
     try {
       const written = await write();

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { now } from '../../platform/base/clock.ts';
+import { now, randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { MemberCache } from '../../records/offers.ts';
@@ -52,7 +51,7 @@ export function forgetMember(cache: SharedCache, externalId: string): Promise<nu
 const maxSeconds = 300;
 
 export function createMemberCache(options: MemberCacheOptions): MemberCache {
-  const { cache, member, scope, seconds, metrics, clock = Date.now } = options;
+  const { cache, member, scope, seconds, metrics, clock = wallMs } = options;
   const keyOf = (externalId: string) => `${keyPrefix}${scope}:${externalId}`;
 
   /** The cached member; where there is none and no other read is under way, the marker of this one. */

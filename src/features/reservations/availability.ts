@@ -1,4 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import type { TableConnector, TableSlot } from './connectors/connector.ts';
 
 export interface TableAvailability {
@@ -17,7 +18,7 @@ export function createAvailability(dining: TableConnector): Availability {
   return async (slot, call) => {
     const [available = false] = await dining.areFree([slot], call);
     if (available) return { available, alternatives: [] };
-    const others = neighbours(slot.startAt, Date.now()).map((startAt) => ({ ...slot, startAt }));
+    const others = neighbours(slot.startAt, wallMs()).map((startAt) => ({ ...slot, startAt }));
     const free = others.length === 0 ? [] : await dining.areFree(others, call);
     return { available, alternatives: others.filter((_, i) => free[i]).map(({ startAt }) => startAt) };
   };

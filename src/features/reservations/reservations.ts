@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import { type Claim, type ExecutedAnswer, inProgress } from '../../api/idempotency/ledger.ts';
 import { type Call, everything, startCall, type Visible, withChanges } from '../../platform/base/call.ts';
+import { randomUUID } from '../../platform/base/chance.ts';
 import { startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { randomBytes } from '../../platform/base/chance.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import { readOrMakeSecret, type Simulator } from '../../platform/simulators/simulator.ts';
 import type { ReservationsSettings } from './settings.ts';

@@ -5,7 +5,7 @@ import {
   type VisibleFields,
   withChanges,
 } from '../../platform/base/call.ts';
-import { now } from '../../platform/base/clock.ts';
+import { now } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { viewOfCreator } from '../../records/created-by.ts';
 import { booking as bookingResource } from '../../records/quotes-and-bookings.ts';

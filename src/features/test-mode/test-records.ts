@@ -1,5 +1,6 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import { FairLimiter } from '../../platform/base/fair-limiter.ts';
 import { modeOf } from '../../platform/base/mode.ts';
@@ -90,7 +91,7 @@ export class TestRecords implements Records {
     const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
     const known = await orUnavailable(() => this.#find(key), kept);
     if (known !== undefined) return toRecord(resource, known);
-    if (validUntil !== undefined && Date.now() >= validUntil)
+    if (validUntil !== undefined && wallMs() >= validUntil)
       throw new Problem('offer_expired', 'The offer has ended.');
     const fault = await this.#check(key, values);
     return this.#write({ ...key, fault }, async (transaction) => {
@@ -254,7 +255,7 @@ export class TestRecords implements Records {
 
   /** Where the database fails, the next day will do. */
   #noteUse(consumerId: string): void {
-    const day = Math.floor(Date.now() / dayMs);
+    const day = Math.floor(wallMs() / dayMs);
     if (this.#noted.day !== day) this.#noted = { day, consumers: new Set() };
     if (this.#noted.consumers.has(consumerId)) return;
     this.#noted.consumers.add(consumerId);

@@ -1,3 +1,4 @@
+import { wallMs } from '../../platform/base/chance.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import { createRepresentation } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
@@ -21,7 +22,7 @@ export function eventOfWrite(
   return {
     type: `${name}.${what}` as EventType,
     resource: { type: name, id },
-    occurredAt: isDeleted ? new Date().toISOString() : (after.values['updated_at'] as string),
+    occurredAt: isDeleted ? new Date(wallMs()).toISOString() : (after.values['updated_at'] as string),
     data: isDeleted ? JSON.stringify({ id }) : createRepresentation({ fields })(after.values),
     permission: collection as NewEvent['permission'],
     consumerId,

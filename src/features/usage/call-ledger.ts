@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
+import { randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { hourMs } from '../../platform/base/durations.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -51,7 +51,7 @@ export class CallLedger {
   readonly #counts: GrowingCounts<CountedCalls>;
 
   /** `clock`: milliseconds since 1970. */
-  constructor(database: Database, log: Log, clock: () => number = Date.now) {
+  constructor(database: Database, log: Log, clock: () => number = wallMs) {
     this.#database = database;
     this.#clock = clock;
     this.#counts = new GrowingCounts({ write: (rows) => this.#store(rows), of: 'CRM calls', log });

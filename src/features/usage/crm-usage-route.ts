@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { hourMs } from '../../platform/base/durations.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { type CallLedger, mostRows, serviceId, usageColumns } from './call-ledger.ts';
@@ -87,7 +88,7 @@ export function crmUsageRoute({ calls, findConsumer }: UsageParts): Route {
       if (modeOf(consumer?.id) === 'test') return json(200, { data: [], total: 0 });
       const hours = {
         from: from === undefined ? 0 : Math.floor(Date.parse(from) / hourMs),
-        to: Math.floor((to === undefined ? Date.now() : Date.parse(to)) / hourMs) + 1,
+        to: Math.floor((to === undefined ? wallMs() : Date.parse(to)) / hourMs) + 1,
       };
       const { rows, total } = await calls.read({ by, ...hours });
       const noColumns = { consumer_id: null, consumer_name: null, operation: null, day: null };

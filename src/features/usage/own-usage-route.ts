@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import type { CallLedger } from './call-ledger.ts';
 import { moment, number, rounded } from './crm-usage-route.ts';
@@ -67,7 +68,7 @@ export function ownUsageRoute({ calls, requests }: OwnUsageParts): Route {
     problems: ['store_unavailable'],
     async handle({ query, consumer }) {
       const { id } = consumer as Consumer;
-      const today = dayOf(Date.now());
+      const today = dayOf(wallMs());
       const from = Math.max(query.from === undefined ? 0 : dayOf(Date.parse(query.from)), today - keptDays);
       const to = Math.min(query.to === undefined ? today : dayOf(Date.parse(query.to)), today) + 1;
       const [days, used] = await Promise.all([

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Attempt, AttemptResult } from '../../identity/audit/attempt.ts';
+import { randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -32,7 +32,7 @@ export class RequestLedger {
   readonly #counts: GrowingCounts<CountedRequests>;
 
   /** `clock`: milliseconds since 1970. */
-  constructor(database: Database, log: Log, clock: () => number = Date.now) {
+  constructor(database: Database, log: Log, clock: () => number = wallMs) {
     this.#database = database;
     this.#clock = clock;
     this.#counts = new GrowingCounts({ write: (rows) => this.#store(rows), of: 'requests', log });

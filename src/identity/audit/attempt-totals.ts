@@ -1,3 +1,4 @@
+import { wallMs } from '../../platform/base/chance.ts';
 import type { Attempt, AttemptSum } from './attempt.ts';
 import type { StoredAttempt, StoredTotal } from './attempt-table.ts';
 
@@ -54,7 +55,7 @@ export class AttemptTotals {
    * same rows must not wait for each other. Those of past minutes that are stored are forgotten.
    */
   unstored(): StoredTotal[] {
-    const now = minuteOf(new Date().toISOString());
+    const now = minuteOf(new Date(wallMs()).toISOString());
     const unstored: StoredTotal[] = [];
     for (const [key, { first, minute, by, name, count, stored }] of this.#totals) {
       if (count > stored) unstored.push({ ...first, minute, by, name, count });

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from '../../platform/base/chance.ts';
 
 /** How an attempt to authenticate ended. */
 export const attemptResults = [

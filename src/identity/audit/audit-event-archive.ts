@@ -1,3 +1,4 @@
+import { wallMs } from '../../platform/base/chance.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
@@ -45,7 +46,7 @@ export class AuditEventArchive {
 
   /** Resolves once the database has all of them; not before, however long that takes. */
   async keep(events: readonly AuditEvent[]): Promise<void> {
-    const oldest = Date.now() - this.#options.retentionDays * dayMs;
+    const oldest = wallMs() - this.#options.retentionDays * dayMs;
     const missing = events.filter(
       ({ id, timestamp }) => !this.#stored.has(id) && !(Date.parse(timestamp) < oldest),
     );

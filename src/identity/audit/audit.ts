@@ -1,3 +1,4 @@
+import { wallMs } from '../../platform/base/chance.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import type { Attempt, AttemptRecorder } from './attempt.ts';
 import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
@@ -64,7 +65,7 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
         { keeps: 'holds authentication attempts' },
       ),
     knowsOthersThan: (consumerIds) => table.hasOthersThan(consumerIds),
-    deleteOldAttempts: (days, signal) => table.deleteOlderThan(days, Date.now(), signal),
+    deleteOldAttempts: (days, signal) => table.deleteOlderThan(days, wallMs(), signal),
     keep: (added) => events.keep(added),
     listEvents: (query) =>
       orUnavailable(
@@ -74,7 +75,7 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
         },
         { keeps: 'holds the changes of consumers' },
       ),
-    deleteOldEvents: (signal) => eventTable.deleteOlderThan(retentionDays, Date.now(), signal),
+    deleteOldEvents: (signal) => eventTable.deleteOlderThan(retentionDays, wallMs(), signal),
     deleteOldNetworks: (signal) => networks.deleteOld(retentionDays, signal),
     stop: async () => {
       await Promise.all([archive.stop(), events.stop(), uses.stop(), networks.stop()]);

@@ -1,4 +1,5 @@
-import { createSecretKey, randomBytes } from 'node:crypto';
+import { createSecretKey } from 'node:crypto';
+import { randomBytes } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
 import { Problem } from '../../platform/base/problem.ts';

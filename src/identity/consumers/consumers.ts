@@ -1,3 +1,4 @@
+import { wallMs } from '../../platform/base/chance.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
@@ -55,7 +56,7 @@ export interface Consumers {
 }
 
 export function createConsumers(options: ConsumersOptions): Consumers {
-  const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = Date.now } = options;
+  const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = wallMs } = options;
   const { fieldNames = () => undefined } = options;
   const channel = `consumers:${options.environment ?? 'dev'}`;
   const keys = createKeys(secrets);

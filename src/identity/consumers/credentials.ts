@@ -1,5 +1,6 @@
-import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { randomBytes } from '../../platform/base/chance.ts';
 import { type Mode, modeOf, testIdStart } from '../../platform/base/mode.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Consumer } from './consumer.ts';

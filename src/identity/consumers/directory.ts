@@ -1,3 +1,4 @@
+import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { inParallel } from '../../platform/base/in-parallel.ts';

@@ -2,6 +2,7 @@ import { readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { wallMs } from '../../platform/base/chance.ts';
 import { makeFolder, replaceFile, syncFolder } from '../../platform/base/durable-file.ts';
 import { acquireFileLock } from '../../platform/base/file-lock.ts';
 import { type SecretsManager, VersionConflict } from '../../platform/secrets/secrets-manager.ts';
@@ -113,7 +114,7 @@ async function createIfMissing(
   all: FirstCredentials,
   options: FirstStartOptions,
 ): Promise<void> {
-  const { consumers, clock = Date.now } = options;
+  const { consumers, clock = wallMs } = options;
   const { id, ...pair } = all[name];
   const permissions = resourcesOf[name].map((resource): Permission => {
     return { resource, actions: ['read', 'write', 'delete'] };

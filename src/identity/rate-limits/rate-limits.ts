@@ -1,3 +1,4 @@
+import { clearInterval, setInterval, wallMs } from '../../platform/base/chance.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { RateCounter, type RateLimitResult } from './rate-counter.ts';
@@ -45,7 +46,7 @@ export interface RateLimits {
 
 /** The limits of the settings, reconciled with the other replicas each second until `stop`. */
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
-  const { cache, metrics, clock = Date.now } = options;
+  const { cache, metrics, clock = wallMs } = options;
   const counters: RateCounter[] = [];
   const count = (name: string, perMinute: number): RateLimit => {
     const counter = new RateCounter({ name, cache, clock });

@@ -1,3 +1,4 @@
+import { setImmediate, setTimeout } from './chance.ts';
 export interface BatcherOptions<Request, Result> {
   /** Executes a batch; the results are in the order of the requests. */
   execute: (requests: Request[]) => Promise<Result[]>;

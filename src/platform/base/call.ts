@@ -1,4 +1,4 @@
-import { now } from './clock.ts';
+import { now } from './chance.ts';
 import { type Span, startPlainSpan } from './span.ts';
 
 /** Which records work may see: all, or those that one consumer made. Others do not exist for it. */
@@ -26,7 +26,7 @@ export interface Call {
   requestId: string;
   /** Where the work stands in its trace; calls to other systems are its children and carry its `traceHeaders`. */
   span: Span;
-  /** Milliseconds of `now()` in clock.ts by which all work must be over; no call starts that could end later. */
+  /** Milliseconds of `now()` in chance.ts by which all work must be over; no call starts that could end later. */
   deadline: number;
   /** Consumer on whose behalf the work is done; undefined for the service's own work. */
   consumerId?: string | undefined;

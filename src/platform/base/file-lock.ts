@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { monotonicMs, randomFraction, randomUUID, sleep, wallMs } from './chance.ts';
 import { makeFolder } from './durable-file.ts';
 
 const holderSchema = Type.Object({
@@ -67,7 +66,7 @@ export async function acquireFileLock(
   waitMs = 0,
 ): Promise<FileLock> {
   const start = (await processStart(process.pid)) ?? null;
-  const since = new Date().toISOString();
+  const since = new Date(wallMs()).toISOString();
   const mine = {
     pid: process.pid,
     processStart: start,
@@ -75,7 +74,7 @@ export async function acquireFileLock(
     since,
     nonce: randomUUID(),
   };
-  const giveUpAt = performance.now() + waitMs;
+  const giveUpAt = monotonicMs() + waitMs;
   for (;;) {
     const found = await readLock(path);
     if (found === undefined) {
@@ -83,8 +82,8 @@ export async function acquireFileLock(
     } else if (found === null || (await isStale(found))) {
       await removeStale(path);
     } else {
-      if (performance.now() >= giveUpAt) throw new FileLockHeld(describe.subject ?? path, found);
-      await sleep(pollMs * (0.5 + Math.random()));
+      if (monotonicMs() >= giveUpAt) throw new FileLockHeld(describe.subject ?? path, found);
+      await sleep(pollMs * (0.5 + randomFraction()));
     }
   }
 }

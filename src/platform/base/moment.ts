@@ -21,3 +21,15 @@ export function readMoment(text: string): number | undefined {
   const found = new Date(ms).getUTCFullYear();
   return found >= firstYear && found <= lastYear ? ms : undefined;
 }
+
+let lastMs = Number.NaN;
+let lastText = '';
+
+/** Milliseconds since 1970 as RFC 3339 in UTC. The last text is kept: a busy process writes the same one many times. */
+export function formatTimestamp(ms: number): string {
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
+}

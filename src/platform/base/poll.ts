@@ -1,3 +1,4 @@
+import { clearInterval, setInterval } from './chance.ts';
 import { coalesce } from './coalesce.ts';
 
 /** How often each replica checks: work of a dead process is due once its lease is over. */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from './chance.ts';
 import type { TraceContext } from './trace-context.ts';
 
 /** Facts of a span, by the names of OpenTelemetry's conventions or `handoff.…`. Never a secret, a query or a body. */

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from './chance.ts';
 
 const firstPauseMs = 250;
 const longestPauseMs = 5000;
@@ -23,6 +23,6 @@ export async function waitUntilAvailable<T>(work: () => Promise<T>, options: Wai
       if (!isPassing(error)) throw error;
       log.warn({ reason: error instanceof Error ? error.message : String(error) }, `waiting for ${what}`);
     }
-    await sleep(pauseMs, undefined, { signal });
+    await sleep(pauseMs, { signal });
   }
 }

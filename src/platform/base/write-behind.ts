@@ -1,3 +1,4 @@
+import { clearInterval, setInterval } from './chance.ts';
 import { coalesce } from './coalesce.ts';
 
 const intervalMs = 1000;

@@ -1,4 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { monotonicMs } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type KeySet, loadOrCreateKeySet } from '../secrets/key-set.ts';
@@ -125,8 +126,8 @@ function createReject({ log, metrics }: AuthenticatedCacheOptions): (name: strin
   let loggedAt = Number.NEGATIVE_INFINITY;
   return (name) => {
     metrics.cacheRejected.inc();
-    if (performance.now() - loggedAt < logEveryMs) return;
-    loggedAt = performance.now();
+    if (monotonicMs() - loggedAt < logEveryMs) return;
+    loggedAt = monotonicMs();
     const advice = 'Only replicas with the same cache key may write to this Redis.';
     log.error(
       { name, advice },

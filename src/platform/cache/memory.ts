@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { now as clock } from '../base/clock.ts';
+import { now as clock, randomUUID, setImmediate } from '../base/chance.ts';
 import { forgetOldest } from '../base/forget-oldest.ts';
 import type { Lock } from '../base/lock.ts';
 import type { SharedCache } from './shared-cache.ts';

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { clearInterval, setInterval } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 
 /** How often a quiet connection is checked: one whose peer vanished would stay silent for ever. */

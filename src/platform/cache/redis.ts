@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { randomUUID } from '../base/chance.ts';
 import { dayMs } from '../base/durations.ts';
 import type { Lock } from '../base/lock.ts';
 import type { Log } from '../observability/log.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { monotonicMs, sleep } from '../base/chance.ts';
 import { FileLockHeld, lockDataDir } from '../base/file-lock.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import { createLog } from '../observability/log.ts';
@@ -71,7 +71,7 @@ export async function connectRedis(url: string, opened: AsyncDisposableStack): P
       () => true,
       () => false,
     );
-  const until = performance.now() + longestConnectMs;
-  while (!(await isConnected()) && performance.now() < until) await sleep(20);
+  const until = monotonicMs() + longestConnectMs;
+  while (!(await isConnected()) && monotonicMs() < until) await sleep(20);
   return cache;
 }

@@ -1,5 +1,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { clearInterval, setImmediate, setInterval } from '../base/chance.ts';
 import { type OpenConnection, OpenConnections, type OriginOf } from './open-connections.ts';
 import { UnsentAnswers } from './unsent-answers.ts';
 

@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { Agent, type Dispatcher, request } from 'undici';
+import { clearTimeout, setTimeout } from '../base/chance.ts';
 
 /** Most bytes of an answer, packed and unpacked. */
 const maxAnswerBytes = 64 * 1024 * 1024;

@@ -1,5 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
+import { timeoutSignal } from '../base/chance.ts';
 import { AddressFailure, type CheckedAddresses } from './checked-addresses.ts';
 
 /** Why there was no answer: all that the owner of the URL may learn. */
@@ -50,7 +51,7 @@ export function createOutboundHttp(addresses: CheckedAddresses, timeoutMs: numbe
   return {
     async post({ signal: given, ...wanted }) {
       if (addresses.faultOfText(wanted.url) !== undefined) throw new OutboundFailure('blocked_address');
-      const late = AbortSignal.timeout(timeoutMs);
+      const late = timeoutSignal(timeoutMs);
       const signal = given ? AbortSignal.any([given, late]) : late;
       try {
         const answer = await send(agent, wanted, signal);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { monotonicMs } from '../base/chance.ts';
 
 /** Up to so many milliseconds without progress are usual for a client that reads: only the bytes count. */
 const usualPauseMs = 1000;
@@ -44,7 +45,7 @@ export class UnsentAnswers {
   #add(answer: ServerResponse, caller: string, bytes: number): void {
     const share = this.#shares.get(caller) ?? { caller, bytes: 0, answers: new Map() };
     this.#shares.set(caller, share);
-    share.answers.set(answer, { bytes, at: performance.now() });
+    share.answers.set(answer, { bytes, at: monotonicMs() });
     share.bytes += bytes;
     this.#bytes += bytes;
   }
@@ -59,7 +60,7 @@ export class UnsentAnswers {
 
   /** Cuts off one answer; whether there was one. Never `latest`, which has just made progress. */
   #cutOffOne(latest: ServerResponse): boolean {
-    const now = performance.now();
+    const now = monotonicMs();
     let found: { answer: ServerResponse; share: Share } | undefined;
     let most = 0;
     for (const share of this.#shares.values()) {

@@ -1,4 +1,5 @@
 import { PgBoss } from 'pg-boss';
+import { clearInterval, setInterval, timeoutSignal } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
@@ -126,7 +127,7 @@ async function perform(
   for (const [step, run] of Object.entries(steps)) {
     if (stopping.aborted) break;
     try {
-      await run(AbortSignal.any([stopping, AbortSignal.timeout(stepMs)]));
+      await run(AbortSignal.any([stopping, timeoutSignal(stepMs)]));
     } catch (err) {
       failures.push(err);
       metrics.jobFailures.inc({ queue: name, step });

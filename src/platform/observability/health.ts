@@ -1,3 +1,4 @@
+import { monotonicMs } from '../base/chance.ts';
 import { inTime } from '../base/in-time.ts';
 
 /** State of a resource, as the health report shows it. */
@@ -47,7 +48,7 @@ export class SharedProbe<T> {
   readonly #now: () => number;
   #last: { result: Promise<T>; isGood: boolean; until: number } | undefined;
 
-  constructor(probe: () => Promise<T>, lifetimes: ProbeLifetimes, now = () => performance.now()) {
+  constructor(probe: () => Promise<T>, lifetimes: ProbeLifetimes, now = () => monotonicMs()) {
     this.#probe = probe;
     this.#lifetimes = lifetimes;
     this.#now = now;

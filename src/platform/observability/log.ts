@@ -1,5 +1,6 @@
 import { destination } from 'pino';
-import { formatTimestamp } from '../base/clock.ts';
+import { setImmediate, wallMs } from '../base/chance.ts';
+import { formatTimestamp } from '../base/moment.ts';
 import { escapeLines } from '../base/visible-text.ts';
 import { readableLine } from './readable-line.ts';
 
@@ -26,7 +27,7 @@ export function createLog(level: LogLevel, facts: object = {}): Log {
     if (levels.indexOf(label) < levels.indexOf(level)) return () => {};
     // The library's own lines would take twice as long, and there is one for each request.
     return (own: object, message: string) => {
-      const start = `{"level":"${label}","time":"${formatTimestamp(Date.now())}"${everywhere}`;
+      const start = `{"level":"${label}","time":"${formatTimestamp(wallMs())}"${everywhere}`;
       lines.write(`${start}${fieldsOf(own)},"msg":${JSON.stringify(message)}}\n`);
     };
   };

@@ -6,6 +6,7 @@ import {
   Histogram,
   Registry,
 } from 'prom-client';
+import { monotonicMs } from '../base/chance.ts';
 import { accessMetrics } from './access-metrics.ts';
 import { batchMetrics } from './batch-metrics.ts';
 import { cacheMetrics } from './cache-metrics.ts';
@@ -229,11 +230,11 @@ class ClockGauge extends Gauge {
   #startedAt: number | undefined;
 
   restart(): void {
-    this.#startedAt = performance.now();
+    this.#startedAt = monotonicMs();
   }
 
   override async get() {
-    this.set(this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000);
+    this.set(this.#startedAt === undefined ? 0 : (monotonicMs() - this.#startedAt) / 1000);
     return super.get();
   }
 }

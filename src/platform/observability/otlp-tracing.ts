@@ -24,6 +24,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { monotonicMs } from '../base/chance.ts';
 import { inTime } from '../base/in-time.ts';
 import type { Span, SpanAttributes } from '../base/span.ts';
 import type { TraceContext } from '../base/trace-context.ts';
@@ -149,9 +150,9 @@ function withWarnings(exporter: SpanExporter, log: Log): SpanExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        const isDue = performance.now() - warnedAt > warningIntervalMs;
+        const isDue = monotonicMs() - warnedAt > warningIntervalMs;
         if (result.error !== undefined && isDue) {
-          warnedAt = performance.now();
+          warnedAt = monotonicMs();
           log.warn({ reason: result.error.message, spans: spans.length }, 'traces could not be exported');
         }
         done(result);

@@ -1,4 +1,5 @@
 import type { SecretsManager as Client } from '@aws-sdk/client-secrets-manager';
+import { timeoutSignal } from '../base/chance.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 
 /** Most pages of a list, of 100 names each. */
@@ -125,7 +126,7 @@ export class AwsCalls {
   ): Promise<T> {
     try {
       this.#loading ??= load(this.#options);
-      return await work(await this.#loading, { abortSignal: AbortSignal.timeout(this.#options.timeoutMs) });
+      return await work(await this.#loading, { abortSignal: timeoutSignal(this.#options.timeoutMs) });
     } catch (error) {
       throw translate(call, error);
     }

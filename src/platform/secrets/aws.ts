@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { monotonicMs, randomUUID, sleep } from '../base/chance.ts';
 import { inParallel } from '../base/in-parallel.ts';
 import { SharedProbe } from '../observability/health.ts';
 import { AwsCalls, AwsRefusal } from './aws-calls.ts';
@@ -140,8 +140,8 @@ class AwsSecretsManager implements SecretsManager {
   }
 
   async #create(name: string, value: string): Promise<string> {
-    const version = crypto.randomUUID();
-    const until = performance.now() + deletionWaitMs;
+    const version = randomUUID();
+    const until = monotonicMs() + deletionWaitMs;
     for (;;) {
       try {
         await this.#calls.create(this.#prefix + name, value, version);
@@ -154,13 +154,13 @@ class AwsSecretsManager implements SecretsManager {
         if (found.version === version) return version;
         throw this.#conflict(name);
       }
-      if (performance.now() > until) throw this.#unavailable(name, blocked);
+      if (monotonicMs() > until) throw this.#unavailable(name, blocked);
       await sleep(deletionPollMs);
     }
   }
 
   async #replace(name: string, value: string, expected: string, stage: string): Promise<string> {
-    const version = crypto.randomUUID();
+    const version = randomUUID();
     const id = this.#prefix + name;
     try {
       await this.#calls.addVersion(id, value, version, stage);

@@ -1,5 +1,6 @@
 import { type FSWatcher, readdirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
+import { clearInterval, clearTimeout, setInterval, setTimeout } from '../base/chance.ts';
 
 /** Changes within this time are reported once: a writer touches a folder several times for one secret. */
 const gatherMs = 100;

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { randomFraction, sleep } from '../base/chance.ts';
 
 /**
  * The port to the secrets manager. A name is a path such as `consumers/con_x` or `crm/dev/private-key`:
@@ -59,7 +59,7 @@ export async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (!(error instanceof VersionConflict) || tries === maxTries) throw error;
       // Random pauses, so that two processes do not conflict again.
-      await sleep(Math.random() * longestPauseMs);
+      await sleep(randomFraction() * longestPauseMs);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { Agent, request } from 'undici';
+import { timeoutSignal } from '../base/chance.ts';
 import { isObject } from '../base/is-object.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 
@@ -84,7 +85,7 @@ async function exchange(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     body: body === undefined ? null : JSON.stringify(body),
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: timeoutSignal(timeoutMs),
   });
   return { status: answer.statusCode, body: parseObject(await readAll(answer.body)) };
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { now } from '../base/clock.ts';
+import { clearTimeout, now, setTimeout } from '../base/chance.ts';
 import { dayMs } from '../base/durations.ts';
 import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';

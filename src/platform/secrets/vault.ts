@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { monotonicMs, sleep } from '../base/chance.ts';
 import { SharedProbe } from '../observability/health.ts';
 import type { Log } from '../observability/log.ts';
 import {
@@ -135,11 +135,11 @@ class VaultSecretsManager implements SecretsManager {
   }
 
   async #findUnlessBeingDeleted(name: string): Promise<Found> {
-    const until = performance.now() + deletionWaitMs;
+    const until = monotonicMs() + deletionWaitMs;
     for (;;) {
       const found = await this.#find(name);
       if (!found.isBeingDeleted) return found;
-      if (performance.now() > until) {
+      if (monotonicMs() > until) {
         throw new SecretsUnavailable(
           `The deletion of ${this.#path('data', name)} in Vault was begun and not finished: ` +
             'run "vault kv metadata delete" on it, then try again',

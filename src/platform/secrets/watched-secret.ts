@@ -1,3 +1,4 @@
+import { clearInterval, setInterval } from '../base/chance.ts';
 import { coalesce } from '../base/coalesce.ts';
 import type { Secret, SecretsManager } from './secrets-manager.ts';
 

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
+import { randomUUID } from '../base/chance.ts';
 import { inTime } from '../base/in-time.ts';
 import type { Lock, Locks } from '../base/lock.ts';
 import type { Database } from './database.ts';

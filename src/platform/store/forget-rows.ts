@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
-import { now } from '../base/clock.ts';
+import { now, sleep } from '../base/chance.ts';
 import type { Database } from './database.ts';
 import { changeInChunks } from './statements.ts';
 
@@ -38,7 +37,7 @@ export async function forgetRows(
     );
   const isAnyLeft = async () =>
     (await sql`select from ${from} where ${where} limit 1`.execute(queries)).rows.length > 0;
-  for (const start = now(); now() - start < longestMs; await delay(pauseMs)) {
+  for (const start = now(); now() - start < longestMs; await sleep(pauseMs)) {
     await remove(isIdle);
     if (!(await isAnyLeft())) return;
   }

@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import { Pool, type PoolConfig, type QueryConfig } from 'pg';
+import { monotonicMs } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 import type { AppliedMigration, Database } from './database.ts';
 import { isHung } from './failures.ts';
@@ -106,21 +107,21 @@ async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>
 function boundedPool(pool: Pool, ms: number): PostgresPool {
   let hungAt = Number.NEGATIVE_INFINITY;
   const noteHang = (error: unknown) => {
-    if (isHung(error)) hungAt = performance.now();
+    if (isHung(error)) hungAt = monotonicMs();
     throw error;
   };
   return {
     options: pool.options,
     end: () => pool.end(),
     connect: async () => {
-      const started = performance.now();
+      const started = monotonicMs();
       if (started - hungAt < pauseMs) throw new Error('the last statement met a timeout just now');
       const client = await pool.connect().catch(noteHang);
       let hung: Error | undefined;
       const query = async (text: string, values: unknown[]) => {
         if (hung) throw hung;
         const name = preparedName(text);
-        const query_timeout = Math.max(1, started + ms - performance.now());
+        const query_timeout = Math.max(1, started + ms - monotonicMs());
         const config = { ...(name !== undefined && { name }), text, values, query_timeout };
         try {
           const result = await client.query(config as QueryConfig);

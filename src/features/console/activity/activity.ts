@@ -1,4 +1,5 @@
-import { formatTimestamp } from '../../../platform/base/clock.ts';
+import { clearTimeout, randomFraction, setTimeout, wallMs } from '../../../platform/base/chance.ts';
+import { formatTimestamp } from '../../../platform/base/moment.ts';
 import type { SharedCache } from '../../../platform/cache/shared-cache.ts';
 import type { Metrics } from '../../../platform/observability/metrics.ts';
 import { difference, nothing, type Point, quantile, readTotals, sum } from './point.ts';
@@ -44,12 +45,12 @@ export class Activity {
 
   constructor(options: ActivityOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? Date.now;
+    this.#clock = options.clock ?? wallMs;
   }
 
   start(): void {
     // Not all replicas at once.
-    const wait = intervalMs - (this.#clock() % intervalMs) + Math.random() * 500;
+    const wait = intervalMs - (this.#clock() % intervalMs) + randomFraction() * 500;
     this.#timer = setTimeout(() => {
       void this.record();
       this.start();

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { formatTimestamp } from '../../../platform/base/clock.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
+import { formatTimestamp } from '../../../platform/base/moment.ts';
 import { type Activity, intervalSeconds } from '../activity/activity.ts';
 
 /** A pair: a text, then a number. */

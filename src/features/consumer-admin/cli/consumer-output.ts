@@ -2,6 +2,7 @@ import type { Rotation } from '../../../identity/consumers/administration.ts';
 import type { Permission } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerView } from '../../../identity/consumers/consumer-view.ts';
 import { thumbprintOf } from '../../../identity/consumers/public-keys.ts';
+import { wallMs } from '../../../platform/base/chance.ts';
 import { table } from '../../../platform/command-line/command.ts';
 
 const secretOnce = ['', 'Keep the secret now: it cannot be shown again.'];
@@ -75,7 +76,7 @@ export function showConsumers(views: ConsumerView[]): string {
 
 function stateOf({ enabled, validUntil }: ConsumerView): string {
   if (!enabled) return 'disabled';
-  return validUntil !== null && Date.parse(validUntil) <= Date.now() ? 'expired' : 'active';
+  return validUntil !== null && Date.parse(validUntil) <= wallMs() ? 'expired' : 'active';
 }
 
 function limitsOf(view: ConsumerView): string[] {

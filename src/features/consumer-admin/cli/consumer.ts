@@ -8,6 +8,7 @@ import { type Consumers, createConsumers } from '../../../identity/consumers/con
 import { isConsumerId } from '../../../identity/consumers/credentials.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
 import { BrokenConsumer } from '../../../identity/consumers/stored-consumer.ts';
+import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../../../platform/cache/authenticated.ts';
@@ -185,7 +186,7 @@ async function viewsOf(
   { lastUses }: OpenedConsumers,
 ): Promise<ConsumerView[]> {
   const uses = await lastUses?.(consumers.map(({ id }) => id));
-  return consumers.map((consumer) => viewOfConsumer(consumer, Date.now(), uses));
+  return consumers.map((consumer) => viewOfConsumer(consumer, wallMs(), uses));
 }
 
 interface ConsumerWork<T> {

@@ -6,6 +6,7 @@ import type { Authority } from '../../../identity/consumers/authority.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
+import { wallMs } from '../../../platform/base/chance.ts';
 import { entityTag } from '../../../records/representation.ts';
 import { consumerSchema } from './schemas.ts';
 
@@ -50,12 +51,12 @@ export function conditionalAuthorityOf(request: Request): Authority {
 
 /** Of what can be changed: a use of the credentials must not make a change fail. */
 function tagOf(consumer: Consumer): string {
-  return entityTag(JSON.stringify(viewOfConsumer(consumer, Date.now(), noUses)));
+  return entityTag(JSON.stringify(viewOfConsumer(consumer, wallMs(), noUses)));
 }
 
 /** The consumer with its last uses. */
 export async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {
   const uses = await audit.lastUses([consumer]);
-  const body = JSON.stringify(viewOfConsumer(consumer, Date.now(), uses));
+  const body = JSON.stringify(viewOfConsumer(consumer, wallMs(), uses));
   return { status: 200, body, headers: { etag: tagOf(consumer) } };
 }

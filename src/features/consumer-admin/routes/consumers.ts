@@ -8,6 +8,7 @@ import type { ConsumerAdministration } from '../../../identity/consumers/adminis
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../identity/consumers/directory-index.ts';
+import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { ProblemCode } from '../../../platform/base/problems.ts';
@@ -80,7 +81,7 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
       const uses = await audit.lastUses(found);
-      const now = Date.now();
+      const now = wallMs();
       const show = (consumer: Consumer) => viewOfConsumer(consumer, now, uses);
       return pageAnswer(found, limit, show, ({ createdAt, id }) => cursors.encode({ createdAt, id }, list));
     },
@@ -115,7 +116,7 @@ function createRoute({ administration }: ConsumersContext): Route {
     async handle({ body, ...request }) {
       const { consumer, apiSecret } = await administration.create(body, authorityOf(request));
       const location = `${all.path}/${consumer.id}`;
-      return json(201, { ...viewOfConsumer(consumer, Date.now(), noUses), apiSecret }, { location });
+      return json(201, { ...viewOfConsumer(consumer, wallMs(), noUses), apiSecret }, { location });
     },
   });
 }

@@ -3,6 +3,7 @@ import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
 import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
+import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { StoredHandoff } from '../accepted.ts';
@@ -154,6 +155,6 @@ function auditEventOf(
       request_id: call.requestId,
       changes: [{ field: 'approval', from: 'pending', to: verdict }],
     },
-    Date.now(),
+    wallMs(),
   );
 }

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
+import { randomUUID } from '../../../platform/base/chance.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';

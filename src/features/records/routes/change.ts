@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Claim, recordInUse } from '../../../api/idempotency/ledger.ts';
 import { isConditional, requireMatch, tagHeader } from '../../../api/pipeline/conditional.ts';
 import { defineRoute, type Route, type Tool } from '../../../api/route.ts';
+import { sleep } from '../../../platform/base/chance.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
 import { hasValues, readFieldValues } from '../../../records/field-values.ts';
@@ -58,7 +58,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
         else if (isDone(resource, claim, record, { values, state: tags.state })) return answer(record);
         if (!conditional) await shared.nameUnconditional(context, id, claim, call);
         if (!(await claim.rememberBefore(tags.state))) {
-          await delay(pauseMs);
+          await sleep(pauseMs);
           continue;
         }
         await claim.confirmOwnership();
@@ -111,7 +111,7 @@ async function findAfterLastSecond(
   const restMs = Date.parse(record?.values['updated_at'] ?? '') + resolutionMs - now();
   if (!(restMs > 0)) return record;
   // A whole second is enough, however far the clocks are apart.
-  await delay(Math.min(restMs, resolutionMs));
+  await sleep(Math.min(restMs, resolutionMs));
   return find();
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Call } from '../../../platform/base/call.ts';
+import { wallMs } from '../../../platform/base/chance.ts';
 import { FairLimiter } from '../../../platform/base/fair-limiter.ts';
 import { adapterFor } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -65,7 +66,7 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
     async cancel(reference, call) {
       const found = await atStore(() => find(database, reference, call));
       if (found === undefined || found.is_cancelled) return;
-      if (found.start_at.getTime() - Date.now() < cancellableMinutes * 60_000) {
+      if (found.start_at.getTime() - wallMs() < cancellableMinutes * 60_000) {
         const partnerCause = 'USER_CANNOT_CANCEL';
         const detail = `The dining partner refuses to cancel the table: ${partnerCause}.`;
         throw new Problem('conflict', detail, { partnerCause });
@@ -81,7 +82,7 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
 
 /** Whether the seats that are left are enough; tables that overlap with the slot count for all of it. */
 async function isFree(queries: Database['sql'], slot: TableSlot, consumerId: string): Promise<boolean> {
-  if (!isOffered(slot) || Date.parse(slot.startAt) <= Date.now()) return false;
+  if (!isOffered(slot) || Date.parse(slot.startAt) <= wallMs()) return false;
   const { rows } = await sql<{ guests: number }>`
     select coalesce(sum(guests), 0)::integer as guests from test_tables
     where consumer_id = ${consumerId} and not is_cancelled

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Call, remainingMs } from '../../../../platform/base/call.ts';
+import { monotonicMs, randomFraction, sleep } from '../../../../platform/base/chance.ts';
 import { requireLive } from '../../../../platform/base/mode.ts';
 import type { Span } from '../../../../platform/base/span.ts';
 import { traceHeaders } from '../../../../platform/base/trace-context.ts';
@@ -78,7 +78,7 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
           if (pauseMs === undefined || remainingMs(call) < pauseMs + shortestMs) {
             throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown });
           }
-          await delay(pauseMs);
+          await sleep(pauseMs);
         }
       }
     },
@@ -95,7 +95,7 @@ function pauseAfter(
   const most = facts.status === 500 ? Math.min(2, sends[methodKind]) : sends[methodKind];
   const mayPass = facts.status === 500 || kind === 'timeout' || kind === 'unreachable' || kind === 'busy';
   if (!mayPass || sent >= most) return undefined;
-  const pauseMs = (pausesMs[sent - 1] ?? 0) * (0.5 + Math.random() / 2);
+  const pauseMs = (pausesMs[sent - 1] ?? 0) * (0.5 + randomFraction() / 2);
   return Math.max(pauseMs, (facts.retryAfter ?? 0) * 1000);
 }
 
@@ -106,7 +106,7 @@ async function sendOnce(
   call: Call,
 ): Promise<unknown> {
   requireLive(call);
-  const started = performance.now();
+  const started = monotonicMs();
   const span = call.span.child('client', `${partner} ${method.name}`, {
     'server.address': new URL(options.baseUrl).hostname,
   });
@@ -117,7 +117,7 @@ async function sendOnce(
     if (error instanceof PartnerFailure) failure = error;
     throw error;
   } finally {
-    const seconds = (performance.now() - started) / 1000;
+    const seconds = (monotonicMs() - started) / 1000;
     const outcome = failure?.kind ?? 'ok';
     options.metrics.partnerCallDuration.observe({ partner, operation: method.name, outcome }, seconds);
     span.end(failure?.kind);

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../../../../platform/base/call.ts';
+import { sleep } from '../../../../platform/base/chance.ts';
 import { Problem } from '../../../../platform/base/problem.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
 import type { CreateAttempt, TableOrder } from '../connector.ts';
@@ -136,7 +136,7 @@ async function reconcile(
     throw refusal(cause);
   }
   if (!ownEffects.includes(cause)) throw refusal(cause);
-  await delay(repeatPauseMs);
+  await sleep(repeatPauseMs);
   const again = await book(parts, order, attempt, call).catch(throwOutcomeUnknown);
   if ('booking' in again) return accept(again.booking);
   // A partner that has a booking for this token would have answered with it.

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { startCall } from '../../../../platform/base/call.ts';
+import { randomUUID } from '../../../../platform/base/chance.ts';
 import { createHttp } from '../../../../platform/http/http.ts';
 import type { SecretsManager } from '../../../../platform/secrets/secrets-manager.ts';
 import type { ReservationMetrics } from '../../metrics.ts';

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../../../../platform/base/chance.ts';
 import { Problem } from '../../../../platform/base/problem.ts';
 import type { SecretsManager } from '../../../../platform/secrets/secrets-manager.ts';
 import { PartnerFailure } from './partner-failure.ts';
@@ -31,7 +32,7 @@ export function createPassword({ secrets, name, refreshSeconds }: PasswordOption
     const password = secret?.value.replace(/\r?\n$/, '');
     if (password !== known) generation += 1;
     known = password;
-    readAt = performance.now();
+    readAt = monotonicMs();
   };
   // What was read stays in use while the secrets manager is unavailable.
   const refresh = () => {
@@ -48,7 +49,7 @@ export function createPassword({ secrets, name, refreshSeconds }: PasswordOption
   });
   return {
     read: async () => {
-      if (performance.now() - readAt > refreshSeconds * 1000) await refresh();
+      if (monotonicMs() - readAt > refreshSeconds * 1000) await refresh();
       if (known === undefined) {
         throw new PartnerFailure('credentials', `the secret ${name} with the partner's password is missing`);
       }

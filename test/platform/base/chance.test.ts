@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createClock } from '../../../src/platform/base/clock.ts';
+import { createClock } from '../../../src/platform/base/chance.ts';
 
 /** Two clocks of a machine, in milliseconds, and the clock that is made of them. */
 function startMachine() {
