@@ -16,6 +16,8 @@ const server = await startPostgresServer();
 const redis = await startRedis();
 const skip = (!server || !redis) && 'there is no PostgreSQL or no Redis';
 
+const isQueueFailure = (line: string) => line.includes('"the job queue failed"');
+
 describe('two gateways whose PostgreSQL crashes', { skip }, () => {
   const postgres = server as OwnPostgresServer;
   let ownOrg: OwnOrg;
@@ -79,6 +81,7 @@ describe('two gateways whose PostgreSQL crashes', { skip }, () => {
     }
     // The job queue stands still with the database: requests see to new tokens.
     while ((await tokensIssued()) < before.tokens + 3) await others.successes(5);
+    await assertQueueFailuresAreLoggedOnce();
     await postgres.restart();
     while ((await health()).some((state) => (state as { status: string }).status !== 'ok')) await delay(50);
     const after = { ...seen };
@@ -88,6 +91,23 @@ describe('two gateways whose PostgreSQL crashes', { skip }, () => {
     assert.deepEqual([...others.failures, ...keyed.failures], []);
     await assertCarriedOutOnce();
   });
+
+  /** The workers of all queues ask for jobs every 5 seconds: by then each has failed, and most have twice. */
+  async function assertQueueFailuresAreLoggedOnce(): Promise<void> {
+    const deadline = performance.now() + 30_000;
+    const failures = cluster.gateways.map(
+      ({ output }) =>
+        () =>
+          output.filter(isQueueFailure),
+    );
+    while (failures.some((lines) => lines().length === 0) && performance.now() < deadline) await delay(50);
+    await delay(6000);
+    for (const lines of failures) {
+      assert.equal(lines().length, 1, lines().join('\n'));
+      const { err } = JSON.parse(lines()[0] as string) as { err: { message: string } };
+      assert.match(err.message, /connect|terminat/i);
+    }
+  }
 
   /** Repeats every write under its key, as its client would. */
   async function assertCarriedOutOnce(): Promise<void> {

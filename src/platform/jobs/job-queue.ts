@@ -3,6 +3,7 @@ import { clearInterval, setInterval, timeoutSignal } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
+import { isUnavailable } from '../store/failures.ts';
 
 /** The signal is aborted at the time limit of the step, or when the process stops: the next run does what is left. */
 type JobStep = (signal: AbortSignal) => Promise<unknown>;
@@ -53,11 +54,12 @@ const pollSeconds = 5;
 
 /** Jobs through pg-boss: each is done by exactly one replica, and a replica that dies leaves it to another. */
 export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions): JobQueue {
+  const failures = new QueueFailures(log);
   const boss = new PgBoss({
-    db: { executeSql: (text, values) => database.execute(text, values) },
+    db: { executeSql: (text, values) => failures.watch(() => database.execute(text, values)) },
     backend: database.kind,
   });
-  boss.on('error', (error) => log.warn({ err: error }, 'the job queue failed'));
+  boss.on('error', (error) => failures.report(error));
   const stopping = new AbortController();
   let starting: Promise<void> | undefined;
   let counting: NodeJS.Timeout | undefined;
@@ -111,6 +113,43 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
     },
     runSoon: async (name) => void (await boss.send(name)),
   };
+}
+
+/** A failure with the same message is logged again after so long. */
+const repeatMs = 60_000;
+
+/** Logs failures of the queue: those of an outage of the database once, however many workers ask it in vain. */
+class QueueFailures {
+  readonly #log: Log;
+  /** With what the last statement failed, where the database was away. */
+  #outage: { error: unknown; isLogged: boolean } | undefined;
+  #last = { message: '', at: Number.NEGATIVE_INFINITY };
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Runs a statement. Throws what it does. */
+  async watch<T>(execute: () => Promise<T>): Promise<T> {
+    try {
+      const answer = await execute();
+      this.#outage = undefined;
+      return answer;
+    } catch (error) {
+      if (isUnavailable(error)) this.#outage ??= { error, isLogged: false };
+      throw error;
+    }
+  }
+
+  /** `failure` has the texts of an error, and may be none. */
+  report(failure: Error): void {
+    const { message } = failure;
+    const isRepeated = message === this.#last.message && performance.now() - this.#last.at < repeatMs;
+    if (this.#outage?.isLogged ?? isRepeated) return;
+    if (this.#outage) this.#outage.isLogged = true;
+    this.#last = { message, at: performance.now() };
+    this.#log.warn({ err: this.#outage?.error ?? failure }, 'the job queue failed');
+  }
 }
 
 interface Performing extends Pick<JobQueueOptions, 'log' | 'metrics'> {

@@ -1,5 +1,6 @@
 import { destination } from 'pino';
 import { setImmediate, wallMs } from '../base/chance.ts';
+import { isObject } from '../base/is-object.ts';
 import { formatTimestamp } from '../base/moment.ts';
 import { escapeLines } from '../base/visible-text.ts';
 import { readableLine } from './readable-line.ts';
@@ -49,11 +50,21 @@ function fieldsOf(facts: object): string {
   }
 }
 
-/** An error as the log shows it: no own properties, since libraries hang requests and headers on them. */
+/**
+ * An error as the log shows it: no own properties, since libraries hang requests and headers on them. Some give a plain object
+ * with the texts of an error. One that stands for several may have no message: theirs take its place.
+ */
 function describeError(error: unknown): object {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
-  return { name: error.name, message: error.message, stack: error.stack, ...cause };
+  if (!(error instanceof Error) && !isObject(error)) return { message: String(error) };
+  const { name, message, stack, cause } = error as Partial<Error>;
+  const all =
+    error instanceof AggregateError ? error.errors.map((one) => (one as Partial<Error>).message) : [];
+  return {
+    ...(typeof name === 'string' && { name }),
+    message: String(message || all.join('; ') || name || 'an error without a message'),
+    ...(typeof stack === 'string' && { stack }),
+    ...(cause !== undefined && { cause: describeError(cause) }),
+  };
 }
 
 /**

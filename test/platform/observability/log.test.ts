@@ -52,6 +52,16 @@ describe('the log', () => {
     assert.deepEqual(bare, { level: 'info', msg: 'b' });
   });
 
+  it('says what went wrong of errors that are plain objects, or have no message of their own', () => {
+    const script =
+      "log.warn({ err: { ...new Error('x'), message: 'gone', stack: 'at y', headers: { key: 'secret' } } }, 'a');" +
+      "log.warn({ err: new AggregateError([new Error('refused'), new Error('unreachable')]) }, 'b'); log.warn({ err: {} }, 'c')";
+    const [plain, several, empty] = linesOf(script).map(({ err }) => err as Record<string, unknown>);
+    assert.deepEqual(plain, { message: 'gone', stack: 'at y' });
+    assert.equal(several?.['message'], 'refused; unreachable');
+    assert.deepEqual(empty, { message: 'an error without a message' });
+  });
+
   it('takes facts that are no JSON without a failure', () => {
     const script = "const ring = {}; ring.ring = ring; log.info({ ring }, 'a'); log.info({ big: 1n }, 'b')";
     assert.deepEqual(messages(script), ['a', 'b']);
