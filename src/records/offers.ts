@@ -4,8 +4,15 @@ import type { StoredRecord } from './records.ts';
 
 /** Members that are kept for a short time, to spare calls to the CRM. */
 export interface MemberCache {
-  /** The member from the cache, else from `fetch`; what that finds is kept, and nothing where it finds nothing. */
-  find(externalId: string, fetch: () => Promise<StoredRecord | undefined>): Promise<StoredRecord | undefined>;
+  /**
+   * The member from the cache, with its age, else from `fetch`; what that finds is kept, and nothing where it finds nothing.
+   * `maxAgeSeconds`: how old it may be; as old as the cache keeps it if left out.
+   */
+  find(
+    externalId: string,
+    fetch: () => Promise<StoredRecord | undefined>,
+    maxAgeSeconds?: number,
+  ): Promise<StoredRecord | undefined>;
   /**
    * Drops the member on every replica. `since` is when its change was reported (milliseconds since 1970): where the
    * cache has been unavailable for so long that all that was cached before has ended by itself, there is nothing left to

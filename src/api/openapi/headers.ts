@@ -194,7 +194,7 @@ const requestHeaders = {
   },
   'Cache-Control': {
     description:
-      '`max-age=N` (RFC 9111) takes an answer that is at most N seconds old, which may come from a copy and then says its ' +
+      '`max-age=N` (RFC 9111) takes an answer that is at most N seconds old, which may come from a copy or a cache and then says its ' +
       '`Age`. `no-cache` asks the CRM. `stale-if-error=N` (RFC 5861) takes an answer of that age from the copy where the CRM fails.',
     schema: { type: 'string', maxLength: 1000 },
     example: 'max-age=60',

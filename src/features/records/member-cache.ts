@@ -16,7 +16,8 @@ import type { RecordMetrics } from './metrics.ts';
  *   reading  holds a marker, a new one for each read. A read writes its marker into the key first and stores the member
  *            only while the marker is still there: not after a drop since the read began, a restart of Redis, an
  *            eviction, or another read after any of them. So no member is stored that a drop was meant for.
- *   cached   holds the member as the CRM had it when the read began, for `seconds` from then.
+ *   cached   holds the member as the CRM had it when the read began, for `seconds` from then. A request that takes no
+ *            member of that age reads it again, with what is held as its marker: others are served from it meanwhile.
  *
  * No process keeps members of its own: a drop is one command, and done for all replicas.
  */
@@ -37,6 +38,15 @@ interface MemberCacheOptions {
   clock?: () => number;
 }
 
+/** What a read found in the cache. */
+interface Begun {
+  record?: StoredRecord;
+  /** What the key holds while this read may store what it finds; undefined where it may not. */
+  marker?: string | undefined;
+  /** The marker is a member that others take. */
+  isStillGood?: boolean;
+}
+
 const keyPrefix = 'member:';
 
 /**
@@ -54,11 +64,13 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   const { cache, member, scope, seconds, metrics, clock = wallMs } = options;
   const keyOf = (externalId: string) => `${keyPrefix}${scope}:${externalId}`;
 
-  /** The cached member; where there is none and no other read is under way, the marker of this one. */
-  async function begin(key: string): Promise<{ record?: StoredRecord; marker?: string }> {
+  /** The cached member; where there is none, or an older one, and no other read is under way, the marker of this one. */
+  async function begin(key: string, maxAgeSeconds: number): Promise<Begun> {
     const held = await cache.get(key);
     const record = parseRecord(member, held, clock());
-    if (record !== undefined) return { record };
+    if (record !== undefined && record.ageSeconds <= maxAgeSeconds)
+      return { record: { ...record, ageSeconds: Math.ceil(record.ageSeconds) } };
+    if (record !== undefined) return { marker: held, isStillGood: true };
     // Another read is under way: that one stores what it finds.
     if (held !== undefined && isMarker(held)) return {};
     const marker = makeMarker();
@@ -66,22 +78,31 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   }
 
   return {
-    async find(externalId, fetch) {
+    async find(externalId, fetch, maxAgeSeconds = Number.POSITIVE_INFINITY) {
       if (seconds === 0) return fetch();
       const key = keyOf(externalId);
       const began = now();
-      const { record: cached, marker } = await orNothing(() => begin(key), {});
+      const readAt = clock();
+      const {
+        record: cached,
+        marker,
+        isStillGood = false,
+      } = await orNothing(() => begin(key, maxAgeSeconds), {});
       if (cached !== undefined) {
         metrics.memberCacheHits.inc();
         return cached;
       }
       metrics.memberCacheMisses.inc();
       let fetched: StoredRecord | undefined;
+      let hasFailed = true;
       try {
         fetched = await fetch();
+        hasFailed = false;
       } finally {
         const left = seconds * 1000 - (now() - began);
-        if (marker !== undefined) await end(key, marker, left > 0 ? fetched : undefined, left);
+        const isKept = hasFailed && isStillGood;
+        if (marker !== undefined && !isKept)
+          await end(key, marker, left > 0 ? fetched : undefined, { readAt, leftMs: left });
       }
       return fetched;
     },
@@ -100,11 +121,14 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
     key: string,
     marker: string,
     fetched: StoredRecord | undefined,
-    ttlMs: number,
+    { readAt, leftMs }: { readAt: number; leftMs: number },
   ): Promise<void> {
     await orNothing(async () => {
       if (fetched === undefined) await cache.deleteIfEqual(key, marker);
-      else await cache.setIfEqual(key, marker, formatRecord(fetched, clock() + ttlMs), ttlMs);
+      else {
+        const text = formatRecord(fetched, { readAt, until: clock() + leftMs });
+        await cache.setIfEqual(key, marker, text, leftMs);
+      }
     }, undefined);
   }
 }
@@ -114,8 +138,9 @@ export function cachedMembers(records: Records, cache: MemberCache): Pick<Record
   return {
     find: (resource, externalId, call) => {
       const fetch = () => records.find(resource, externalId, call);
-      const isCached = call.freshness?.maxAgeSeconds !== 0 && modeOf(call.consumerId) === 'live';
-      return isCached ? cache.find(externalId, fetch) : fetch();
+      const { maxAgeSeconds } = call.freshness ?? {};
+      const isCached = maxAgeSeconds !== 0 && modeOf(call.consumerId) === 'live';
+      return isCached ? cache.find(externalId, fetch, maxAgeSeconds) : fetch();
     },
   };
 }
@@ -138,21 +163,32 @@ function isMarker(held: string): boolean {
   return held.startsWith('reading ');
 }
 
-/** `until`, in milliseconds since 1970: an old value that somebody stores in the cache again is not valid. */
-function formatRecord({ nativeId, values }: StoredRecord, until: number): string {
-  return JSON.stringify({ nativeId, values, until });
+/** In milliseconds since 1970: when the read of a member began, and until when it is kept. */
+interface Kept {
+  readAt: number;
+  /** An old value that somebody stores in the cache again is not valid. */
+  until: number;
+}
+
+function formatRecord({ nativeId, values }: StoredRecord, { readAt, until }: Kept): string {
+  return JSON.stringify({ nativeId, values, readAt, until });
 }
 
 /**
- * A cached member; undefined for anything else, for one whose time is over, and for one that a version with other fields
- * has stored.
+ * A cached member with its age at `time`; undefined for anything else, for one whose time is over, and for one that a version
+ * with other fields has stored.
  */
-function parseRecord(member: Resource, held: string | undefined, time: number): StoredRecord | undefined {
+function parseRecord(
+  member: Resource,
+  held: string | undefined,
+  time: number,
+): (StoredRecord & { ageSeconds: number }) | undefined {
   if (held === undefined || !held.startsWith('{')) return undefined;
   try {
-    const { until, ...record } = JSON.parse(held) as StoredRecord & { until: number };
+    const { readAt, until, ...record } = JSON.parse(held) as StoredRecord & Kept;
     const isWhole = Object.keys(member.fields).every((name) => name in record.values);
-    return isWhole && until > time ? record : undefined;
+    if (!isWhole || typeof readAt !== 'number' || until <= time) return undefined;
+    return { ...record, ageSeconds: Math.max(0, time - readAt) / 1000 };
   } catch {
     return undefined;
   }

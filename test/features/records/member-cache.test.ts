@@ -134,6 +134,31 @@ for (const [name, open] of Object.entries(openers)) {
       assert.equal(nameOf(await one.find(id, async () => memberCalled('Newer'))), 'Newer');
     });
 
+    test('reads again what is too old for a request, and keeps it for others where that fails', async () => {
+      let time = Date.now();
+      const scope = randomUUID();
+      const one = createMemberCache({ member, cache, scope, seconds: 300, metrics, clock: () => time });
+      const id = randomUUID();
+      const found = (name: string, maxAge?: number) => one.find(id, async () => memberCalled(name), maxAge);
+      assert.equal((await found('Old'))?.ageSeconds, undefined);
+      time += 12_000;
+      const held = await found('New', 12);
+      assert.deepEqual([nameOf(held), held?.ageSeconds], ['Old', 12]);
+      await assert.rejects(
+        one.find(id, () => Promise.reject(new Error('the CRM is down')), 2),
+        /is down/,
+      );
+      assert.equal(nameOf(await found('New')), 'Old');
+      const read = await found('New', 2);
+      assert.deepEqual([nameOf(read), read?.ageSeconds], ['New', undefined]);
+      assert.equal(nameOf(await found('Newer')), 'New');
+      time += 3000;
+      // Dropped while it is read again: nothing is stored.
+      const dropped = one.find(id, () => one.drop(id, time).then(() => memberCalled('Newer')), 2);
+      assert.equal(nameOf(await dropped), 'Newer');
+      assert.equal(nameOf(await found('Newest')), 'Newest');
+    });
+
     test('is off with 0 seconds', async () => {
       const one = createMemberCache({ member, cache, scope: randomUUID(), seconds: 0, metrics });
       const id = randomUUID();

@@ -56,7 +56,7 @@ export const ifMatchDescription =
   'somebody makes in the CRM itself between the check and the write is not noticed: the CRM cannot check and ' +
   'write in one step.';
 
-export const agedHeader = { Age: 'How old the answer is, where it is from the copy.' };
+export const agedHeader = { Age: 'How old the answer is, where it is from the copy or a cache.' };
 
 /** The id in the path; `name` as in the specification. */
 export function idParams(name: string, { name: resource, fields }: Resource) {

@@ -87,6 +87,8 @@ describe('two replicas that cache members', {
     for (const name of ['etag', 'cache-control', 'content-type'])
       assert.equal(cached.headers.get(name), fetched.headers.get(name), name);
     assert.match(cached.headers.get('cache-control') ?? '', /^private\b/);
+    assert.match(cached.headers.get('age') ?? '', /^\d+$/);
+    assert.equal(fetched.headers.get('age'), null);
     assert.deepEqual(await cached.json(), await fetched.json());
     // With a condition fetch asks for no-cache, unless a header says what to ask for.
     const known = { 'if-none-match': fetched.headers.get('etag') ?? '', 'cache-control': 'max-age=300' };
@@ -94,6 +96,20 @@ describe('two replicas that cache members', {
     assert.equal(await counter('handoff_member_cache_hits_total', 1), hits + 2);
     assert.equal(await counter('handoff_member_cache_misses_total'), misses + 1);
     assert.equal(await nameOf(await read(id, 1, { 'cache-control': 'no-cache' })), 'New');
+  });
+
+  test('give no older answer than max-age, and keep the newer one for all', async () => {
+    const id = await newMember();
+    assert.equal(await nameOf(await read(id)), 'Old');
+    await rename(id, 'New');
+    await sleep(1100);
+    const old = await read(id, 1, { 'cache-control': 'max-age=300' });
+    assert.ok(Number(old.headers.get('age')) >= 2);
+    assert.equal(await nameOf(old), 'Old');
+    const current = await read(id, 1, { 'cache-control': 'max-age=1' });
+    assert.equal(current.headers.get('age'), null);
+    assert.equal(await nameOf(current), 'New');
+    assert.equal(await nameOf(await read(id)), 'New');
   });
 
   test('drop it on both when a webhook comes to one, deletions included', async () => {
