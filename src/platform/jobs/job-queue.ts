@@ -1,5 +1,5 @@
 import { PgBoss } from 'pg-boss';
-import { clearInterval, setInterval, timeoutSignal } from '../base/chance.ts';
+import { clearInterval, monotonicMs, setInterval, timeoutSignal } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Database } from '../store/database.ts';
@@ -144,10 +144,10 @@ class QueueFailures {
   /** `failure` has the texts of an error, and may be none. */
   report(failure: Error): void {
     const { message } = failure;
-    const isRepeated = message === this.#last.message && performance.now() - this.#last.at < repeatMs;
+    const isRepeated = message === this.#last.message && monotonicMs() - this.#last.at < repeatMs;
     if (this.#outage?.isLogged ?? isRepeated) return;
     if (this.#outage) this.#outage.isLogged = true;
-    this.#last = { message, at: performance.now() };
+    this.#last = { message, at: monotonicMs() };
     this.#log.warn({ err: this.#outage?.error ?? failure }, 'the job queue failed');
   }
 }

@@ -61,7 +61,7 @@ function describeError(error: unknown): object {
     error instanceof AggregateError ? error.errors.map((one) => (one as Partial<Error>).message) : [];
   return {
     ...(typeof name === 'string' && { name }),
-    message: String(message || all.join('; ') || name || 'an error without a message'),
+    message: message || all.join('; ') || name || 'an error without a message',
     ...(typeof stack === 'string' && { stack }),
     ...(cause !== undefined && { cause: describeError(cause) }),
   };
