@@ -61,36 +61,17 @@ export function forgetMember(cache: SharedCache, externalId: string): Promise<nu
 const maxSeconds = 300;
 
 export function createMemberCache(options: MemberCacheOptions): MemberCache {
-  const { cache, member, scope, seconds, metrics, clock = wallMs } = options;
+  const { cache, scope, seconds, metrics, clock = wallMs } = options;
   const keyOf = (externalId: string) => `${keyPrefix}${scope}:${externalId}`;
-
-  /** The cached member; where there is none, or an older one, and no other read is under way, the marker of this one. */
-  async function begin(key: string, maxAgeSeconds: number): Promise<Begun> {
-    const held = await cache.get(key);
-    const record = parseRecord(member, held, clock());
-    if (record !== undefined && record.ageSeconds <= maxAgeSeconds)
-      return { record: { ...record, ageSeconds: Math.ceil(record.ageSeconds) } };
-    if (record !== undefined) return { marker: held, isStillGood: true };
-    // Another read is under way: that one stores what it finds.
-    if (held !== undefined && isMarker(held)) return {};
-    const marker = makeMarker();
-    return (await cache.setIfEqual(key, held, marker, markerMs)) ? { marker } : {};
-  }
-
   return {
     async find(externalId, fetch, maxAgeSeconds = Number.POSITIVE_INFINITY) {
       if (seconds === 0) return fetch();
       const key = keyOf(externalId);
-      const began = now();
-      const readAt = clock();
-      const {
-        record: cached,
-        marker,
-        isStillGood = false,
-      } = await orNothing(() => begin(key, maxAgeSeconds), {});
-      if (cached !== undefined) {
+      const [began, readAt] = [now(), clock()];
+      const { record, ...begun } = await orNothing(() => begin(key, maxAgeSeconds, options), {});
+      if (record !== undefined) {
         metrics.memberCacheHits.inc();
-        return cached;
+        return record;
       }
       metrics.memberCacheMisses.inc();
       let fetched: StoredRecord | undefined;
@@ -99,10 +80,12 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
         fetched = await fetch();
         hasFailed = false;
       } finally {
-        const left = seconds * 1000 - (now() - began);
-        const isKept = hasFailed && isStillGood;
-        if (marker !== undefined && !isKept)
-          await end(key, marker, left > 0 ? fetched : undefined, { readAt, leftMs: left });
+        const leftMs = seconds * 1000 - (now() - began);
+        const text =
+          fetched && leftMs > 0 ? formatRecord(fetched, { readAt, until: clock() + leftMs }) : undefined;
+        const { marker, isStillGood } = begun;
+        if (marker !== undefined && !(hasFailed && isStillGood))
+          await orNothing(() => end(cache, { key, marker, text, leftMs }), undefined);
       }
       return fetched;
     },
@@ -115,22 +98,32 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
       }
     },
   };
+}
 
-  /** Stores what was fetched in place of the marker, or removes that. */
-  async function end(
-    key: string,
-    marker: string,
-    fetched: StoredRecord | undefined,
-    { readAt, leftMs }: { readAt: number; leftMs: number },
-  ): Promise<void> {
-    await orNothing(async () => {
-      if (fetched === undefined) await cache.deleteIfEqual(key, marker);
-      else {
-        const text = formatRecord(fetched, { readAt, until: clock() + leftMs });
-        await cache.setIfEqual(key, marker, text, leftMs);
-      }
-    }, undefined);
-  }
+/** The cached member; where there is none, or an older one, and no other read is under way, the marker of this one. */
+async function begin(
+  key: string,
+  maxAgeSeconds: number,
+  { cache, member, clock = wallMs }: MemberCacheOptions,
+): Promise<Begun> {
+  const held = await cache.get(key);
+  const record = parseRecord(member, held, clock());
+  if (record !== undefined && record.ageSeconds <= maxAgeSeconds)
+    return { record: { ...record, ageSeconds: Math.ceil(record.ageSeconds) } };
+  if (record !== undefined) return { marker: held, isStillGood: true };
+  // Another read is under way: that one stores what it finds.
+  if (held !== undefined && isMarker(held)) return {};
+  const marker = makeMarker();
+  return (await cache.setIfEqual(key, held, marker, markerMs)) ? { marker } : {};
+}
+
+/** Puts a member in the place of the marker; without a text, nothing. */
+async function end(
+  cache: SharedCache,
+  { key, marker, text, leftMs }: { key: string; marker: string; text: string | undefined; leftMs: number },
+): Promise<void> {
+  if (text === undefined) await cache.deleteIfEqual(key, marker);
+  else await cache.setIfEqual(key, marker, text, leftMs);
 }
 
 /** Reads one member of the CRM through the cache, unless the request wants the CRM's answer. Writes, and decisions that depend on a member, ask the CRM itself. */
