@@ -28,6 +28,11 @@ export interface DescribedField {
   relationshipName: string | null;
 }
 
+/** No record can be made without it, and the org does not fill it in itself (Object Reference, Required Fields). */
+export function isRequired({ createable, nillable, defaultedOnCreate, type }: DescribedField): boolean {
+  return createable && !nillable && !defaultedOnCreate && type !== 'boolean';
+}
+
 export interface DescribedObject {
   name: string;
   createable: boolean;

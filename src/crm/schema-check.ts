@@ -2,7 +2,7 @@ import type { Misfit, Need } from '../records/org-fit.ts';
 import type { OrgType } from '../records/org-types.ts';
 import type { Constant, Field, Resource } from '../records/resource.ts';
 import { searchedFields } from '../records/search.ts';
-import type { Described, DescribedField, DescribedObject } from './describe.ts';
+import { type Described, type DescribedField, type DescribedObject, isRequired } from './describe.ts';
 import { columnOf, isNotThere } from './optional-columns.ts';
 
 /** What the description of an object says of a resource. */
@@ -183,13 +183,17 @@ function isWrittenField(name: string, { kind, writable, added, optional }: Field
 }
 
 function writtenFault(name: string, { optional, crm }: Field, found: DescribedField): string | undefined {
-  const { length } = found;
-  const needed = ownLengths[name] ?? 0;
-  if (length > 0 && length < needed) return `holds ${length} characters, and ${needed} are needed`;
+  const tooShort = lengthFault(name, found);
+  if (tooShort !== undefined) return tooShort;
   if (name === 'status' && !takes(found, 'created'))
     return 'does not take the value created, which new records get';
   // A master-detail relationship may be set for good: then a change of the member is refused, and nothing else.
   return writeFault(found, name === 'id' || optional !== undefined || crm.lookupColumn !== undefined);
+}
+
+function lengthFault(name: string, { length }: DescribedField): string | undefined {
+  const needed = ownLengths[name] ?? 0;
+  return length > 0 && length < needed ? `holds ${length} characters, and ${needed} are needed` : undefined;
 }
 
 function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = false): string | undefined {
@@ -207,7 +211,7 @@ function typeFault({ name, field, memberObject }: FieldToCheck, found: Described
     return `has the type ${found.type}, and ${fitting.slice(0, 2).join(' or ')} is needed`;
   if (name !== 'id') return undefined;
   if (!found.unique) return 'is not unique';
-  return found.externalId ? undefined : 'is not an external ID';
+  return found.externalId ? lengthFault(name, found) : 'is not an external ID';
 }
 
 function lookupFault({ crm }: Field, found: DescribedField, target: string): string | undefined {
@@ -256,12 +260,12 @@ function isOfType(value: string | number | boolean, found: DescribedField): bool
   return takes(found, value) && (length === 0 || value.length <= length);
 }
 
-function takes({ type, restrictedPicklist, values }: DescribedField, value: string): boolean {
+export function takes({ type, restrictedPicklist, values }: DescribedField, value: string): boolean {
   const isBound = restrictedPicklist && (type === 'picklist' || type === 'multipicklist');
   return !isBound || value.split(type === 'multipicklist' ? ';' : '\n').every((one) => values.includes(one));
 }
 
-/** Fields that a new record must have and that nothing sets (Object Reference, Required Fields). */
+/** Fields that a new record must have and that nothing sets. */
 function requiredFaults({ fields, constants = {} }: Resource, object: DescribedObject): Misfit[] {
   // What a caller may leave out is not sure to be set.
   const sure = Object.entries(fields).filter(
@@ -274,9 +278,7 @@ function requiredFaults({ fields, constants = {} }: Resource, object: DescribedO
     one.toLowerCase(),
   );
   return object.fields
-    .filter(({ createable, nillable, defaultedOnCreate, type }) => {
-      return createable && !nillable && !defaultedOnCreate && type !== 'boolean';
-    })
+    .filter(isRequired)
     .filter(({ name }) => !set.includes(name.toLowerCase()))
     .map(({ name: column }) => ({
       column,

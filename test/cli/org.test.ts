@@ -20,8 +20,12 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-function org(args: readonly string[], simulated = 'travel') {
-  const env = { DATA_DIR: join(folder, 'data', basename(simulated)), SIMULATED_ORG: simulated };
+function org(args: readonly string[], simulated = 'travel', settings: Record<string, string> = {}) {
+  const env = {
+    ...settings,
+    DATA_DIR: join(folder, 'data', basename(simulated)),
+    SIMULATED_ORG: simulated,
+  };
   return commands.run(['org', ...args], { env });
 }
 
@@ -54,6 +58,89 @@ resources:
     fields: { id: Member_Key__c, first_name: null, last_name: Family_Name__c, email: null, phone: null }
 `;
 
+/** Whose status fields go by other names, and which requires what the API has no field for. */
+const ferries = `
+objects:
+  Passenger__c:
+    plural: Passengers
+    name: { type: text, label: Passenger }
+    access: read
+    fields:
+      Key__c: { type: text, length: 36, unique: true, externalId: true }
+      Mail__c: { type: email }
+  Ferry_Quote__c:
+    plural: Ferry Quotes
+    name: { type: text, label: Quote }
+    fields:
+      Key__c: { type: text, length: 36, unique: true, externalId: true }
+      Trip__c: { type: text, length: 36 }
+      Passenger__c: { type: reference, referenceTo: Passenger__c, children: Quotes }
+      Heading__c: { type: text, length: 200, required: true }
+      Terms__c: { type: longtext, length: 131072 }
+      Raw_Content__c: { type: longtext, length: 131072 }
+      Short_Extract__c: { type: longtext, length: 32000 }
+      Overflow__c: { type: longtext, length: 131072 }
+      Status__c: { type: picklist, restricted: true, required: true, values: [Open, Closed] }
+      Lifecycle__c: { type: picklist, restricted: true, values: [created, sold] }
+      Rail_Class__c: { type: picklist, restricted: true, required: true, values: [First, Second] }
+      Deposit__c: { type: currency, precision: 10, scale: 2, required: true }
+  Ferry_Booking__c:
+    plural: Ferry Bookings
+    name: { type: text, label: Booking }
+    fields:
+      Key__c: { type: text, length: 36, unique: true, externalId: true }
+      Trip__c: { type: text, length: 36 }
+      Passenger__c: { type: reference, referenceTo: Passenger__c, children: Bookings }
+      Content__c: { type: longtext, length: 131072 }
+      Status__c: { type: picklist, restricted: true, values: [created, gone] }
+      Reservation_Phase__c:
+        { type: picklist, restricted: true, values: [created, pending, confirmed, cancelled, gone] }
+`;
+
+/** Field by field what `ferries` has. */
+const ferriesMapping = `
+version: 1
+resources:
+  member:
+    object: Passenger__c
+    fields: { id: Key__c, first_name: null, last_name: null, email: Mail__c, phone: null }
+  quote:
+    object: Ferry_Quote__c
+    fields:
+      id: Key__c
+      trip_id: Trip__c
+      member_id: Passenger__r
+      name: Heading__c
+      source: null
+      details: [Raw_Content__c, Overflow__c]
+      status: Lifecycle__c
+      consumer_id: null
+      consumer_name: null
+      actor: null
+    set: { Status__c: Open, Rail_Class__c: First, Deposit__c: 0 }
+  booking:
+    object: Ferry_Booking__c
+    fields:
+      id: Key__c
+      trip_id: Trip__c
+      member_id: Passenger__r
+      name: Name
+      source: null
+      details: Content__c
+      status: Reservation_Phase__c
+      consumer_id: null
+      consumer_name: null
+      actor: null
+`;
+const tooShort = (object: string) =>
+  `${object}.Key__c holds 30 characters, and 36 are needed. Make the field longer in the org, or name another one in the mapping.`;
+
+interface ProposedResource {
+  fields: Record<string, unknown>;
+  set?: object;
+  add?: object;
+}
+
 describe('handoff org map', () => {
   for (const simulated of ['travel', 'default']) {
     test(`proposes a mapping of the ${simulated} org that needs no edit`, async () => {
@@ -84,11 +171,41 @@ describe('handoff org map', () => {
         consumer_name: null,
         actor: null,
       },
-      set: { Channel__c: 'Partner' },
+      add: {
+        channel: { field: 'Channel__c', access: 'write', required: true, from: '/result/details/channel' },
+      },
     });
     assert.equal(resources['booking']?.['object'], 'Trip_Booking__c');
     assert.match(stdout, /member_id: Traveller__r # leads to Traveller__c/);
     assert.match(stdout, /# {3}budget: \{ field: Budget__c, access: read \}/);
+  });
+
+  test('of another org takes the picklist with the values, each long text, and what is required', async () => {
+    const described = join(folder, 'ferries.yaml');
+    await writeFile(described, ferries);
+    const { stdout } = await org(['map'], described);
+    const { quote, booking } = (parse(stdout) as { resources: Record<string, ProposedResource> }).resources;
+    assert.deepEqual(
+      [quote?.fields['status'], booking?.fields['status']],
+      ['Lifecycle__c', 'Reservation_Phase__c'],
+    );
+    assert.deepEqual(quote?.fields['details'], ['Raw_Content__c', 'Overflow__c']);
+    assert.match(stdout, /further ones that you may add: Terms__c \(131072\), Short_Extract__c \(32000\)\n/);
+    assert.equal(quote?.fields['name'], 'Heading__c');
+    assert.equal(quote?.set, undefined);
+    const required = (field: string, name: string) => ({
+      ...{ field, access: 'write', required: true },
+      from: `/result/details/${name}`,
+    });
+    assert.deepEqual(quote?.add, {
+      org_status: required('Status__c', 'org_status'),
+      rail_class: required('Rail_Class__c', 'rail_class'),
+      deposit: required('Deposit__c', 'deposit'),
+    });
+    const file = join(folder, 'ferries.mapping.yaml');
+    await writeFile(file, stdout);
+    const checked = await org(['check', '--mapping', file], described);
+    assert.match(checked.stdout, /^The org has all that the service needs: /);
   });
 
   test('writes over no file', async () => {
@@ -214,6 +331,25 @@ describe('with a mapping that the org does not fit', () => {
     assert.match(problems[2]?.advice ?? '', /under `set`/);
   });
 
+  test('handoff org check names a key that is too short, and a status without the values that are written', async () => {
+    const described = join(folder, 'short.yaml');
+    const text = ferries
+      .replaceAll(/Key__c: \{ type: text, length: 36/g, 'Key__c: { type: text, length: 30')
+      .replace('[created, pending, confirmed, cancelled, gone]', '[created, confirmed]')
+      .replace('[created, sold]', '[offered, sold]');
+    await writeFile(described, text);
+    const mapping = join(folder, 'short.mapping.yaml');
+    await writeFile(mapping, ferriesMapping);
+    const { code, stdout } = await org(['check', '--mapping', mapping], described);
+    assert.equal(code, 1);
+    assert.deepEqual(stdout.trimEnd().split('\n'), [
+      ...['Passenger__c', 'Ferry_Quote__c'].map(tooShort),
+      'Ferry_Quote__c.Lifecycle__c does not take the value created, which new records get. Add the value to the picklist, or set `status: null` in the mapping.',
+      tooShort('Ferry_Booking__c'),
+      'Ferry_Booking__c.Reservation_Phase__c does not take the values pending, cancelled, which bookings of reservations get. Add them to the picklist, or set `status: null` in the mapping.',
+    ]);
+  });
+
   test('handoff org package writes what is missing, and names what it can not make', async () => {
     const out = join(folder, 'package');
     const { code, stdout } = await org(['package', '--json', '--out', out, '--mapping', file]);
@@ -236,6 +372,23 @@ describe('with a mapping that the org does not fit', () => {
     assert.match(permissions, /<recordType>Trip_Booking__c\.Single_Service<\/recordType>/);
     const again = await org(['package', '--out', out]);
     assert.equal(again.code, 2);
+  });
+
+  test('handoff org package for Contact reads Account, and has the version of the settings', async () => {
+    const out = join(folder, 'of-contacts');
+    const { code } = await org(['package', '--out', out], 'default', { CRM_API_VERSION: '64.0' });
+    assert.equal(code, 0);
+    assert.match(await readFile(join(out, 'manifest/package.xml'), 'utf8'), /<version>64\.0<\/version>/);
+    assert.match(await readFile(join(out, 'sfdx-project.json'), 'utf8'), /"sourceApiVersion": "64\.0"/);
+    const permissions = await readFile(
+      join(out, 'force-app/main/default/permissionsets/Handoff_Gateway.permissionset-meta.xml'),
+      'utf8',
+    );
+    const account = permissions
+      .split('</objectPermissions>')
+      .find((text) => text.includes('<object>Account</object>'));
+    assert.match(account ?? '', /allowRead>true[^]*viewAllRecords>false/);
+    assert.match(account ?? '', /allowCreate>false[^]*allowEdit>false/);
   });
 
   test('a file with faults ends with their lines', async () => {

@@ -1,6 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import type { DescribedField, DescribedObject, ListedObject } from '../../crm/describe.ts';
+import {
+  type DescribedField,
+  type DescribedObject,
+  isRequired,
+  type ListedObject,
+} from '../../crm/describe.ts';
 import {
   CommandFailed,
   exitBadInput,
@@ -119,7 +124,7 @@ async function listFields(org: OrgConnection, name: string, json: true | undefin
     name: field.name,
     type: describedType(field),
     values: field.name === 'RecordTypeId' ? recordTypesOf(object) : field.values,
-    required: field.createable && !field.nillable && !field.defaultedOnCreate && field.type !== 'boolean',
+    required: isRequired(field),
     writable: field.createable && field.updateable,
     unique: field.unique,
     external_id: field.externalId,
@@ -218,7 +223,7 @@ async function makePackage(
 ): Promise<void> {
   const resources = org.resources(mapping);
   const described = await org.describe(listOf(resources).map(({ crmObject }) => crmObject));
-  const { files, left } = packageFiles(resources, described);
+  const { files, left } = packageFiles(resources, described, org.apiVersion);
   try {
     await writePackage(out, files);
   } catch (error) {

@@ -16,6 +16,8 @@ const describedAtOnce = 25;
 export interface OrgConnection {
   /** The mapping that the settings name, laid over the declarations. Throws `SettingsError`. */
   resources(mappingFile?: string): Resources;
+  /** Version of the API that the settings name. */
+  apiVersion: string;
   listObjects(): Promise<ListedObject[]>;
   describe(names: readonly string[]): Promise<Described>;
 }
@@ -41,6 +43,7 @@ export async function connectOrg(settings: Settings, opened: AsyncDisposableStac
   return {
     resources: (mappingFile) =>
       resourcesFor(mappingFile === undefined ? connected : { crm: { ...connected.crm, mappingFile } }),
+    apiVersion: connected.crm.apiVersion,
     listObjects: () => crm.listObjects(token),
     async describe(names) {
       const described: [string, DescribedObject | null][] = [];

@@ -1,4 +1,10 @@
-import type { Guess, Proposal, ProposedResource } from './propose.ts';
+import {
+  type Guess,
+  type Proposal,
+  type ProposedField,
+  type ProposedResource,
+  requiredMapping,
+} from './propose.ts';
 
 /** The proposal as a mapping file, with the reason of each guess beside it. */
 export function formatProposal(proposal: Proposal): string {
@@ -18,22 +24,14 @@ export function formatProposal(proposal: Proposal): string {
   return `${lines.join('\n')}\n`;
 }
 
-function resourceLines(name: string, { object, fields, set, add }: ProposedResource): string[] {
+function resourceLines(name: string, { object, fields, add }: ProposedResource): string[] {
   return [
     `  ${name}:`,
     `    object: ${withReason(object)}`,
     '    fields:',
     ...Object.entries(fields).map(([field, guess]) => `      ${field}: ${withReason(guess)}`),
-    ...section('    set:', set),
-    ...suggestions(add),
+    ...furtherLines(add),
   ];
-}
-
-function section(title: string, guesses: Record<string, Guess<unknown>>): string[] {
-  const entries = Object.entries(guesses);
-  return entries.length === 0
-    ? []
-    : [title, ...entries.map(([name, guess]) => `      ${name}: ${withReason(guess)}`)];
 }
 
 /** JSON is YAML; names of the org need no quotes. */
@@ -43,12 +41,25 @@ function withReason({ value, why }: Guess<unknown>): string {
   return `${isName ? value : (list ?? JSON.stringify(value))} # ${why}`;
 }
 
-function suggestions(add: Record<string, string>): string[] {
-  const entries = Object.entries(add);
-  if (entries.length === 0) return [];
+/** Those that the org requires; the others as comments. */
+function furtherLines(add: readonly ProposedField[]): string[] {
+  const required = add.filter(({ isRequired }) => isRequired);
+  const others = add.filter(({ isRequired }) => !isRequired);
+  const isOpen = required.length > 0;
   return [
-    '    # Further fields that the API can have: take the # away from those that partners may see or write.',
-    '    # add:',
-    ...entries.map(([name, field]) => `    #   ${name}: { field: ${field}, access: read }`),
+    ...(isOpen
+      ? ['    # The org makes no record without these: callers have to send them.', '    add:']
+      : []),
+    ...required.map((field) => {
+      const entries = Object.entries(requiredMapping(field)).map(([key, value]) => `${key}: ${value}`);
+      return `      ${field.name}: { ${entries.join(', ')} } # required in new records; from is a guess`;
+    }),
+    ...(others.length === 0
+      ? []
+      : [
+          '    # Further fields that the API can have: take the # away from those that partners may see or write.',
+          ...(isOpen ? [] : ['    # add:']),
+          ...others.map(({ name, column }) => `    #   ${name}: { field: ${column}, access: read }`),
+        ]),
   ];
 }

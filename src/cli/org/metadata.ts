@@ -1,7 +1,5 @@
 import { version } from '../../platform/base/version.ts';
 
-/** API version of the metadata that is written. */
-const apiVersion = '68.0';
 const head = '<?xml version="1.0" encoding="UTF-8"?>';
 const namespace = 'http://soap.sforce.com/2006/04/metadata';
 
@@ -22,6 +20,8 @@ export interface FieldMetadata {
 export interface ObjectPermission {
   object: string;
   isWritten: boolean;
+  /** All records, those of others too. */
+  seesAll: boolean;
   fields: readonly { column: string; isEditable: boolean }[];
   /** Developer names of record types that new records get. */
   recordTypes: readonly string[];
@@ -154,7 +154,7 @@ function recordTypeVisibility(object: string, name: string): Content {
   ];
 }
 
-function objectPermission({ object, isWritten }: ObjectPermission): Content {
+function objectPermission({ object, isWritten, seesAll }: ObjectPermission): Content {
   return [
     ['allowCreate', isWritten],
     ['allowDelete', isWritten],
@@ -163,12 +163,12 @@ function objectPermission({ object, isWritten }: ObjectPermission): Content {
     // Needed to see deleted records, by which the service learns of deletions.
     ['modifyAllRecords', isWritten],
     ['object', object],
-    ['viewAllRecords', true],
+    ['viewAllRecords', seesAll],
   ];
 }
 
 /** `members`: full names by type. */
-export function manifest(members: Readonly<Record<string, readonly string[]>>): string {
+export function manifest(members: Readonly<Record<string, readonly string[]>>, apiVersion: string): string {
   const types = Object.entries(members)
     .filter(([, names]) => names.length > 0)
     .map(
@@ -178,7 +178,7 @@ export function manifest(members: Readonly<Record<string, readonly string[]>>): 
   return document('Package', [...types, ['version', apiVersion]]);
 }
 
-export function projectFile(): string {
+export function projectFile(apiVersion: string): string {
   const project = {
     packageDirectories: [{ path: 'force-app', default: true }],
     name: `handoff-gateway-${version}`,

@@ -26,7 +26,7 @@ export interface Package {
 }
 
 /** Metadata of what the mapping names and the org lacks, with a permission set for all that the mapping uses. */
-export function packageFiles(resources: Resources, described: Described): Package {
+export function packageFiles(resources: Resources, described: Described, apiVersion: string): Package {
   const files = new Map<string, string>();
   const left: string[] = [];
   const members: Record<string, string[]> = {
@@ -48,10 +48,10 @@ export function packageFiles(resources: Resources, described: Described): Packag
   }
   files.set(
     `${source}/permissionsets/${permissionSetName}.permissionset-meta.xml`,
-    permissionSet(permissions),
+    permissionSet([...permissions, ...whatTheyNeed(permissions)]),
   );
-  files.set('manifest/package.xml', manifest(members));
-  files.set('sfdx-project.json', projectFile());
+  files.set('manifest/package.xml', manifest(members, apiVersion));
+  files.set('sfdx-project.json', projectFile(apiVersion));
   return { files, left };
 }
 
@@ -166,6 +166,7 @@ function permissionOf(resource: Resource, object: DescribedObject | null): Objec
   return {
     object: resource.crmObject,
     isWritten,
+    seesAll: true,
     recordTypes,
     fields: [...fields, ...constants].filter(({ column }) => {
       const found = byName.get(column.toLowerCase());
@@ -173,6 +174,13 @@ function permissionOf(resource: Resource, object: DescribedObject | null): Objec
       return found ? found.permissionable : /__c$/i.test(column);
     }),
   };
+}
+
+/** Read on Account: Salesforce refuses a permission set with read on Contact alone. */
+function whatTheyNeed(permissions: readonly ObjectPermission[]): ObjectPermission[] {
+  const has = (name: string) => permissions.some(({ object }) => object.toLowerCase() === name);
+  if (!has('contact') || has('account')) return [];
+  return [{ object: 'Account', isWritten: false, seesAll: false, fields: [], recordTypes: [] }];
 }
 
 function isEdited({ added, writable }: Field): boolean {

@@ -1,7 +1,7 @@
-import type { Described, DescribedField, DescribedObject } from '../../crm/describe.ts';
-import { checkResource, typeOf } from '../../crm/schema-check.ts';
+import { type Described, type DescribedField, type DescribedObject, isRequired } from '../../crm/describe.ts';
+import { typeOf } from '../../crm/schema-check.ts';
 import { type Mapping, type Resources, resourcesOf } from '../../records/mapping.ts';
-import type { Constant } from '../../records/resource.ts';
+import { writtenStatuses } from '../../records/quotes-and-bookings.ts';
 
 /** A guess, with its reason in words. */
 export interface Guess<T> {
@@ -13,9 +13,16 @@ export interface Guess<T> {
 export interface ProposedResource {
   object: Guess<string>;
   fields: Record<string, Guess<string | string[] | null>>;
-  set: Record<string, Guess<Constant>>;
-  /** Further fields of the object that the API could have, by the name that they would get. */
-  add: Record<string, string>;
+  /** Further fields of the object that the API could have. */
+  add: readonly ProposedField[];
+}
+
+export interface ProposedField {
+  /** What the API would call it. */
+  name: string;
+  column: string;
+  /** The org takes no record without it. */
+  isRequired: boolean;
 }
 
 export type Proposal = Record<keyof Resources, ProposedResource | undefined>;
@@ -23,6 +30,8 @@ export type Proposal = Record<keyof Resources, ProposedResource | undefined>;
 const textTypes = ['string', 'textarea'];
 /** Characters that a long text holds at least, to be taken for the details of a search result. */
 const leastDetails = 4096;
+
+const defaults = resourcesOf();
 
 const words = {
   member: /contact|member|travell?er|customer|client|guest|passenger|person|profile/i,
@@ -38,13 +47,11 @@ export function proposeMapping(described: Described): Proposal {
   const [quote, booking] = (['quote', 'booking'] as const).map((name) =>
     records.find((object) => words[name].test(object.name)),
   );
-  const proposal: Proposal = {
+  return {
     member: member && proposeMember(member),
     quote: member && quote && proposeRecords('quote', quote, member),
     booking: member && booking && booking !== quote ? proposeRecords('booking', booking, member) : undefined,
   };
-  for (const name of ['quote', 'booking'] as const) addConstants(proposal, name, described);
-  return proposal;
 }
 
 /** The mapping that the file would hold. */
@@ -57,14 +64,20 @@ export function toMapping(proposal: Proposal): Mapping {
   return { version: 1, resources };
 }
 
-function resourceMapping({ object, fields, set }: ProposedResource) {
-  const values = <T>(guesses: Record<string, Guess<T>>) =>
-    Object.fromEntries(Object.entries(guesses).map(([name, { value }]) => [name, value]));
+function resourceMapping({ object, fields, add }: ProposedResource) {
+  const required = add.filter((field) => field.isRequired);
   return {
     object: object.value,
-    fields: values(fields),
-    ...(Object.keys(set).length > 0 && { set: values(set) }),
+    fields: Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value])),
+    ...(required.length > 0 && {
+      add: Object.fromEntries(required.map((field) => [field.name, requiredMapping(field)])),
+    }),
   };
+}
+
+/** A field that POST demands, and that a hand-off takes from the details of its result. */
+export function requiredMapping({ name, column }: ProposedField) {
+  return { field: column, access: 'write' as const, required: true, from: `/result/details/${name}` };
 }
 
 /** The object that looks most like people; one with a key, if there is any. */
@@ -133,8 +146,7 @@ function proposeMember(object: DescribedObject): ProposedResource {
       email: named(first(ofType('email'), [/^Email$/, /e?mail/i, /./]), 'of the type e-mail'),
       phone: named(first(ofType('phone'), [/^Phone$/, /mobile/i, /phone/i, /./]), 'of the type phone'),
     },
-    set: {},
-    add: {},
+    add: [],
   };
 }
 
@@ -148,7 +160,7 @@ function proposeRecords(
     writable.filter(({ type, length, unique }) => type === 'string' && length >= least && !unique);
   const lookups = writable.filter((field) => leadsTo(field, member));
   const lookup = first(lookups, [words.member, /./]);
-  const details = detailsOf(writable.filter(isLongText));
+  const details = detailsGuess(writable.filter(isLongText));
   const fields: ProposedResource['fields'] = {
     id: needed(keyOf(object), 'unique external ID', 'External_Id__c'),
     trip_id: needed(
@@ -165,8 +177,8 @@ function proposeRecords(
       ]),
       'by its name',
     ),
-    details: detailsGuess(details),
-    status: statusOf(writable),
+    details,
+    status: statusOf(writable, writtenStatuses[name]),
     consumer_id: named(
       first(texts(64), [/consumer_?id/i, /consumer(__c)?$/i]),
       'text of 64 characters or more',
@@ -175,13 +187,12 @@ function proposeRecords(
     actor: named(first(texts(255), [/actor/i, /(^|_)person/i]), 'by its name'),
   };
   const used = new Set(Object.values(fields).flatMap(({ value }) => value ?? []));
-  const add = object.fields.filter(
+  const further = object.fields.filter(
     (field) =>
-      field.name.endsWith('__c') &&
       !used.has(field.name) &&
       field !== lookup &&
-      typeOf(field) &&
-      !isLongText(field),
+      typeOf(field) !== undefined &&
+      (isRequired(field) || (field.name.endsWith('__c') && !isLongText(field))),
   );
   return {
     object: {
@@ -189,9 +200,20 @@ function proposeRecords(
       why: `has a lookup to ${member.name}; a ${name} by its name`,
     },
     fields,
-    set: {},
-    add: Object.fromEntries(add.map((field) => [apiName(field.name), field.name])),
+    add: withNames(further, Object.keys(defaults[name].fields)),
   };
+}
+
+/** Names in the API, each once, and none that it has already. */
+function withNames(fields: readonly DescribedField[], taken: readonly string[]): ProposedField[] {
+  const used = new Set(taken);
+  return fields.map((field) => {
+    const plain = apiName(field.name);
+    let name = used.has(plain) ? `org_${plain}`.slice(0, 40) : plain;
+    for (let number = 2; used.has(name); number += 1) name = `${plain.slice(0, 36)}_${number}`;
+    used.add(name);
+    return { name, column: field.name, isRequired: isRequired(field) };
+  });
 }
 
 function named(field: DescribedField | undefined, why: string): Guess<string | null> {
@@ -204,70 +226,82 @@ function needed(field: DescribedField | undefined, why: string, made: string): G
   return { value: made, why: 'no field looks like it: name yours, or `handoff org package` makes this one' };
 }
 
+/** What the org requires comes first: something has to fill it. */
 function nameOf(texts: readonly DescribedField[]): DescribedField | undefined {
   const own = texts.filter(({ name }) => !/consumer|supplier|source|trip/i.test(name));
-  return first(own, [
+  const patterns = [
     /^name__c$/i,
     /^(title|subject|heading|label|description)(__c)?$/i,
     /title|subject/i,
     /^Name$/,
     /name/i,
-  ]);
+  ];
+  return first(own.filter(isRequired), patterns) ?? first(own, patterns);
 }
 
-/** A status must take what new records get. */
-function statusOf(writable: readonly DescribedField[]): Guess<string | null> {
+/** The field that takes what the service writes; of several one that lists it, then one that sounds like it. */
+function statusOf(
+  writable: readonly DescribedField[],
+  written: readonly [string, ...string[]],
+): Guess<string | null> {
+  const patterns = [/^(status|stage|state|progress|phase)(__c)?$/i, /status|stage/i];
   const fitting = writable.filter(({ type }) => type === 'picklist' || type === 'string');
-  const found = first(fitting, [/^(status|stage|state|progress|phase)(__c)?$/i, /status|stage/i]);
-  if (found === undefined || !found.restrictedPicklist || found.values.includes('created'))
-    return named(found, 'by its name');
-  return { value: null, why: `${found.name} does not take the value created` };
+  const listing = (values: readonly string[]) =>
+    fitting.filter((field) => values.every((value) => field.values.includes(value)));
+  const listed = [listing(written), listing(written.slice(0, 1))].find((some) => some.length > 0) ?? [];
+  const found = first(listed, [...patterns, /./]);
+  if (found) return named(found, `takes the value ${written[0]}`);
+  const open = first(
+    fitting.filter(({ restrictedPicklist }) => !restrictedPicklist),
+    patterns,
+  );
+  if (open) return named(open, 'by its name');
+  const narrow = first(fitting, patterns);
+  return {
+    value: null,
+    why: narrow ? `${narrow.name} does not take the value ${written[0]}` : 'no field looks like it',
+  };
 }
 
-function detailsGuess(columns: string[]): Guess<string | string[] | null> {
-  if (columns.length === 0) return needed(undefined, '', 'Details__c');
-  return { value: columns.length === 1 ? (columns[0] as string) : columns, why: 'long text' };
-}
+/** Names of long texts that people write in. */
+const peoplesTexts =
+  /note|comment|remark|descri|instruct|reason|terms|condition|wish|memo|message|summary|feedback|internal/i;
 
-/** Long texts that count up, such as Details__c, Details_2__c; of several such rows the one that sounds like content. */
-function detailsOf(fields: readonly DescribedField[]): string[] {
+/**
+ * Long texts as parts of one content: the one that sounds most like it, those that count up with it, then others of its
+ * length. Shorter ones would make all parts shorter, and people may write in some: these are offered in words.
+ */
+function detailsGuess(fields: readonly DescribedField[]): Guess<string | string[] | null> {
   const rows = Map.groupBy(fields, ({ name }) => name.replace(/_?\d*(__c)?$/i, ''));
   const names = [...rows.keys()];
-  const best = names.find((name) => /detail|payload|data|json|content|result/i.test(name)) ?? names[0];
-  const place = (name: string) => Number(/(\d+)(__c)?$/i.exec(name)?.[1] ?? 0);
-  return (rows.get(best ?? '') ?? [])
-    .map(({ name }) => name)
-    .sort((a, b) => place(a) - place(b))
-    .slice(0, 20);
+  const best =
+    names.find((name) => /detail|payload|data|json|content|result/i.test(name)) ??
+    names.find((name) => !peoplesTexts.test(name)) ??
+    names[0];
+  if (best === undefined) return needed(undefined, '', 'Details__c');
+  const place = ({ name }: DescribedField) => Number(/(\d+)(__c)?$/i.exec(name)?.[1] ?? 0);
+  const row = (rows.get(best) ?? []).toSorted((a, b) => place(a) - place(b));
+  const { length = 0 } = row[0] ?? {};
+  const others = fields.filter((field) => !row.includes(field));
+  const isPart = (field: DescribedField) => field.length >= length && !peoplesTexts.test(field.name);
+  const parts = [...row, ...others.filter(isPart)].slice(0, 20).map(({ name }) => name);
+  const offered = others.flatMap(({ name, length: holds }) =>
+    parts.includes(name) ? [] : [`${name} (${holds})`],
+  );
+  return {
+    value: parts.length === 1 ? (parts[0] as string) : parts,
+    why:
+      (parts.length === 1 ? 'long text' : 'long texts, filled in this order: nobody else may write in them') +
+      (offered.length === 0 ? '' : `; further ones that you may add: ${offered.join(', ')}`),
+  };
 }
 
+/** `Rail_Class__c` is `rail_class`. */
 function apiName(column: string): string {
-  return column
+  const name = column
     .replace(/__c$/i, '')
     .replaceAll(/([a-z])([A-Z])/g, '$1_$2')
     .replaceAll(/_+/g, '_')
     .toLowerCase();
-}
-
-/** Constants for what new records must have and nothing else sets. */
-function addConstants(proposal: Proposal, name: 'quote' | 'booking', described: Described): void {
-  const proposed = proposal[name];
-  if (proposed === undefined) return;
-  const resources = resourcesOf(toMapping(proposal));
-  const object = described.get(proposed.object.value.toLowerCase());
-  for (const { column, needs } of checkResource(resources[name], described, resources.member.crmObject)
-    .misfits) {
-    const field = needs.includes('create') && object?.fields.find((one) => one.name === column);
-    const value = field && constantFor(field);
-    if (field && value !== undefined) {
-      proposed.set[field.name] = { value, why: 'required in new records: choose what fits' };
-      delete proposed.add[apiName(field.name)];
-    }
-  }
-}
-
-function constantFor({ type, length, values }: DescribedField): Constant | undefined {
-  if (values.length > 0) return values[0];
-  if (type === 'string' || type === 'textarea') return 'Handoff Gateway'.slice(0, length || 15);
-  return ['int', 'double', 'currency', 'percent'].includes(type) ? 0 : undefined;
+  return name.slice(0, 40).replace(/_$/, '');
 }
