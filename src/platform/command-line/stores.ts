@@ -53,11 +53,12 @@ export async function openMigratedDatabase(
   purpose: string,
 ): Promise<Database> {
   const database = await openDatabase(settings, opened, purpose);
-  const { missing, refusal } = await compareSchema(database);
+  const { applied, known, missing, refusal } = await compareSchema(database);
   if (refusal !== undefined) throw new Error(refusal);
   if (missing === 0) return database;
   throw new Error(
-    'The tables of the database are not up to date. Run `handoff migrate`, or start the service.',
+    `The database has schema version ${applied}, and lacks ${missing} of the migrations of this program, whose version is ` +
+      `${known}. Run \`handoff migrate\`, or start the service.`,
   );
 }
 

@@ -54,21 +54,33 @@ function compare(
 ): { refusal: string | undefined; missing: Migration[] } {
   const known = new Set(migrations.map(({ version }) => version));
   const newest = migrations.at(-1)?.version ?? 0;
-  const refusing = applied.findLast(
+  const refusing = applied.filter(
     ({ version, oldest_program: oldest }) => !known.has(version) && (oldest === null || oldest > newest),
   );
   const done = new Set(applied.map(({ version }) => version));
   return {
-    refusal: refusing && refusalOf(refusing, newest),
+    refusal: refusalOf(refusing, applied.at(-1)?.version ?? 0, newest),
     missing: migrations.filter(({ version }) => !done.has(version)),
   };
 }
 
-function refusalOf({ version, oldest_program: oldest }: AppliedMigration, newest: number): string {
-  const needed = oldest === null ? 'the newer program' : `a program with schema version ${oldest} or newer`;
+/** `version`: the database's; `newest`: this program's. Undefined where no migration refuses this program. */
+function refusalOf(
+  refusing: readonly AppliedMigration[],
+  version: number,
+  newest: number,
+): string | undefined {
+  const [first] = refusing;
+  if (first === undefined) return undefined;
+  const oldest = refusing.map(({ oldest_program: program }) => program ?? Number.POSITIVE_INFINITY);
+  const needed = Math.max(...oldest);
+  const advice =
+    needed === Number.POSITIVE_INFINITY
+      ? 'the newer program'
+      : `a program with schema version ${needed} or newer`;
   return (
     `The database has schema version ${version}, on which this program, with version ${newest}, does not run: ` +
-    `run ${needed}, or restore a backup from before that migration.`
+    `run ${advice}, or restore a backup from before migration ${first.version}.`
   );
 }
 

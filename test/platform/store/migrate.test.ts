@@ -81,6 +81,21 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
     await remove();
   });
 
+  test('of several newer programs are refused with the version that the database has', async () => {
+    const { known } = await compareSchema(database);
+    await database.execute(
+      `insert into schema_migrations values (9997, 'a', now(), 9997), (9998, 'b', now(), 9996),
+       (9999, 'c', now(), ${known})`,
+    );
+    const { refusal } = await compareSchema(database);
+    await database.execute('delete from schema_migrations where version > 9000');
+    assert.equal(
+      refusal,
+      `The database has schema version 9999, on which this program, with version ${known}, does not run: ` +
+        'run a program with schema version 9997 or newer, or restore a backup from before migration 9997.',
+    );
+  });
+
   for (const [oldest, advice] of [
     ['9998', 'run a program with schema version 9998 or newer'],
     ['null', 'run the newer program'],
@@ -91,7 +106,7 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
       assert.equal(
         refusal,
         `The database has schema version 9999, on which this program, with version ${known}, does not run: ` +
-          `${advice}, or restore a backup from before that migration.`,
+          `${advice}, or restore a backup from before migration 9999.`,
       );
       await assert.rejects(migrate(database), { message: refusal });
       await remove();
