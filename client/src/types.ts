@@ -549,7 +549,7 @@ export interface Health {
   status: 'ok' | 'unavailable' | (string & {});
   crm: {
     connected: boolean;
-    /** Null while not connected. */
+    /** Null while not connected. Left out for test keys, although it is required here. */
     user: {
       /** The CRM's identifier of the integration user. */
       Id: string;

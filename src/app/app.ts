@@ -90,7 +90,7 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     const { started, simulated } = await startFeatures(core);
     const routes = routesOf(core, started);
     startJobs(core, routes, [...started.values()]);
-    server = buildServer(platform, routes, { tls, ...authenticationOf(core) });
+    server = buildServer(platform, { tls, ...authenticationOf(core, routes) });
     const url = await listen(server, settings);
     publicUrl ||= ownUrl(server, settings);
     ready = true;
@@ -155,11 +155,17 @@ function routesOf(core: Core, started: ReadonlyMap<string, StartedFeature>): Rou
   });
 }
 
+type Authenticating = Pick<ServerOptions, 'tokens' | 'authenticate' | 'routes'>;
+
 /** Tokens where they are issued, and test consumers where they have something to work on. */
-function authenticationOf({ offers, consumers }: Core): Pick<ServerOptions, 'tokens' | 'authenticate'> {
+function authenticationOf({ offers, consumers }: Core, routes: readonly Route[]): Authenticating {
   const tokens = offers.find(bearerTokens);
   const authenticate = withTokens(consumers.authenticate, tokens);
-  return { tokens, authenticate: offers.find(testWorlds) ? authenticate : liveOnly(authenticate) };
+  if (offers.find(testWorlds)) return { tokens, authenticate, routes };
+  const forLive = routes.map((route) =>
+    route.form ? { ...route, form: { authenticate: liveOnly(route.form.authenticate) } } : route,
+  );
+  return { tokens, authenticate: liveOnly(authenticate), routes: forLive };
 }
 
 function probesOf(
@@ -190,8 +196,7 @@ function connected(check: () => Promise<void>) {
 
 function buildServer(
   platform: Platform,
-  routes: readonly Route[],
-  { tls, tokens, authenticate }: Pick<ServerOptions, 'tls' | 'tokens' | 'authenticate'>,
+  { tls, tokens, authenticate, routes }: Authenticating & Pick<ServerOptions, 'tls'>,
 ): Server {
   const { settings, metrics, opened, stopping, database, consumers } = platform;
   const limits = createRateLimits({ ...platform, ...settings.rateLimit });

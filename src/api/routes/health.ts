@@ -1,4 +1,5 @@
 import { type TSchema, Type } from 'typebox';
+import { modeOf } from '../../platform/base/mode.ts';
 import type { ConnectionState, HealthReport } from '../../platform/observability/health.ts';
 import { defineRoute, json, type Route } from '../route.ts';
 
@@ -59,7 +60,9 @@ const platformEntries = {
   status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
   crm: Type.Object({
     connected: Type.Boolean(),
-    user: Type.Union([user, Type.Null()], { description: 'Null while not connected.' }),
+    user: Type.Union([user, Type.Null()], {
+      description: 'Null while not connected. Left out for test keys, although it is required here.',
+    }),
     reason: Type.Optional(
       Type.String({
         description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
@@ -92,11 +95,11 @@ const platformExample = {
   cache: { connected: true },
 };
 
-/** What is shown without credentials: no counts, ages, quotas or reasons. */
-function publicPart({ status, ...parts }: HealthReport): HealthReport {
+/** What is shown without credentials: no counts, ages, quotas or reasons. Test keys do not see the integration user either. */
+function publicPart({ status, ...parts }: HealthReport, showsUser: boolean): HealthReport {
   const states = Object.entries(parts).map(([name, part]) => {
     const { connected, user: integrationUser } = part as ConnectionState;
-    return [name, { connected, ...(name === 'crm' && { user: integrationUser }) }];
+    return [name, { connected, ...(name === 'crm' && showsUser && { user: integrationUser }) }];
   });
   return { status, ...(Object.fromEntries(states) as Record<string, ConnectionState>) };
 }
@@ -130,7 +133,8 @@ export function healthRoute({ health, entries }: HealthOptions): Route {
     description: 'Answers 503 if and only if the CRM or the database is not connected.',
     permission: {
       none: 'load balancers read it; it shows `status`, `connected` of each part and `crm.user`',
-      showsMore: 'also counts, ages, quotas, reasons and missing permissions',
+      showsMore:
+        'also counts, ages, quotas, reasons and missing permissions; to test keys only `status` and `connected`',
     },
     idempotencyKey: 'ignored',
     request: {},
@@ -145,7 +149,9 @@ export function healthRoute({ health, entries }: HealthOptions): Route {
     problems: [],
     async handle({ consumer }) {
       const found = await health();
-      return json(found.status === 'ok' ? 200 : 503, consumer === undefined ? publicPart(found) : found);
+      const isTest = modeOf(consumer?.id) === 'test';
+      const shown = consumer === undefined || isTest ? publicPart(found, !isTest) : found;
+      return json(found.status === 'ok' ? 200 : 503, shown);
     },
   });
 }

@@ -138,16 +138,18 @@ async function save(
 }
 
 async function create(
-  { crmShare, ...given }: NewConsumer,
+  given: NewConsumer,
   authority: Authority | undefined,
   options: AdministrationOptions,
 ): Promise<CreatedConsumer> {
   const { store, fieldNames } = options;
-  const wanted = { ...given, mode: modeFor(given, authority) };
+  const { crmShare, ...others } = given;
+  const wanted = { ...others, mode: modeFor(given, authority) };
   requireNoTestShare(wanted.mode, crmShare);
   const bounds = {
-    ...checkChange(wanted, fieldNames),
-    permissions: checkPermissions(wanted.permissions, fieldNames),
+    ...checkChange(given, fieldNames),
+    permissions: checkPermissions(given.permissions, fieldNames),
+    mode: wanted.mode,
   };
   if (authority) await asProblems(() => checkCreation(authority, bounds, options));
   if (crmShare) await asProblems(() => requireFreeShare({ crmShare }, options));

@@ -41,11 +41,13 @@ export function withTokens(authenticate: Authenticate, tokens: BearerTokens | un
 }
 
 /** Authenticates live consumers only: nothing is there for test consumers to work on. */
-export function liveOnly(authenticate: Authenticate): Authenticate {
+export function liveOnly<G extends unknown[]>(
+  authenticate: (...given: G) => Authentication | Promise<Authentication>,
+): typeof authenticate {
   const check = (found: Authentication): Authentication =>
     modeOf(found.consumerId) === 'test' ? { result: 'disabled', consumerId: found.consumerId } : found;
-  return (presented) => {
-    const found = authenticate(presented);
+  return (...given) => {
+    const found = authenticate(...given);
     return found instanceof Promise ? found.then(check) : check(found);
   };
 }

@@ -6,7 +6,7 @@ import { type Bounds, requireWithin, unbounded } from './ceiling.ts';
 import { type Consumer, isActive, isExpired, type PermissionAction } from './consumer.ts';
 import type { VersionedConsumer } from './consumer-store.ts';
 import { requireOneOf } from './permissions.ts';
-import { scopesOf, withinScopes } from './scopes.ts';
+import { withinScopes } from './scopes.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 
 /** What binds a change by the API, checked against the record just before it is written; the command line has none. */
@@ -60,16 +60,19 @@ export async function checkAuthority(
   if (endsAdministrator) await holdAnotherAdministrator(before.id, options);
 }
 
-/** A token for a part of the permissions must not get a pair that has all of them. */
-function checkOwnRotation({ scopes, apiKey }: Authority, own: Consumer, { clock }: AuthorityOptions): void {
+/**
+ * Only the active pair rotates: a token would become a pair that outlives it, and a pair that leaked before a rotation would
+ * end the one that replaced it.
+ */
+function checkOwnRotation({ apiKey }: Authority, own: Consumer, { clock }: AuthorityOptions): void {
   const now = clock();
-  // Another rotation may have ended the pair since it was checked: this one would end the pair that was made instead.
   const pair = own.credentials.find((one) => one.apiKey === apiKey);
-  if (!isActive(own, now) || (pair && isExpired(pair, now))) throw invalidCredentials();
-  if (scopes === undefined || scopesOf(own).every((scope) => scopes.has(scope))) return;
-  const detail =
-    'This token has only some of the permissions of its consumer. Rotate with the key and secret.';
-  throw new Problem('permission_denied', detail);
+  // Another rotation may have ended the pair since it was checked.
+  const isGone = apiKey !== undefined && (pair === undefined || isExpired(pair, now));
+  if (!isActive(own, now) || isGone) throw invalidCredentials();
+  if (pair?.state === 'active') return;
+  const reason = pair ? 'These keys were rotated already.' : 'An access token cannot rotate keys.';
+  throw new Problem('permission_denied', `${reason} Rotate with the active API key and secret.`);
 }
 
 /**

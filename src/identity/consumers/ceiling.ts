@@ -1,4 +1,5 @@
 import { isFieldVisible } from '../../platform/base/call.ts';
+import { type Mode, modeOf } from '../../platform/base/mode.ts';
 import { containsNetworks } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {
@@ -20,8 +21,12 @@ export type Bounds = Pick<Consumer, 'permissions'> &
       | 'rateLimitPerMinute'
       | 'allowedAddresses'
       | 'certificateFingerprints'
+      | 'crmShare'
     >
-  >;
+  > & {
+    /** Of a consumer that does not exist yet. */
+    mode?: Mode;
+  };
 
 /** Everything that a consumer can have. */
 export const unbounded: Bounds = {
@@ -55,7 +60,21 @@ const limits: readonly Limit[] = [
   limitOf('rateLimitPerMinute', (rate, most) => rate <= most),
   limitOf('allowedAddresses', (addresses, all) => containsNetworks(all, addresses)),
   limitOf('certificateFingerprints', (some, all) => some.every((one) => all.includes(one))),
+  {
+    field: 'crmShare',
+    isWithin: (consumer, { crmShare: bound }) =>
+      typeof bound !== 'number' || largestShareOf(consumer) <= bound,
+  },
 ];
+
+/** Per cent that the consumer gets or can give away: an administrator without a share of its own may give any to live ones. */
+function largestShareOf({ id, mode = modeOf(id), permissions, crmShare }: Bounds): number {
+  if (typeof crmShare === 'number') return crmShare;
+  const isAdministrator = permissions.some(
+    ({ resource, actions }) => resource === 'consumers' && actions.includes('write'),
+  );
+  return isAdministrator && mode === 'live' ? 100 : 0;
+}
 
 /** `isWithin` compares if both have the limit; an empty list is no limit. */
 function limitOf<const F extends keyof Bounds>(

@@ -54,10 +54,11 @@ const rsaBits = { least: 2048, most: 8192 };
 /** Greater exponents only make each check slow. */
 const maxExponent = 2n ** 32n;
 
-/** The algorithms with which the key may sign; none for a key of another kind. */
-export function algorithmsOf({ kty, crv, alg }: PublicKey): readonly string[] {
+/** The algorithms with which the key may sign; none for one of another kind, or with which anybody could sign. */
+export function algorithmsOf(key: PublicKey): readonly string[] {
+  const { kty, crv, alg } = key;
   const kind = kinds[kty];
-  if (kind === undefined || kind.crv !== crv) return [];
+  if (kind === undefined || kind.crv !== crv || isEvenRsa(key) || isOfSmallOrder(key)) return [];
   return kty === 'RSA' && alg !== undefined ? kind.algorithms.filter((one) => one === alg) : kind.algorithms;
 }
 
@@ -113,7 +114,34 @@ const rules: readonly [message: string, isMet: (key: PublicKey) => boolean][] = 
   ],
   ['must be for signatures: leave use out, or say sig', ({ use = 'sig' }) => use === 'sig'],
   [`must be a whole key; ${maxRsaText}`, canBeUsed],
+  ['must have an odd modulus: anybody can find the private key of this one', (key) => !isEvenRsa(key)],
+  ['must not be a point of small order: anybody can sign with this one', (key) => !isOfSmallOrder(key)],
 ];
+
+function isEvenRsa({ kty, n = '' }: PublicKey): boolean {
+  return kty === 'RSA' && ((Buffer.from(n, 'base64url').at(-1) ?? 0) & 1) === 0;
+}
+
+/**
+ * The y of all points of Ed25519 whose order divides 8, in hex, little-endian, with the ones that are not reduced. The bit of the
+ * sign of x is cleared.
+ */
+const smallOrders: ReadonlySet<string> = new Set([
+  `00${'00'.repeat(31)}`,
+  `01${'00'.repeat(31)}`,
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  `ec${'ff'.repeat(30)}7f`,
+  `ed${'ff'.repeat(30)}7f`,
+  `ee${'ff'.repeat(30)}7f`,
+]);
+
+function isOfSmallOrder({ kty, x = '' }: PublicKey): boolean {
+  if (kty !== 'OKP') return false;
+  const y = Buffer.from(x, 'base64url');
+  y[31] = (y[31] ?? 0) & 0x7f;
+  return smallOrders.has(y.toString('hex'));
+}
 
 function canBeUsed(key: PublicKey): boolean {
   try {

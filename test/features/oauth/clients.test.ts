@@ -6,7 +6,7 @@ import * as openid from 'openid-client';
 import { algorithms, makeKeys } from '../../support/assertions.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';
-import { assertionType, tokenCalls } from './token-calls.ts';
+import { assertionType, tokenCalls } from '../../support/token-calls.ts';
 
 const insecure = { [oauth.allowInsecureRequests]: true };
 
@@ -292,6 +292,11 @@ describe('tokens', () => {
       ];
       for (const key of wrong)
         await assertProblem(await patch([jwk, key]), 400, 'invalid_request', '#/publicKeys/1');
+      const even = Buffer.from(makeKeys('RS256').jwk.n as string, 'base64url');
+      even[even.length - 1] = (even.at(-1) as number) & 0xfe;
+      const forgeable = [{ kty: 'RSA', e: 'AQAB', n: even.toString('base64url') }, ...smallOrderKeys()];
+      for (const key of forgeable)
+        await assertProblem(await patch([jwk, key]), 400, 'invalid_request', '#/publicKeys/1');
       await assertProblem(
         await patch([{ kty: 'oct', k: 'c2VjcmV0' }]),
         400,
@@ -312,3 +317,22 @@ describe('tokens', () => {
     });
   });
 });
+
+/** The points of Ed25519 whose order divides 8, as keys, with both signs and with what is not reduced. */
+function smallOrderKeys() {
+  const all = [
+    `00${'00'.repeat(31)}`,
+    `01${'00'.repeat(31)}`,
+    `ec${'ff'.repeat(30)}7f`,
+    `ed${'ff'.repeat(30)}7f`,
+    `ee${'ff'.repeat(30)}7f`,
+    '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+    'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  ];
+  return all.flatMap((hex) => {
+    const bytes = Buffer.from(hex, 'hex');
+    const other = Buffer.from(bytes);
+    other[31] = (bytes[31] as number) | 0x80;
+    return [bytes, other].map((x) => ({ kty: 'OKP', crv: 'Ed25519', x: x.toString('base64url') }));
+  });
+}

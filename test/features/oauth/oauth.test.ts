@@ -9,7 +9,7 @@ import { type Credentials, startGateway, type TestGateway } from '../../support/
 import { freePort } from '../../support/ports.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { assertProblem } from '../../support/problems.ts';
-import { assertionType, tokenCalls } from './token-calls.ts';
+import { assertionType, tokenCalls } from '../../support/token-calls.ts';
 
 const postgres = await startPostgres();
 
@@ -441,11 +441,17 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
     });
   });
 
-  test('a token for a part of the permissions does not rotate the pair of its consumer', async () => {
-    const pair = calls.withPair(await calls.newConsumer());
+  test('no token rotates the pair of its consumer, whatever it is for', async () => {
+    const partner = await calls.newPartner();
     const rotate = (token: string) => calls.call('/v1/consumer/rotate', token, { method: 'POST' });
-    const narrow = await calls.tokenFor({ ...pair, scope: 'quotes:read' });
-    await assertProblem(await rotate(narrow), 403, 'permission_denied');
-    assert.equal((await rotate(await calls.tokenFor(pair))).status, 200);
+    const client_assertion = await assertionOf(partner, issuer);
+    for (const fields of [
+      { ...calls.withPair(partner), scope: 'quotes:read' },
+      calls.withPair(partner),
+      { client_assertion_type: assertionType, client_assertion },
+    ])
+      await assertProblem(await rotate(await calls.tokenFor(fields)), 403, 'permission_denied');
+    const shown = await calls.administer('GET', `/${partner.id}`);
+    assert.equal(shown.apiKey, partner.apiKey);
   });
 });

@@ -9,6 +9,7 @@ import {
   type TestGateway,
 } from '../../support/gateway.ts';
 import { callTool, listTools } from '../../support/mcp.ts';
+import { tokenCalls } from '../../support/token-calls.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import {
   type Answer,
@@ -127,6 +128,17 @@ describe('test keys', () => {
       }
       assert.deepEqual((await send('/v1/admin/crm-usage', { as })).body, { data: [], total: 0 });
       assert.deepEqual((await send('/v1/admin/activity', { as })).body['series'], []);
+    });
+
+    it('see of the health of the service what is connected, and nothing else', async () => {
+      const { tokenFor, withPair } = tokenCalls(gateway, gateway.url);
+      const authorization = `Bearer ${await tokenFor(withPair(own))}`;
+      for (const options of [{ as: own }, { as: null, headers: { authorization } }]) {
+        const { status: _, ...parts } = (await send('/v1/healthz', options)).body;
+        assert.ok('crm' in parts && 'database' in parts);
+        for (const [name, part] of Object.entries(parts))
+          assert.deepEqual(Object.keys(part as object), ['connected'], name);
+      }
     });
 
     it('have no share of the calls to the CRM', async () => {
@@ -411,6 +423,18 @@ describe('test keys that are turned off', () => {
       const as = await makeConsumer(gateway);
       assert.equal((await gateway.request('/v1/quotes', { as })).status, 401);
       assert.equal((await gateway.request('/v1/quotes')).status, 200);
+      const { ask, withPair, askWithAssertion, newPartner } = tokenCalls(gateway, gateway.url);
+      const basic = Buffer.from(`${as.apiKey}:${as.apiSecret}`).toString('base64');
+      for (const refused of [
+        await ask(withPair(as)),
+        await ask({}, { authorization: `Basic ${basic}` }),
+        await askWithAssertion(await newPartner('ES256', { mode: 'test' })),
+      ]) {
+        assert.equal(refused.status, 401);
+        assert.equal(((await refused.json()) as Answer)['error'], 'invalid_client');
+      }
+      assert.equal((await ask(withPair(gateway.console))).status, 200);
+      assert.equal((await askWithAssertion(await newPartner())).status, 200);
     } finally {
       await gateway.stop();
     }

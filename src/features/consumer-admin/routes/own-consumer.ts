@@ -52,8 +52,8 @@ function rotateRoute({ administration }: Context): Route {
     summary: 'Rotate your own credentials',
     description:
       'Makes a new API key and secret; only this answer shows the secret. Permissions and limits stay. The keys ' +
-      'that are valid now stay valid for the grace window; without a body it is the one in the settings. A token ' +
-      'with fewer permissions than the consumer is refused.',
+      'that are valid now stay valid for the grace window; without a body it is the one in the settings. Only the ' +
+      'active pair can rotate: access tokens, and keys that were rotated already, are refused.',
     request: { body: ownRotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new pair is valid.', schema: rotation } },

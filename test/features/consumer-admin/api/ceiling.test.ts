@@ -134,6 +134,8 @@ const limits = {
     within: [['127.0.0.0/8'], ['::ffff:127.0.0.1'], ['2001:db8:1::/48', '127.9.9.9']],
     beyond: [[], ['126.0.0.0/7'], ['127.0.0.1', '128.0.0.1'], ['::/0'], ['2001:db8::/31']],
   },
+  // All consumers together have 100 at most.
+  crmShare: { has: 5, within: [5, 1], beyond: [6, 7] },
 } as const;
 
 describe('an administrator with a limit', () => {
@@ -201,6 +203,21 @@ describe('an administrator with a limit', () => {
       assert.equal((await send(boss, 'POST', `${path}/${boss.id}/rotate`)).status, 200);
     });
   }
+
+  test('crmShare: gives none at all to whom it likes, but makes no administrator that could give more', async () => {
+    const boss = await make(gateway.admin, { permissions: [manage, readQuotes], crmShare: 5 });
+    const plain = await make(boss, { crmShare: null });
+    assert.equal((await send(boss, 'PATCH', `${path}/${plain.id}`, { name: 'other' })).status, 200);
+    await make(boss, { permissions: [manage], mode: 'test' });
+    for (const [method, target, change] of [
+      ['POST', path, { name: 'twin', permissions: [manage] }],
+      ['PATCH', `${path}/${plain.id}`, { permissions: [manage] }],
+      ['PATCH', `${path}/${boss.id}`, { crmShare: null }],
+      ['POST', path, { name: 'twin', permissions: [readQuotes], crmShare: 95 }],
+    ] as const)
+      await assertProblem(await send(boss, method, target, change), 403, 'permission_denied');
+    assert.equal((await send(boss, 'DELETE', `${path}/${plain.id}`)).status, 204);
+  });
 
   test('none of its own: it gives any limit', async () => {
     for (const [field, { beyond }] of Object.entries(limits)) {

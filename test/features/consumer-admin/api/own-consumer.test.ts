@@ -61,6 +61,22 @@ describe('rotating one’s own pair', () => {
     await assertProblem(await rotate(partner), 401, 'invalid_credentials');
   });
 
+  test('is refused to a pair that was rotated already, and the new pair stays', async () => {
+    const partner = await newPartner();
+    const made = (await (await rotate(partner)).json()) as Rotation;
+    await assertProblem(await rotate(partner, { grace_window_hours: 0 }), 403, 'permission_denied');
+    await own(partner);
+    assert.equal((await rotate({ ...partner, ...made })).status, 200);
+  });
+
+  test('by several at once is done once', async () => {
+    const partner = await newPartner();
+    const answers = await Promise.all([1, 2, 3, 4].map(() => rotate(partner)));
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 403, 403, 403]);
+    const won = answers.find(({ ok }) => ok) as Response;
+    await own({ ...partner, ...((await won.json()) as Rotation) });
+  });
+
   test('with a pair that another rotation has ended meanwhile makes none', async () => {
     const partner = await newPartner();
     const answers = await Promise.all([1, 2, 3, 4].map(() => rotate(partner, { grace_window_hours: 0 })));

@@ -5,7 +5,7 @@ import { type Credentials, startGateway, type TestGateway } from '../../../suppo
 import { startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
-import { assertionType, tokenCalls } from '../token-calls.ts';
+import { assertionType, tokenCalls } from '../../../support/token-calls.ts';
 
 const postgres = await startPostgres();
 after(() => postgres?.stop());

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
-import { tokenCalls } from '../token-calls.ts';
+import { tokenCalls } from '../../../support/token-calls.ts';
 
 describe('where the keys that sign tokens cannot be read at a start', () => {
   let earlier: TestGateway;

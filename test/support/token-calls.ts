@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { JWTPayload } from 'jose';
 import type { OAuth2Error } from 'oauth4webapi';
-import { type Algorithm, assertionOf, makeKeys, type Partner } from '../../support/assertions.ts';
-import type { Credentials, TestGateway } from '../../support/gateway.ts';
+import { type Algorithm, assertionOf, makeKeys, type Partner } from './assertions.ts';
+import type { Credentials, TestGateway } from './gateway.ts';
 
 export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
