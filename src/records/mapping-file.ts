@@ -3,11 +3,14 @@ import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
 import {
   type Document,
+  type ErrorCode,
   isAlias,
   isMap,
   isNode,
   isScalar,
+  isSeq,
   LineCounter,
+  type Pair,
   parseDocument,
   visit,
   type YAMLMap,
@@ -35,6 +38,12 @@ type ParsedMapping = { mapping: Mapping } | { faults: MappingFault[] };
 type Path = readonly (string | number)[];
 type Found = { path: Path; message: string };
 
+/** What to say in place of the parser's own words. */
+const ownWords: Partial<Record<ErrorCode, string>> = {
+  NON_STRING_KEY: 'a name must be a text',
+  RESOURCE_EXHAUSTION: 'has too many levels',
+};
+
 /** Reads and checks a mapping file: YAML 1.2, the schema, names, and that no two things are in one field of the CRM. */
 export function parseMapping(text: string): ParsedMapping {
   if (text.length > maxMappingBytes)
@@ -46,14 +55,21 @@ export function parseMapping(text: string): ParsedMapping {
     prettyErrors: false,
     // Sets and ordered maps would become objects without properties.
     resolveKnownTags: false,
+    // Each further level of an object as a name would double the work.
+    stringKeys: true,
+    // Compares each name with all before it; `brokenNodes` finds those that stand twice.
+    uniqueKeys: false,
   });
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   const syntax = [
-    ...document.errors.map(({ pos, message }) => ({ offset: pos[0], message })),
-    ...brokenAliases(document),
+    ...document.errors.map(({ pos, code, message }) => ({
+      offset: pos[0],
+      message: ownWords[code] ?? message,
+    })),
+    ...brokenNodes(document),
   ];
   if (syntax.length > 0)
     return { faults: syntax.slice(0, mostFaults).map(({ offset, message }) => ({ ...at(offset), message })) };
@@ -65,21 +81,23 @@ export function parseMapping(text: string): ParsedMapping {
   }
   const found = faultsOf(content);
   if (found.length === 0) return { mapping: content as Mapping };
+  const offsetOf = offsetsIn(document);
   const faults = found.map(({ path, message }) => ({
-    ...at(offsetOf(document, path)),
+    ...at(offsetOf(path)),
     message: `${path.length === 0 ? 'the file' : path.join('.')} ${message}`,
   }));
   return { faults: faults.sort((a, b) => a.line - b.line || a.column - b.column).slice(0, mostFaults) };
 }
 
-/** The parser finds them only when they are used, without their place, and searches the whole file for each. */
-function brokenAliases(document: Document): { offset: number; message: string }[] {
+/** Aliases, which the parser finds only when they are used, without their place; and names that stand twice in one map. */
+function brokenNodes(document: Document): { offset: number; message: string }[] {
   const found: { offset: number; message: string }[] = [];
   if (document.errors.length > 0) return found;
   const anchors = new Set<string>();
   let aliases = 0;
   visit(document, {
     Node(_key, node) {
+      if (isMap(node)) found.push(...repeatedNames(node));
       if (!isAlias(node)) {
         if ('anchor' in node && node.anchor !== undefined) anchors.add(node.anchor);
         return undefined;
@@ -96,31 +114,65 @@ function brokenAliases(document: Document): { offset: number; message: string }[
   return found;
 }
 
-/** Where the deepest part of the path that is there begins: its name in the file, or the item of a list. */
-function offsetOf(document: Document, path: Path): number {
-  for (let length = path.length; length > 0; length--) {
-    const parent = document.getIn(path.slice(0, length - 1), true);
-    const node = isMap(parent)
-      ? keyOf(parent, path[length - 1])
-      : document.getIn(path.slice(0, length), true);
-    if (isNode(node) && node.range) return node.range[0];
-  }
-  return document.contents?.range?.[0] ?? 0;
+function repeatedNames({ items }: YAMLMap): { offset: number; message: string }[] {
+  const known = new Set<string>();
+  return items.flatMap(({ key }) => {
+    const name = nameOf(key);
+    if (!known.has(name)) {
+      known.add(name);
+      return [];
+    }
+    return [{ offset: startOf(key) ?? 0, message: `${name} is here twice` }];
+  });
 }
 
-function keyOf({ items }: YAMLMap, name: string | number | undefined): unknown {
-  return items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(name))?.key;
+/** Tells where the deepest part of a path that is there begins: its name in the file, or the item of a list. */
+function offsetsIn({ contents }: Document): (path: Path) => number {
+  // Names are looked up once in each map: many faults can be in one that has many names.
+  const maps = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
+  const pairIn = (map: YAMLMap, name: string) => {
+    let pairs = maps.get(map);
+    if (pairs === undefined) {
+      pairs = new Map(map.items.map((pair) => [nameOf(pair.key), pair]));
+      maps.set(map, pairs);
+    }
+    return pairs.get(name);
+  };
+  return (path) => {
+    let node: unknown = contents;
+    let offset = startOf(node) ?? 0;
+    for (const part of path) {
+      const pair = isMap(node) ? pairIn(node, String(part)) : undefined;
+      node = isSeq(node) ? node.items[Number(part)] : pair?.value;
+      offset = startOf(pair?.key ?? node) ?? offset;
+      if (!isNode(node)) break;
+    }
+    return offset;
+  };
+}
+
+function nameOf(key: unknown): string {
+  return String(isScalar(key) ? key.value : key);
+}
+
+function startOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
 }
 
 function faultsOf(content: unknown): Found[] {
   const ofSchema = schemaFaults(content);
-  const isWrong = (path: Path) => ofSchema.some((one) => isWithin(path, one.path));
+  const wrong = new Set(ofSchema.map(({ path }) => textOf(path)));
   // Names are checked in what has the right shape.
-  return [...ofSchema, ...nameFaults(content).filter(({ path }) => !isWrong(path))];
+  return [...ofSchema, ...nameFaults(content).filter(({ path }) => !isWithin([...path, ''], wrong))];
 }
 
-function isWithin(path: Path, outer: Path): boolean {
-  return outer.every((part, index) => String(path[index]) === String(part));
+/** Whether one of these places is around the path. */
+function isWithin(path: Path, places: ReadonlySet<string>): boolean {
+  return path.some((_, length) => places.has(textOf(path.slice(0, length))));
+}
+
+function textOf(path: Path): string {
+  return JSON.stringify(path.map(String));
 }
 
 function schemaFaults(content: unknown): Found[] {
@@ -135,13 +187,11 @@ function schemaFaults(content: unknown): Found[] {
     else add({ path, message: `must be ${expectedAt(schemaPath, path)}` });
   }
   // For a union, faults of its alternatives are reported as one fault of the value.
-  const all = [...found.values()];
-  return all.filter(
-    ({ path }) => !all.some((one) => one.path.length < path.length && isWithin(path, one.path)),
-  );
+  const places = new Set(found.keys());
+  return [...found.values()].filter(({ path }) => !isWithin(path, places));
 
   function add(fault: Found): void {
-    const key = JSON.stringify(fault.path);
+    const key = textOf(fault.path);
     if (!found.has(key)) found.set(key, fault);
   }
 }

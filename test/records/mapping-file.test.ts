@@ -9,8 +9,10 @@ import { resourcesOf } from '../../src/records/mapping.ts';
 import { maxMappingBytes, parseMapping } from '../../src/records/mapping-file.ts';
 import { creationSchema } from '../../src/records/representation.ts';
 import type { Field } from '../../src/records/resource.ts';
+import { countWork } from '../support/count-work.ts';
 
 const root = join(import.meta.dirname, '../..');
+const module = import.meta.resolve('../../src/records/mapping-file.ts');
 const travel = readFileSync(join(root, 'simulators/salesforce/orgs/travel.mapping.yaml'), 'utf8');
 
 /** The faults of a file, as `line:column message`. */
@@ -191,7 +193,8 @@ resources:
 
   it('is refused for its syntax, where that is wrong', () => {
     assert.match(faultsOf('version: 1\nresources:\n  quote: [').join('\n'), /^3:\d+ /);
-    assert.deepEqual(faultsOf('version: 1\nversion: 1'), ['2:1 Map keys must be unique']);
+    assert.deepEqual(faultsOf('version: 1\nversion: 1'), ['2:1 version is here twice']);
+    assert.deepEqual(faultsOf('version: 1\n? [quote]\n: {}'), ['2:3 a name must be a text']);
     assert.deepEqual(faultsOf('version: 1\nresources: *there'), [
       '2:12 there is no anchor &there before this',
     ]);
@@ -217,6 +220,26 @@ resources:
 `;
     assert.deepEqual(faultsOf(anchors), []);
   });
+
+  const inQuote = (text: string) => `version: 1\nresources: {quote: ${text}}`;
+  const each = (count: number, of: (n: number) => string) => Array.from({ length: count }, (_, n) => of(n));
+  for (const [what, textWith] of [
+    ['unknown names', (n) => `version: 1\n${each(n, (at) => `k${at}: 1\n`).join('')}`],
+    ['unknown fields', (n) => inQuote(`{fields: {${each(n, (at) => `k${at}: A`).join()}}}`)],
+    ['names that stand twice', (n) => `version: 1\n${'k: 1\n'.repeat(n)}`],
+    [
+      'further fields that share one of the CRM',
+      (n) => inQuote(`{add: {${each(n, (at) => `k${at}: {field: A, access: read}`).join()}}}`),
+    ],
+    ['wrong constants', (n) => inQuote(`{set: {${each(n, (at) => `a${at}: {}`).join()}}}`)],
+    ['columns of details', (n) => inQuote(`{fields: {details: [${'A, '.repeat(n)}]}}`)],
+    ['levels of names', (n) => `${'{? '.repeat(n / 50)}x${'}'.repeat(n / 50)}`],
+  ] as const satisfies [string, (n: number) => string][])
+    it(`takes work in proportion to its size, for ${what}`, async () => {
+      const work = (n: number) => countWork(module, 'parseMapping', textWith(n));
+      // Twice as much, and a bit; four times as much where each is compared with all others.
+      assert.ok((await work(2000)) < 3 * (await work(1000)));
+    });
 
   it('has no sets and ordered maps, whose content would not be seen', () => {
     assert.deepEqual(faultsOf('version: 1\nresources: !!omap [quote: { object: "not a name" }]'), [
