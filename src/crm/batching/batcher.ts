@@ -2,7 +2,7 @@ import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/
 import { clearTimeout, monotonicMs, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { PaidCall } from '../budget/call-budget.ts';
-import type { CrmFailure } from '../rest/failure.ts';
+import { type CrmFailure, isCertainlyUnsent } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
@@ -259,7 +259,14 @@ export class Batcher<Item, Result> {
     if ('result' in outcome) pending.resolve(outcome.result);
     else if (outcome.ofItem === true && outcome.failure.kind === 'busy')
       void this.#retry(pending, outcome.failure);
+    else if (this.#hasTimeOfItsOwn(pending, outcome.failure)) this.#add(pending);
     else pending.reject(outcome.failure);
+  }
+
+  /** The time of the batch, which is that of its first request to end, was over before there was a call for this one. */
+  #hasTimeOfItsOwn({ call }: Pending<Item, Result>, failure: CrmFailure): boolean {
+    if (failure.kind !== 'budget_exhausted' || !isCertainlyUnsent(failure)) return false;
+    return remainingMs(call) > this.#options.client.shortestCallMs;
   }
 
   /** Sends an item for which the CRM was too busy again after a pause, in the next batch. */

@@ -1,6 +1,6 @@
 import { isAlone } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
-import { CrmFailure, type FailureKind } from '../rest/failure.ts';
+import { CrmFailure, type FailureKind, isCertainlyUnsent } from '../rest/failure.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { Permit } from '../rest/request.ts';
 import { isOfRecords, withUnknownOutcome } from '../rest/retry.ts';
@@ -135,8 +135,16 @@ async function split<Item, Result>(
   const outcomes: ItemOutcome<Result>[] = [];
   const startedAt = monotonicMs();
   onSplit?.();
+  // Once a part has waited for a call of the budget as long as there was time, there is none for any other part.
+  let lacked: CrmFailure | undefined;
   const passedTogether = await splitUp(items, verdicts, {
-    send: (part) => sendPart(part, { ...run, call: { ...call } }),
+    async send(part) {
+      const unsent = lacked;
+      if (unsent !== undefined) return part.map(() => ({ outcome: { failure: unsent } }));
+      const found = await sendPart(part, { ...run, call: { ...call } });
+      lacked ??= found.map(({ outcome }) => 'failure' in outcome && outcome.failure).find(isOfBudget);
+      return found;
+    },
     settle(index, outcome) {
       outcomes[index] = outcome;
       onOutcome?.(index, outcome);
@@ -147,6 +155,10 @@ async function split<Item, Result>(
   call.crmMs += monotonicMs() - startedAt;
   if (passedTogether !== undefined) onSize?.(passedTogether, items.length);
   return outcomes;
+}
+
+function isOfBudget(failure: CrmFailure | false): failure is CrmFailure {
+  return failure !== false && failure.kind === 'budget_exhausted' && isCertainlyUnsent(failure);
 }
 
 /** One call with a part of a batch, and what must follow it at once. */

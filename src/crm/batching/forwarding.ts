@@ -1,6 +1,6 @@
 import { remainingMs, startCall } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
-import { CrmFailure } from '../rest/failure.ts';
+import { CrmFailure, isCertainlyUnsent } from '../rest/failure.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import {
   type ForwardedBatch,
@@ -101,7 +101,8 @@ export class Forwarding<Item, Result> implements ForwardingBatcher {
         if (isRead) returned += JSON.stringify(result ?? null).length;
         report(index, returned > mostReturned ? 'not executed' : { result });
       } catch (error) {
-        report(index, toSent(error));
+        // It goes on at its sender, with its own time.
+        report(index, isCertainlyUnsent(error) ? 'not executed' : toSent(error));
       }
     };
     return Promise.all(requests.map(answer));

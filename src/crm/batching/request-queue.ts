@@ -46,6 +46,8 @@ export class RequestQueue<Item, Result> {
   readonly #background = new FairQueue<Pending<Item, Result>>();
   /** The wait for a call of the budget. */
   #callWait: CallWait | undefined;
+  /** Calls of the budget were short when the last one came. */
+  #wasShort = false;
 
   constructor(options: RequestQueueOptions<Item, Result>) {
     this.#options = options;
@@ -96,6 +98,7 @@ export class RequestQueue<Item, Result> {
       });
       paid = await this.#callWait.paid;
       this.#callWait = undefined;
+      if (paid !== undefined) this.#wasShort = paid.wasShort;
     }
     return paid;
   }
@@ -118,7 +121,7 @@ export class RequestQueue<Item, Result> {
       clearTimeout(next.expiry);
       next.leaveQueue();
       if (remainingMs(next.call, time) >= enoughMs) batch.push(next);
-      else next.reject(new CrmFailure('late', 'no time was left for the call'));
+      else next.reject(this.#lackedCalls(next) ?? new CrmFailure('late', 'no time was left for the call'));
     }
     this.#stopIfEmpty();
     return batch;
@@ -227,17 +230,21 @@ export class RequestQueue<Item, Result> {
 
   #expire(pending: Pending<Item, Result>): void {
     const { call } = pending;
-    const budget = this.#callWait && this.#options.client.budget;
     // The maximum wait is for a call of the budget; it does not apply where the CRM is what takes long.
-    if (budget === undefined && remainingMs(call) > 0) {
+    if (this.#callWait === undefined && remainingMs(call) > 0) {
       this.#arm(pending);
       return;
     }
     this.#queueOf(call).delete(pending.tenant, pending);
     pending.leaveQueue();
-    const isCounted = call.background === undefined;
-    pending.reject(budget?.waitedTooLong(this.#kindOf(call), isCounted) ?? queueFull());
+    pending.reject(this.#lackedCalls(pending) ?? queueFull());
     this.#stopIfEmpty();
+  }
+
+  /** The failure of a request whose time went by while it waited for a call of the budget; undefined where it did not. */
+  #lackedCalls({ call }: Pending<Item, Result>): Error | undefined {
+    if (this.#callWait === undefined && !this.#wasShort) return undefined;
+    return this.#options.client.budget?.waitedTooLong(this.#kindOf(call), call.background === undefined);
   }
 
   #stopIfEmpty(): void {

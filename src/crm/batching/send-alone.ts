@@ -10,7 +10,7 @@ interface SendAloneOptions<Item, Result> {
   /** Of the batcher. */
   name: string;
   operation: Operation<Item, Result>;
-  client: Pick<CrmClient, 'admission' | 'acquire' | 'budget'>;
+  client: Pick<CrmClient, 'admission' | 'acquire' | 'budget' | 'shortestCallMs'>;
   metrics: Metrics;
 }
 
@@ -28,7 +28,7 @@ export async function sendAlone<Item, Result>(
   const kind = isWrite(operation, call) ? 'write' : 'read';
   const requests = countByConsumer([call.consumerId]);
   const who = { tenant: name, requesters: () => requests };
-  const paid = await client.budget?.wait(kind, who, remainingMs(call)).paid;
+  const paid = await client.budget?.wait(kind, who, remainingMs(call) - client.shortestCallMs).paid;
   paid?.chargeTo(requests);
   const permit = await client.acquire(own, paid);
   try {

@@ -24,6 +24,8 @@ import { type CallKind, type NewRequest, Waiters, type Who } from './waiters.ts'
  * counted in the bucket when it can be reached again.
  */
 
+/** While calls are not short, one comes sooner than this: who has less time for it is refused for that, not for the budget. */
+const promptMs = 1000;
 /** A lease that was not used for so long is returned. */
 const idleMs = 1000;
 /** What health shows is no older. */
@@ -177,7 +179,7 @@ export class CallBudget {
     return this.#available < 1 ? this.#shares.parts() : undefined;
   }
 
-  /** Waits for a call, for `mostMs` milliseconds at most where that is given. */
+  /** Waits for a call, for `mostMs` milliseconds at most where that is given and calls are short. */
   wait(kind: CallKind, who: Who, mostMs?: number): CallWait {
     const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
     const wasShort = this.#lease === 0 && this.#available < 1;
@@ -187,11 +189,14 @@ export class CallBudget {
       resolve(this.#pay(wasShort));
     });
     if (mostMs !== undefined) {
-      timer = setTimeout(() => {
-        const refusal = this.waitedTooLong(kind, kind !== 'poll');
-        waiter.leave();
-        reject(refusal);
-      }, mostMs);
+      timer = setTimeout(
+        () => {
+          const refusal = this.waitedTooLong(kind, kind !== 'poll');
+          waiter.leave();
+          reject(refusal);
+        },
+        wasShort ? mostMs : Math.max(mostMs, promptMs),
+      );
     }
     this.#serve();
     return {

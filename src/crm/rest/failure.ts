@@ -109,6 +109,11 @@ export function isUnsent({ kind }: CrmFailure): boolean {
   return kind === 'late' || kind === 'queue_full' || kind === 'budget_exhausted' || kind === 'open';
 }
 
+/** Whether nothing of a request was sent that may have taken effect. */
+export function isCertainlyUnsent(error: unknown): error is CrmFailure {
+  return error instanceof CrmFailure && isUnsent(error) && !error.outcomeUnknown;
+}
+
 /** Whether the call was sent. Only calls that the CRM received are metered. */
 export function wasSent(failure: CrmFailure): boolean {
   return !isUnsent(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';

@@ -107,8 +107,9 @@ export function createCrmClient(options: ClientOptions): CrmClient {
   const guarded: Exchange = (request, call, token) =>
     quota.run(() => breaker.run(() => transport(request, call, token), call.background));
   const acquire = createAcquire(tokens, new Limiter(maxConcurrency));
-  // Further calls of a request that has begun may wait until its deadline; `maxWaitMs` is for new requests.
-  const acquireAgain = async (call: Call) => acquire(call, await pay(budget, call, remainingMs(call)));
+  // Further calls of a request that has begun may wait as long as there is time for them; `maxWaitMs` is for new requests.
+  const acquireAgain = async (call: Call) =>
+    acquire(call, await pay(budget, call, remainingMs(call) - enoughMs));
   const accepted = (token: AccessToken) => tokens.accepted(token);
   const permitted = withPermit(guarded, { acquire: acquireAgain, tokens, accepted });
   const retried = withRetries(withSharedCalls(permitted), { enoughMs, budget: retryBudget, metrics });
@@ -132,7 +133,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
       let leaveQueue = () => {};
       try {
         leaveQueue = admission.enter(request.effect, call, singleCallWeight);
-        const permit = await acquireNoted(call, await payForNew(budget, call));
+        const permit = await acquireNoted(call, await payForNew(budget, call, enoughMs));
         leaveQueue();
         return await execute(request, call, permit);
       } catch (error) {
@@ -179,7 +180,7 @@ function kindOf({ background, isWrite }: Call): CallKind {
   return isWrite ? 'write' : 'read';
 }
 
-/** A call of the budget where there is one, within so many milliseconds. Throws `CrmFailure` (budget_exhausted). */
+/** A call of the budget where there is one, within so many milliseconds if need be. Throws `CrmFailure` (budget_exhausted). */
 async function pay(
   budget: CallBudget | undefined,
   call: Call,
@@ -194,10 +195,11 @@ async function pay(
 }
 
 /** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
-function payForNew(budget: CallBudget | undefined, call: Call) {
-  if (call.background !== undefined) return pay(budget, call, remainingMs(call));
+function payForNew(budget: CallBudget | undefined, call: Call, enoughMs: number) {
+  const mostMs = remainingMs(call) - enoughMs;
+  if (call.background !== undefined) return pay(budget, call, mostMs);
   budget?.check(kindOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
-  return pay(budget, call, Math.min(budget?.maxWaitMs ?? 0, remainingMs(call)));
+  return pay(budget, call, Math.min(budget?.maxWaitMs ?? 0, mostMs));
 }
 
 function releaseOnce(leaveSlot: () => void, paid: PaidCall | undefined): Permit['release'] {
