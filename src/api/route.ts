@@ -207,7 +207,12 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    */
   usedFields?(request: { body: unknown; query: unknown }): readonly string[];
   /** An answer of the ledger as the caller may see it now. */
-  showStored?(answer: StoredAnswer, call: Call): StoredAnswer;
+  showStored?(answer: StoredAnswer, call: Call, body: Part<S, 'body'>): StoredAnswer;
+  /**
+   * Before a stored answer is given again, where the handler decides who may: throws `Problem` where the caller may not ask
+   * for it now.
+   */
+  checkRepeat?(input: Pick<Input<S, K, P>, 'params' | 'consumer'>): Promise<void>;
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
   admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
   handle(input: Input<S, K, P>): Promise<RouteAnswer>;
@@ -231,6 +236,11 @@ export function defineRoute<const S extends RequestSchemas, const K extends KeyR
 /** A JSON answer. */
 export function json(status: number, value: unknown, headers: Record<string, string> = {}): RouteAnswer {
   return { status, body: JSON.stringify(value), headers };
+}
+
+/** Whether a repeat gets the answer again: under an Idempotency-Key, within a window, or as a call of a tool. */
+export function storesAnswers({ method, idempotencyKey, repeatWindowSeconds = 0, tool }: Route): boolean {
+  return idempotencyKey !== 'ignored' || repeatWindowSeconds > 0 || (tool !== undefined && method !== 'GET');
 }
 
 export function isPublic(permission: Permission): permission is { none: string; showsMore?: string } {

@@ -96,8 +96,9 @@ function answerOf(route: Route, ledger: Ledger) {
             admit,
           });
     const { answer, replayed } = await running;
+    if (replayed) await route.checkRepeat?.(input);
     const shown = withoutHiddenRefusal(
-      route.showStored?.(answer, call) ?? answer,
+      route.showStored?.(answer, call, input.body) ?? answer,
       fieldsSeenBy(route, request, call),
     );
     return replayed ? asReplay(shown) : shown;

@@ -21,6 +21,7 @@ import {
   handoffStatus,
   handoffType,
   viewOfHandoff,
+  withoutHiddenFields,
 } from './schemas.ts';
 
 const all = { path: '/v1/handoffs', tag: 'Hand-off', idempotencyKey: 'ignored' } as const;
@@ -284,7 +285,8 @@ function requireTripId(consumer: Consumer, readable: Readable): void {
 
 /** The hand-off as the consumer may see it. */
 export function viewOfHandoffFor(consumer: Consumer | undefined, handoff: StoredHandoff) {
-  return viewOfHandoff(handoff, visibleFields(consumer as Consumer, targets[handoff.type].collection));
+  const visible = visibleFields(consumer as Consumer, targets[handoff.type].collection);
+  return withoutHiddenFields(viewOfHandoff(handoff), visible);
 }
 
 /** Throws `permission_denied` where the caller may not write all that the hand-off does, also by the mapping. */

@@ -1,8 +1,10 @@
 import { Type } from 'typebox';
+import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
 import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
+import type { Call } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -11,7 +13,7 @@ import type { Decision } from '../approvals-table.ts';
 import { targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { byType, find, one, params, requireWrittenFields, viewOfHandoffFor } from './accepted-handoffs.ts';
-import { handoffSchema, longestReason } from './schemas.ts';
+import { type HandoffView, handoffSchema, longestReason, withoutHiddenFields } from './schemas.ts';
 
 const who =
   'The caller needs the permission to write on its type, without `approval`, and must be another consumer ' +
@@ -51,6 +53,7 @@ function approveRoute(handoffs: Handoffs): Route {
       },
     },
     problems,
+    ...byNow(handoffs),
     async handle({ params: { externalId: id }, ...request }) {
       const decided = await decide(handoffs, id, 'approved', request);
       return json(202, viewOfHandoffFor(request.consumer, decided), {
@@ -95,6 +98,7 @@ function rejectRoute(handoffs: Handoffs): Route {
     request: { params, body },
     answers: { 200: { description: 'It is rejected.', schema: handoffSchema } },
     problems,
+    ...byNow(handoffs),
     async handle({ params: { externalId: id }, body: { reason }, ...request }) {
       return json(
         200,
@@ -114,18 +118,45 @@ async function decide(
   reason?: string,
 ): Promise<StoredHandoff> {
   const { consumer, call } = request;
-  const handoff = await find(handoffs, id, consumer, 'write');
-  await requireWrittenFields(handoffs, handoff, consumer);
-  const { id: consumer_id, name: consumer_name } = requireMayDecide(consumer as Consumer, handoff);
+  const handoff = await findToDecide(handoffs, id, consumer);
+  const { id: consumer_id, name: consumer_name } = consumer as Consumer;
   const by = { consumer_id, consumer_name, actor: call.actor ?? null };
   const audit = auditEventOf(handoff, verdict, request);
   return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, audit });
 }
 
+/** What a repeat gets that is not decided again, as a call of a tool: what the caller may do and see now. */
+function byNow(handoffs: Handoffs) {
+  return {
+    checkRepeat: async ({ params: { externalId: id }, consumer }: Decided) =>
+      void (await findToDecide(handoffs, id, consumer)),
+    showStored(answer: StoredAnswer, call: Call): StoredAnswer {
+      if (answer.status >= 300) return answer;
+      const stored = JSON.parse(answer.body) as HandoffView;
+      const visible = call.visibleFields?.(targets[stored.type].collection);
+      return { ...answer, body: JSON.stringify(withoutHiddenFields(stored, visible)) };
+    },
+  };
+}
+
+type Decided = Pick<Input<{ params: typeof params }, 'ignored', unknown>, 'params' | 'consumer'>;
+
+/** Throws where the caller may not decide on it. */
+async function findToDecide(
+  handoffs: Handoffs,
+  id: string,
+  consumer: Consumer | undefined,
+): Promise<StoredHandoff> {
+  const handoff = await find(handoffs, id, consumer, 'write');
+  await requireWrittenFields(handoffs, handoff, consumer);
+  requireMayDecide(consumer as Consumer, handoff);
+  return handoff;
+}
+
 /** By the consumer's id: whatever credentials it uses, it stays the one that made the hand-off. */
-function requireMayDecide(consumer: Consumer, { type, consumerId }: StoredHandoff): Consumer {
+function requireMayDecide(consumer: Consumer, { type, consumerId }: StoredHandoff): void {
   // It is alone in its world: it gives what it needs itself.
-  if (modeOf(consumer.id) === 'test') return consumer;
+  if (modeOf(consumer.id) === 'test') return;
   const resource = targets[type].collection;
   const required = { resource, action: 'write' };
   if (needsApproval(consumer, resource))
@@ -136,7 +167,6 @@ function requireMayDecide(consumer: Consumer, { type, consumerId }: StoredHandof
     );
   if (consumerId === consumer.id)
     throw new Problem('permission_denied', 'A consumer cannot decide on its own hand-offs.', { required });
-  return consumer;
 }
 
 function auditEventOf(

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
@@ -6,7 +7,7 @@ import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
 import { randomUUID } from '../../../platform/base/chance.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { crmProblems } from '../../../platform/base/problems.ts';
+import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
 import { namesFrom, pointerTo, readDetails, valuesFrom } from '../../../records/field-values.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import type { Resource } from '../../../records/resource.ts';
@@ -133,6 +134,7 @@ export function handoffRoute(parts: HandoffParts): Route {
     problems,
     reconcile: (externalId, call) => reconcile(parts, externalId, call),
     usedFields: ({ body }) => [...handedOffFields, ...namesFrom(resources[typeOf(body)], body)],
+    showStored: (answer, call, { type }) => withoutHiddenStored(answer, resources[type], call),
     prepare: (body, bodyText) => readHandoff(resources[body.type], body, bodyText),
     admit: (call, { headers, body, consumer }) => {
       // A hand-off that can be stored needs no CRM.
@@ -168,16 +170,31 @@ export function handoffRoute(parts: HandoffParts): Route {
  * which others are shown nothing.
  */
 function withoutHiddenPointers(error: unknown, resource: Resource, call: Call): unknown {
-  const visible = call.visibleFields?.(resource.collection);
-  if (!(error instanceof Problem) || visible === undefined) return error;
-  const hidden = Object.entries(resource.fields).flatMap(([name, { added }]) =>
+  const hidden = hiddenPointers(resource, call);
+  if (!(error instanceof Problem) || error.facts.errors === undefined || hidden.length === 0) return error;
+  const { code, message, facts } = error;
+  return new Problem(code, message, { ...facts, errors: withoutThese(hidden, error.facts.errors) });
+}
+
+/** The same for a refusal that was stored, maybe while the caller saw more. */
+function withoutHiddenStored(answer: StoredAnswer, resource: Resource, call: Call): StoredAnswer {
+  const hidden = hiddenPointers(resource, call);
+  if (answer.status < 400 || hidden.length === 0) return answer;
+  const { errors = [], ...problem } = JSON.parse(answer.body) as { errors?: Fault[] };
+  return { ...answer, body: JSON.stringify({ ...problem, errors: withoutThese(hidden, errors) }) };
+}
+
+function hiddenPointers({ fields, collection }: Resource, call: Call): string[] {
+  const visible = call.visibleFields?.(collection);
+  return Object.entries(fields).flatMap(([name, { added }]) =>
     added?.from !== undefined && !isFieldVisible(visible, name) ? [pointerTo(added.from)] : [],
   );
-  const { code, message, facts } = error;
-  const errors = facts.errors?.map((fault) =>
-    'pointer' in fault && hidden.includes(fault.pointer) ? { ...fault, pointer: '' } : fault,
+}
+
+function withoutThese(pointers: readonly string[], errors: readonly Fault[]): Fault[] {
+  return errors.map((fault) =>
+    'pointer' in fault && pointers.includes(fault.pointer) ? { ...fault, pointer: '' } : fault,
   );
-  return errors === undefined ? error : new Problem(code, message, { ...facts, errors });
 }
 
 /** Whether another consumer has to approve it. */

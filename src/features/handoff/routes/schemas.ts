@@ -128,26 +128,41 @@ export const acceptance = Type.Object(
   { additionalProperties: false, title: 'HandoffAcceptance' },
 );
 
-/**
- * A hand-off as GET shows it to who sees these fields of the record. What the CRM says of a refused one may be about any of
- * them: to who does not see all, only the kind of problem is shown. What is to be written is shown whole or not at all.
- */
-export function viewOfHandoff(handoff: StoredHandoff, visible?: VisibleFields) {
+/** A hand-off as GET shows it to who sees all fields of the record. */
+export function viewOfHandoff(handoff: StoredHandoff) {
   const { externalId: external_id, type, status, nativeId, attempts, acceptedAt, completedAt } = handoff;
   return {
     external_id,
     type,
     status,
     id: nativeId ?? null,
-    problem: problemView(handoff, visible === undefined),
+    problem: problemView(handoff),
     attempts,
     accepted_at: acceptedAt.toISOString(),
     completed_at: completedAt?.toISOString() ?? null,
     valid_until: handoff.validUntil?.toISOString() ?? null,
     approval: approvalView(handoff),
-    request: requestFields.every((name) => isFieldVisible(visible, name)) ? requestView(handoff) : null,
+    request: requestView(handoff),
   };
 }
+
+export type HandoffView = ReturnType<typeof viewOfHandoff>;
+
+/**
+ * The same for who sees these fields only. What the CRM says of a refused one may be about any of them: only the kind of problem is
+ * shown. What is to be written is shown whole or not at all.
+ */
+export function withoutHiddenFields(view: HandoffView, visible: VisibleFields): HandoffView {
+  if (visible === undefined) return view;
+  const { problem: found, request: wanted } = view;
+  return {
+    ...view,
+    problem: found && documentOf({ code: found.code, detail: unseen }, found.request_id),
+    request: requestFields.every((name) => isFieldVisible(visible, name)) ? wanted : null,
+  };
+}
+
+const unseen = 'These credentials do not see every field of the record.';
 
 function approvalView({ approval: found }: StoredHandoff) {
   if (found === undefined) return null;
@@ -169,14 +184,18 @@ function requestView(handoff: StoredHandoff) {
   return { trip_id: tripId, member_id: memberId, created_by, result: { name, source } };
 }
 
-function problemView({ refusal, requestId }: StoredHandoff, isWhole: boolean): unknown {
-  if (refusal === undefined) return null;
-  const detail = 'These credentials do not see every field of the record.';
-  const shown = isWhole ? refusal : { code: refusal.code, detail };
-  return JSON.parse(problemAnswer(problemOf(shown), requestId, true).body);
+function problemView({ refusal, requestId }: StoredHandoff): Document | null {
+  return refusal === undefined ? null : documentOf(refusal, requestId);
 }
 
-/** The same for the feed of events, without the CRM's own identifier and without what is to be written. */
+type Refusal = NonNullable<StoredHandoff['refusal']>;
+type Document = Record<string, unknown> & { code: Refusal['code']; request_id: string };
+
+function documentOf(refusal: Refusal, requestId: string): Document {
+  return JSON.parse(problemAnswer(problemOf(refusal), requestId, true).body) as Document;
+}
+
+/** A hand-off for the feed of events, without the CRM's own identifier and without what is to be written. */
 export function handoffEventData(handoff: StoredHandoff): object {
   const { id: _, request: __, ...shown } = viewOfHandoff(handoff);
   return shown;

@@ -119,22 +119,27 @@ describe('fields that a mapping adds and a consumer does not see', () => {
   });
 
   test('are in no repeat of a refusal that was stored while the consumer saw them', async () => {
-    const as = await seeing([...five, 'budget', 'status']);
-    await ruleOn('Travel_Offer__c', 'Budget__c');
-    const repeated = { as, body: quote(), headers: keyed() };
-    const first = await send('/v1/quotes', repeated);
-    await assertProblem(first, 422, 'crm_rejected', '#/budget');
-    const permissions = [{ resource: 'quotes', actions: ['read', 'write'], fields: five }];
-    const narrowed = await gateway.request(`/v1/admin/consumers/${as.id}`, {
-      ...{ method: 'PATCH', as: gateway.admin, body: { permissions } },
-    });
-    assert.equal(narrowed.status, 200);
-    const again = await send('/v1/quotes', repeated);
-    assert.equal(again.headers.get('idempotent-replayed'), 'true');
-    const { code, ...problem } = await jsonOf(again, 422);
-    assert.equal(code, 'crm_rejected');
-    assert.doesNotMatch(JSON.stringify(problem), /Zoe|budget/);
-    await own.org.automate({});
+    for (const [path, body, pointer] of [
+      ['/v1/quotes', quote(), '#/budget'],
+      ['/api/v1/handoff', offer({}), '#/result/details/budget'],
+    ] as const) {
+      const as = await seeing([...five, 'budget', 'status']);
+      await ruleOn('Travel_Offer__c', 'Budget__c');
+      const repeated = { as, body, headers: keyed() };
+      const first = await send(path, repeated);
+      await assertProblem(first, 422, 'crm_rejected', pointer);
+      const permissions = [{ resource: 'quotes', actions: ['read', 'write'], fields: five }];
+      const narrowed = await gateway.request(`/v1/admin/consumers/${as.id}`, {
+        ...{ method: 'PATCH', as: gateway.admin, body: { permissions } },
+      });
+      assert.equal(narrowed.status, 200);
+      const again = await send(path, repeated);
+      assert.equal(again.headers.get('idempotent-replayed'), 'true');
+      const { code, ...problem } = await jsonOf(again, 422);
+      assert.equal(code, 'crm_rejected');
+      assert.doesNotMatch(JSON.stringify(problem), /Zoe|budget/);
+      await own.org.automate({});
+    }
   });
 
   test('are not written by a reservation', async () => {
