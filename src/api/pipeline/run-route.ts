@@ -97,12 +97,14 @@ function answerOf(route: Route, ledger: Ledger) {
           });
     const { answer, replayed } = await running;
     if (replayed) await route.checkRepeat?.(input);
-    const shown = withoutHiddenRefusal(
-      route.showStored?.(answer, call, input.body) ?? answer,
-      fieldsSeenBy(route, request, call),
-    );
+    const shown = asSeenNow(answer, route, request, call);
     return replayed ? asReplay(shown) : shown;
   };
+}
+
+function asSeenNow(answer: StoredAnswer, route: Route, request: FastifyRequest, call: Call): StoredAnswer {
+  const shown = route.showStored?.(answer, call, request.body as never) ?? answer;
+  return withoutHiddenRefusal(shown, fieldsSeenBy(route, request, call));
 }
 
 /** The only place where a consumer's request becomes a call, so that none is without the bounds of what it can see. */

@@ -106,7 +106,7 @@ describe('a stored answer', () => {
       const [name] = path.match(/(?<=:)\w+/) ?? [];
       const given = { ...body, ...(name && { [name]: id }), intent };
       const { isError, structuredContent } = await callTool(gateway.url, as, tool?.name ?? '', given);
-      const { status = 0, code, replayed } = structuredContent as Record<string, unknown>;
+      const { status = 0, code, replayed } = structuredContent;
       return {
         status: isError ? (status as number) : 200,
         code,

@@ -184,9 +184,9 @@ function withoutHiddenStored(answer: StoredAnswer, resource: Resource, call: Cal
   return { ...answer, body: JSON.stringify({ ...problem, errors: withoutThese(hidden, errors) }) };
 }
 
-function hiddenPointers({ fields, collection }: Resource, call: Call): string[] {
-  const visible = call.visibleFields?.(collection);
-  return Object.entries(fields).flatMap(([name, { added }]) =>
+function hiddenPointers(resource: Resource, call: Call): string[] {
+  const visible = call.visibleFields?.(resource.collection);
+  return Object.entries(resource.fields).flatMap(([name, { added }]) =>
     added?.from !== undefined && !isFieldVisible(visible, name) ? [pointerTo(added.from)] : [],
   );
 }
