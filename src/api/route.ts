@@ -60,8 +60,13 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   /** Of an authenticated caller; null where its connection has ended. */
   address: string | null;
   call: Call;
-  /** Has another route answer, after all of its own checks; there where the route declares `passesOn`. */
+  /**
+   * Has another route answer, after all of its own checks: then that one logs, measures and records the request. There, as
+   * the next one, where the route declares `passesOn`.
+   */
   passOn: ((inner: PassedRequest) => Promise<StoredAnswer>) | undefined;
+  /** Throws `rate_limited` where the caller is over its limit; for before the route answers itself. */
+  requireWithinLimit: (() => void) | undefined;
   /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;
 }
@@ -101,6 +106,8 @@ export interface Deprecation {
 
 /** Lets in requests with a signature over the bytes of their body, in place of credentials. */
 export interface SignatureCheck {
+  /** Whether there is any signature. */
+  isSent(headers: IncomingHttpHeaders): boolean;
   /** Why a request is refused, in a word for the log; undefined where its signature is valid. Throws `Problem`. */
   refusalOf(headers: IncomingHttpHeaders, bytes: Buffer): string | undefined;
   /** The name under which requests with a valid signature are counted. */
@@ -158,11 +165,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   isUnlisted?: true;
   /** How programs that act for people call it; without it they cannot. */
   tool?: Tool;
-  /**
-   * Whether the request will be passed on to another route, by `passOn`: then that one counts and records it, and this one
-   * does not.
-   */
-  passesOn?(request: Pick<Input<S, K, P>, 'headers' | 'consumer'> & { body: unknown }): boolean;
+  /** It passes requests on to other routes, which refuse those that are over the limit. */
+  passesOn?: true;
   /** Checked before the body is parsed. */
   signature?: SignatureCheck;
   form?: FormCheck;

@@ -23,17 +23,13 @@ import { followConnections } from './connections/lingering-close.ts';
 import type { Ledger } from './idempotency/ledger.ts';
 import { readActor } from './pipeline/actor.ts';
 import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
-import {
-  type Authenticators,
-  authenticationSteps,
-  countUnauthenticated,
-  recogniseConsumer,
-} from './pipeline/authentication.ts';
+import { type Authenticators, authenticationSteps, countOpenly } from './pipeline/authentication.ts';
 import { bodySteps, leavesMuchUnread, readBodies } from './pipeline/body.ts';
 import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formSteps } from './pipeline/form.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
+import { takeOverCount } from './pipeline/pass-on.ts';
 import { readQueryValues } from './pipeline/query-values.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
 import { readOnlyFields } from './pipeline/read-only-fields.ts';
@@ -124,8 +120,8 @@ export function createServer(options: ServerOptions): Server {
   });
   const connections = followConnections(app.server, connectionEvent(options));
   const answerSocketError = answerSocketErrors(connections);
-  const answerError = answerErrors(countUnauthenticated(options), log, options.tokens);
-  for (const name of ['consumer', 'unusedConsumerId', 'attempt', 'call', 'idempotencyKey', 'actor'])
+  const answerError = answerErrors(countOpenly(authenticatorsOf(options)), log, options.tokens);
+  for (const name of ['consumer', 'limitRefusal', 'attempt', 'call', 'idempotencyKey', 'actor'])
     app.decorateRequest(name);
   app.decorateRequest('isCounted', false);
   app.decorateRequest('isPassedOn', false);
@@ -135,7 +131,12 @@ export function createServer(options: ServerOptions): Server {
   observeRequests(app, options);
   app.addHook(
     'onRequest',
-    inOrder([setCommonHeaders, refuseUnknownPaths(routes.map(({ path }) => path)), requireHost]),
+    inOrder([
+      takeOverCount,
+      setCommonHeaders,
+      refuseUnknownPaths(routes.map(({ path }) => path)),
+      requireHost,
+    ]),
   );
   closeConnections(app, options);
   app.setErrorHandler(answerError);
@@ -186,9 +187,9 @@ function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): 
 
 /** Credentials, permission, key, schema, idempotency: the hooks run in this order for every route. */
 function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
-  const { authenticate, limits, ledger, tls, log } = options;
+  const { limits, ledger, log } = options;
   const { params, query, body } = route.request;
-  const authenticators = { authenticate, certificates: tls?.certificates ?? checkWithoutTls, limits };
+  const authenticators = authenticatorsOf(options);
   const { onRequest, preValidation } = authenticationSteps(route, authenticators);
   const ofBody = bodySteps(route);
   const ofSignature = signatureSteps(route, limits, log);
@@ -201,6 +202,8 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       ...ofSignature.options.config,
       readOnlyFields: readOnlyFields(route),
       takesForm: route.form !== undefined,
+      authenticateForm: route.form?.authenticate,
+      passesOn: route.passesOn,
       answerProblem: route.answerProblem,
     },
     schema: {
@@ -230,11 +233,14 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
   });
 }
 
-/** A public route also answers unauthenticated callers; elsewhere they get problems only, which are counted there. */
+function authenticatorsOf({ authenticate, tls, limits }: ServerOptions): Authenticators {
+  return { authenticate, certificates: tls?.certificates ?? checkWithoutTls, limits };
+}
+
+/** A public route also answers callers without credentials; elsewhere they get problems only, which are counted there. */
 function openSteps({ permission, signature, form }: Route, authenticators: Authenticators): Step[] {
   if (!isPublic(permission) || signature !== undefined || form !== undefined) return [];
-  const first = permission.showsMore === undefined ? [] : [recogniseConsumer(authenticators)];
-  return [...first, countUnauthenticated(authenticators)];
+  return [countOpenly(authenticators, { showsMore: permission.showsMore !== undefined })];
 }
 
 /** First, so that errors have the headers too. */
@@ -251,7 +257,7 @@ function answerOtherMethods(app: FastifyInstance, routes: readonly Route[], opti
       method: 'OPTIONS',
       url,
       onRequest: [
-        inOrder([countUnauthenticated(options)]),
+        inOrder([countOpenly(authenticatorsOf(options))]),
         // Answered here: a handler would run after the body is read.
         (_, reply) => void reply.code(204).header('allow', allow.join(', ')).send(),
       ],

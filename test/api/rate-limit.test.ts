@@ -16,12 +16,12 @@ describe('the limit for each consumer', () => {
   let gateway: TestGateway;
 
   before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '5' });
+    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '6' });
   });
   after(() => gateway.stop());
 
   const list = (as: { apiKey: string; apiSecret: string }) => gateway.request('/v1/quotes?limit=1', { as });
-  /** A consumer that has sent one request, in a minute that is not about to end. */
+  /** A consumer that has sent two requests (`newConsumer` sends the first), in a minute that is not about to end. */
   const newShop = async (...actions: PermissionAction[]): Promise<Credentials> => {
     const shop = await gateway.newConsumer({ resource: 'quotes', actions });
     const { headers } = await list(shop);
@@ -34,7 +34,7 @@ describe('the limit for each consumer', () => {
     for (let remaining = 3; remaining >= 0; remaining--) {
       const response = await list(shop);
       assert.equal(response.status, 200);
-      assert.equal(response.headers.get('ratelimit-policy'), '"requests";q=5;w=60');
+      assert.equal(response.headers.get('ratelimit-policy'), '"requests";q=6;w=60');
       const [, left, reset] =
         /^"requests";r=(\d+);t=(\d+)$/.exec(response.headers.get('ratelimit') ?? '') ?? [];
       assert.equal(Number(left), remaining);
@@ -42,7 +42,7 @@ describe('the limit for each consumer', () => {
     }
     const refused = await list(shop);
     assert.match(refused.headers.get('ratelimit') ?? '', /^"requests";r=0;t=\d+$/);
-    assert.equal(refused.headers.get('ratelimit-policy'), '"requests";q=5;w=60');
+    assert.equal(refused.headers.get('ratelimit-policy'), '"requests";q=6;w=60');
     assert.equal(refused.headers.get('cache-control'), 'no-store');
     const retryAfter = Number(refused.headers.get('retry-after'));
     const problem = await assertProblem(refused, 429, 'rate_limited');
@@ -57,7 +57,6 @@ describe('the limit for each consumer', () => {
     for (let i = 0; i < 4; i++) await list(shop);
     const send = (path: string, options: object = {}) => gateway.request(path, { as: shop, ...options });
     await assertProblem(await send('/v1/members'), 403, 'permission_denied');
-    await assertProblem(await send('/nothing'), 404, 'not_found');
     await assertProblem(
       await send('/v1/quotes', { as: { ...shop, apiSecret: 'wrong' } }),
       401,
@@ -68,6 +67,11 @@ describe('the limit for each consumer', () => {
     const text = { body: 'a', headers: { 'content-type': 'text/plain' } };
     await assertProblem(await send('/v1/quotes', text), 429, 'rate_limited');
     await assertProblem(await send('/v1/quotes?unknown=1'), 429, 'rate_limited');
+    // Where no credentials are needed it is checked at once.
+    for (const path of ['/nothing', '/v1/%zz', '/v1/healthz', '/v1/docs'])
+      await assertProblem(await send(path), 429, 'rate_limited');
+    await assertProblem(await send('/v1/quotes', { method: 'PUT' }), 429, 'rate_limited');
+    await assertProblem(await send('/v1/quotes', { method: 'OPTIONS' }), 429, 'rate_limited');
     assert.equal((await gateway.request('/v1/healthz', { as: null })).status, 200);
   });
 
@@ -99,13 +103,38 @@ describe('the limit for failed authentications', () => {
       assert.equal(response.headers.get('ratelimit'), null);
       await assertProblem(response, 401, 'invalid_credentials');
     }
-    const response = await attempt('198.51.100.1');
+    const wrong = { ...gateway.console, apiSecret: 'wrong' };
+    const response = await attempt('198.51.100.1', wrong);
     assert.match(response.headers.get('retry-after') ?? '', /^\d+$/);
     assert.match(response.headers.get('ratelimit') ?? '', /^"failed-authentication";r=0;t=\d+$/);
     assert.equal(response.headers.get('ratelimit-policy'), '"failed-authentication";q=3;w=60');
     await assertProblem(response, 429, 'rate_limited');
     assert.equal((await attempt('198.51.100.1', gateway.console)).status, 200);
-    await assertProblem(await attempt('198.51.100.2'), 401, 'invalid_credentials');
+    await assertProblem(await attempt('198.51.100.2', wrong), 401, 'invalid_credentials');
+    // Without any credentials none can be guessed.
+    await assertProblem(await attempt('198.51.100.1'), 401, 'invalid_credentials');
+  });
+
+  test('counts them on every path, and answers 429 where none are needed too', async () => {
+    const headers = { 'x-forwarded-for': '198.51.100.5' };
+    const ask = async (path: string, method: string, as: Credentials | null) =>
+      (await gateway.request(path, { method, as, headers })).status;
+    const wrong = { ...gateway.console, apiSecret: 'wrong' };
+    assert.equal(await ask('/v1/healthz', 'GET', wrong), 200);
+    assert.equal(await ask('/nothing', 'GET', wrong), 404);
+    assert.equal(await ask('/v1/quotes', 'PUT', wrong), 405);
+    for (const [path, method] of [
+      ['/v1/healthz', 'GET'],
+      ['/v1/docs', 'GET'],
+      ['/nothing', 'GET'],
+      ['/v1/quotes', 'PUT'],
+      ['/v1/quotes', 'OPTIONS'],
+      ['/v1/quotes', 'GET'],
+    ] as const) {
+      assert.equal(await ask(path, method, wrong), 429, path);
+    }
+    assert.equal(await ask('/v1/healthz', 'GET', gateway.console), 200);
+    assert.equal(await ask('/v1/healthz', 'GET', null), 200);
   });
 
   test('counts right credentials from an address that is not theirs, and answers 403 all the same', async () => {
@@ -117,20 +146,22 @@ describe('the limit for failed authentications', () => {
     const shop = (await made.json()) as Credentials;
     for (let i = 0; i < 5; i++)
       await assertProblem(await attempt('198.51.100.9', shop), 403, 'address_not_allowed');
-    await assertProblem(await attempt('198.51.100.9'), 429, 'rate_limited');
+    const wrong = { ...shop, apiSecret: 'wrong' };
+    await assertProblem(await attempt('198.51.100.9', wrong), 429, 'rate_limited');
     const list = async () => {
       const path = `/v1/admin/auth-attempts?consumer_id=${shop.id}`;
       const answer = await gateway.request(path, { as: gateway.admin });
       return ((await answer.json()) as { data: { count: number }[] }).data;
     };
-    while ((await list()).reduce((sum, { count }) => sum + count, 0) < 5) await sleep(20);
-    assert.deepEqual((await list()).map(({ count }) => count).toSorted(), [1, 1, 1, 2]);
+    while ((await list()).reduce((sum, { count }) => sum + count, 0) < 6) await sleep(20);
+    assert.deepEqual((await list()).map(({ count }) => count).toSorted(), [1, 1, 1, 1, 2]);
   });
 
   test('counts a network of IPv6 as one address', async () => {
-    for (let i = 0; i < 3; i++) assert.equal((await attempt(`2001:db8:1:2::${i}`)).status, 401);
-    assert.equal((await attempt('2001:db8:1:2:ffff::1')).status, 429);
-    assert.equal((await attempt('2001:db8:1:3::1')).status, 401);
+    const wrong = { ...gateway.console, apiSecret: 'wrong' };
+    for (let i = 0; i < 3; i++) assert.equal((await attempt(`2001:db8:1:2::${i}`, wrong)).status, 401);
+    assert.equal((await attempt('2001:db8:1:2:ffff::1', wrong)).status, 429);
+    assert.equal((await attempt('2001:db8:1:3::1', wrong)).status, 401);
   });
 
   test('distinguishes networks, however their addresses are written', () => {
@@ -153,7 +184,7 @@ describe('the limit for failed authentications', () => {
   });
 });
 
-describe('the limit for requests without valid credentials', () => {
+describe('the limit for requests without credentials', () => {
   let gateway: TestGateway;
 
   before(async () => {
@@ -221,10 +252,10 @@ describe('the limit for requests without valid credentials', () => {
       assert.equal((await ask(path, { as, headers })).status, status, path);
     }
     assert.equal((await ask('/v1/quotes', { as, method: 'PUT', headers })).status, 405);
+    // Wrong ones have a limit of their own.
     const wrong = { ...as, apiSecret: 'wrong' };
-    for (const path of ['/v1/healthz', '/v1/quotes']) {
-      assert.equal((await ask(path, { as: wrong, headers })).status, 429);
-    }
+    assert.equal((await ask('/v1/healthz', { as: wrong, headers })).status, 200);
+    assert.equal((await ask('/v1/quotes', { as: wrong, headers })).status, 401);
     const secret = await firstWebhookSecret(gateway);
     const webhook = signedRequest(secret, memberEvent(gateway.org.memberId), { headers });
     assert.equal((await gateway.request(webhookPath, webhook)).status, 202);
@@ -262,7 +293,7 @@ describe('limits that are off, and addresses that nobody vouches for', () => {
   });
 
   test('X-Forwarded-For counts from trusted proxies only', async () => {
-    const gateway = await startGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '2' });
+    const gateway = await startGateway({ RATE_LIMIT_PUBLIC_PER_MINUTE: '2' });
     try {
       const statuses: number[] = [];
       for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) {

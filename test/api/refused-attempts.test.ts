@@ -100,11 +100,7 @@ describe('refused attempts of one consumer, on two replicas', {
     assert.equal(sum?.result, 'address');
   });
 
-  test('so are those that no limit counts: with right credentials where none are needed', async () => {
-    const shop = await make({});
-    assert.deepEqual(await sendMany(200, () => here.request('/v1/healthz', { as: shop })), { 200: 200 });
-    const [sum] = assertFolded(await allEntriesOf(shop, 200), 200, 62);
-    assert.deepEqual([sum?.result, sum?.endpoint], ['accepted', 'GET /v1/healthz']);
+  test('so are those from addresses that are not allowed, where no credentials are needed', async () => {
     const elsewhere = await make({ allowedAddresses: ['192.0.2.1'] });
     const headers = (n: number) => ({ 'x-forwarded-for': `198.51.${n >> 8}.${n & 255}` });
     await sendMany(200, (n) => here.request('/v1/healthz', { as: elsewhere, headers: headers(n) }));

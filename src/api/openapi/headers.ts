@@ -120,14 +120,14 @@ export const headerComponents: JsonObject = Object.fromEntries(
 );
 
 /** The headers of every answer of a route. */
-export function usualHeaders({ permission, signature, form, deprecation }: Route): HeaderName[] {
-  const isOpen = isPublic(permission) && !signature && !form;
+export function usualHeaders({ permission, form, deprecation }: Route): HeaderName[] {
   const knowsCaller = isPublic(permission) ? permission.showsMore !== undefined || form !== undefined : true;
   return [
     'X-Request-Id',
     'Cache-Control',
     ...(knowsCaller ? (['Handoff-Mode'] as const) : []),
-    ...(isOpen ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
+    'RateLimit-Policy',
+    'RateLimit',
     ...(deprecation ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
   ];
 }

@@ -12,26 +12,32 @@ import { send } from './run-route.ts';
 import type { Step } from './step.ts';
 
 /**
- * Answers with problems. A lack of permission, whatever threw it, is also the result of the attempt. Problems of
- * unauthenticated callers are counted, with `countUnauthenticated`. `tokens`: where they are accepted, a refusal names them.
+ * Answers with problems. A lack of permission, whatever threw it, is also the result of the attempt. A request that was
+ * refused before it was counted is counted, with `countOpenly`. `tokens`: where they are accepted, a refusal names them.
  */
-export function answerErrors(countUnauthenticated: Step, log: Log, tokens: BearerTokens | undefined) {
+export function answerErrors(countOpenly: Step, log: Log, tokens: BearerTokens | undefined) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
-    const { readOnlyFields, takesForm } = request.routeOptions?.config ?? {};
     const answer = (thrown: unknown) => sendProblem(problemOfError(thrown), request, reply, { log, tokens });
-    const problem = problemOfFramework(error, readOnlyFields, takesForm) ?? problemOfError(error);
-    const isDenied = problem.code === 'permission_denied' || problem.code === 'approval_required';
-    if (isDenied && request.attempt) request.attempt.result = 'permission_denied';
-    if (problem.code === 'rate_limited') return answer(problem);
+    const problem = problemOf(error, request);
+    if (request.isCounted) return answer(problem);
     let pending: ReturnType<Step>;
     try {
-      pending = countUnauthenticated(request, reply);
+      pending = countOpenly(request, reply);
     } catch (refusal) {
       return answer(refusal);
     }
     if (pending === undefined) answer(problem);
     else void answerAfter(pending, problem, answer);
   };
+}
+
+function problemOf(error: FastifyError, request: FastifyRequest): Problem {
+  const { readOnlyFields, takesForm, passesOn } = request.routeOptions?.config ?? {};
+  const problem = problemOfFramework(error, readOnlyFields, takesForm) ?? problemOfError(error);
+  const isDenied = problem.code === 'permission_denied' || problem.code === 'approval_required';
+  if (isDenied && request.attempt) request.attempt.result = 'permission_denied';
+  // Of what could have been passed on and was not, all faults come after the limit.
+  return (passesOn && !request.isPassedOn && request.limitRefusal) || problem;
 }
 
 async function answerAfter(

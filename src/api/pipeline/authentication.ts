@@ -24,7 +24,7 @@ import { formatTimestamp } from '../../platform/base/moment.ts';
 import { networkOf, normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { attributeTo } from '../../platform/http/connections.ts';
-import { isPublic, type Permission, type Route } from '../route.ts';
+import { type FormCheck, isPublic, type Permission, type Route } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import {
   addressOf,
@@ -32,7 +32,6 @@ import {
   countPublic,
   countRequest,
   isFailureWithinLimit,
-  isPublicLimitReached,
   type Limits,
 } from './rate-limit.ts';
 import type { Step } from './step.ts';
@@ -41,12 +40,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; undefined on public routes. */
     consumer: Caller | undefined;
-    /** Whose credentials came with a request that needs none. */
-    unusedConsumerId: string | null | undefined;
-    /** The request is counted as that of an unauthenticated caller, or its signature is valid. */
+    /** The request has been counted, by one limit. */
     isCounted: boolean;
-    /** The route to which it is passed on counts, measures and records it. */
-    isPassedOn: boolean;
+    /** It is over that limit; thrown where the order of checks has the limit. */
+    limitRefusal: Problem | undefined;
     /** How authentication ended so far; recorded once, when the answer is out. */
     attempt:
       | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'sum'> & {
@@ -55,6 +52,10 @@ declare module 'fastify' {
           credential: string | undefined;
         })
       | undefined;
+  }
+  interface FastifyContextConfig {
+    /** The credentials may be in the body, or in a header that only this route knows. */
+    authenticateForm?: FormCheck['authenticate'] | undefined;
   }
 }
 
@@ -71,16 +72,17 @@ interface AuthenticationSteps {
 
 /**
  * The steps that admit a request to a route: credentials first, then the permission as far as it can be checked without
- * the body, and the rest once the body is read. The request is counted after the last of these checks.
+ * the body, and the rest once the body is read. The request is counted once its caller is known, and refused by its limit
+ * after the last of these checks.
  */
 export function authenticationSteps(route: Route, authenticators: Authenticators): AuthenticationSteps {
-  const { permission, usedFields, passesOn } = route;
+  const { permission, usedFields, passesOn = false } = route;
   if (isPublic(permission)) return {};
   const { authenticate, limits } = authenticators;
   const byBody = 'anyOf' in permission ? permission.byBody : undefined;
   const byPath = 'anyOf' in permission ? permission.byPath : undefined;
   const firstOf = wantedFirst(permission);
-  const isCountedLater = byBody !== undefined || passesOn !== undefined;
+  const isLimitedLater = byBody !== undefined || passesOn;
   const refuseAll = async ({ params, consumer }: FastifyRequest): Promise<void> => {
     // After too many refusals, or if the look-up fails, the general permission is named: a refusal must be cheap.
     const isLookedUp = !limits.refusals.isReached((consumer as Caller).id);
@@ -91,7 +93,7 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
     const consumer = admitCaller(request, reply, authentication, authenticators);
     if ('resource' in permission) requireNoApproval(consumer, permission);
     if (firstOf.length > 0 && !hasOneOf(consumer, firstOf)) return refuseAll(request);
-    if (!isCountedLater) countCaller(request, reply, limits);
+    if (!isLimitedLater) requireWithinLimit(request);
     return undefined;
   };
   return {
@@ -102,33 +104,20 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
       if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
       return authentication.then((found) => admit(request, reply, found));
     },
-    ...((isCountedLater || usedFields !== undefined) && {
-      preValidation: (request: FastifyRequest, reply: FastifyReply) => {
+    ...((byBody !== undefined || usedFields !== undefined) && {
+      preValidation: (request: FastifyRequest) => {
         const consumer = request.consumer as Caller;
         const needed = byBody?.(request.body) ?? firstOf[0];
         if (byBody !== undefined && needed !== undefined) requireOneOf(consumer, [needed]);
         if (usedFields !== undefined && needed !== undefined)
           requireFields(consumer, needed, () => usedFields(request));
-        if (isCountedLater) countOrPassOn(route, request, reply, limits);
+        if (byBody !== undefined) requireWithinLimit(request);
       },
     }),
   };
 }
 
-/** One that is passed on is counted and recorded by the route that answers it. */
-function countOrPassOn(
-  { passesOn }: Route,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  limits: Limits,
-): void {
-  const { body, headers, consumer } = request;
-  request.isPassedOn = passesOn?.({ body, headers, consumer }) ?? false;
-  if (request.isPassedOn) request.attempt = undefined;
-  else countCaller(request, reply, limits);
-}
-
-/** Records the attempt. Returns the caller where nothing refuses it, else throws the refusal. */
+/** Records the attempt, and counts it. Returns the caller where nothing refuses it, else throws the refusal. */
 export function admitCaller(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -136,21 +125,28 @@ export function admitCaller(
   { certificates, limits }: Pick<Authenticators, 'certificates' | 'limits'>,
 ): Caller {
   const attempt = recordAttempt(request, authentication);
-  if (authentication.result !== 'accepted') return refuse(request, reply, limits, authentication.advice);
+  if (authentication.result !== 'accepted') {
+    const isWrong = authentication.result !== 'missing' || isPresent(presentedBy(request));
+    countStranger(request, reply, limits, isWrong);
+    throw request.limitRefusal ?? invalidCredentials(authentication.advice);
+  }
   const { consumer } = authentication;
   if (!certificates.admits(consumer, request.raw.socket)) {
     attempt.result = 'certificate';
+    countStranger(request, reply, limits, true);
     // A certificate belongs to its connection: to present another one, the client has to connect again.
     reply.header('connection', 'close');
-    refuse(request, reply, limits);
+    throw request.limitRefusal ?? invalidCredentials();
   }
   request.consumer = consumer;
   markTest(request, reply);
   attributeTo(reply.raw, consumer.id);
   if (!authentication.admitsFrom(addressOf(request))) {
     attempt.result = 'address';
-    refuseAddress(request, limits);
+    countElsewhere(request, limits);
+    throw new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
   }
+  countCaller(consumer, request, reply, limits);
   return consumer;
 }
 
@@ -159,91 +155,99 @@ export function admitCaller(
  * public has no mark: a cache may give it to others.
  */
 export function markTest(request: FastifyRequest, reply: FastifyReply): void {
-  const { consumer, attempt, unusedConsumerId, headers } = request;
-  const isOfTest = modeOf(consumer?.id ?? attempt?.consumerId ?? unusedConsumerId) === 'test';
+  const { consumer, attempt, headers } = request;
+  const isOfTest = modeOf(consumer?.id ?? attempt?.consumerId) === 'test';
   if (isOfTest || looksLikeTestKey(single(headers['x-api-key']) ?? '')) reply.header('handoff-mode', 'test');
 }
 
-/** Counts a request of the caller that was admitted. Throws `rate_limited`. */
-export function countCaller({ consumer }: FastifyRequest, reply: FastifyReply, limits: Limits): void {
-  const { id, rateLimitPerMinute } = consumer as Caller;
-  countRequest(limits, id, reply, rateLimitPerMinute);
-}
-
 /**
- * Authenticates the caller of a public route that shows more to consumers. Wrong credentials do not change the answer. They are
- * recorded and limited as elsewhere, so that the route does not help to guess credentials.
+ * Counts a request that needs no credentials, or is refused before they are looked at: by those that it carries all the
+ * same, else by its address. Beyond the limit it throws `rate_limited`; wrong credentials change nothing else. `showsMore`:
+ * right ones do.
  */
-export function recogniseConsumer({ authenticate, certificates, limits }: Authenticators): Step {
-  const recognise = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
-    const attempt = recordWhereOpen(request, authentication, limits);
-    const address = addressOf(request);
-    if (authentication.result === 'accepted') {
-      const { consumer } = authentication;
-      if (!certificates.admits(consumer, request.raw.socket)) attempt.result = 'certificate';
-      else if (!authentication.admitsFrom(address)) attempt.result = 'address';
-      else request.consumer = consumer;
+export function countOpenly(
+  { authenticate, certificates, limits }: Authenticators,
+  { showsMore = false } = {},
+): Step {
+  const countBy = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
+    const attempt = recordAttempt(request, authentication);
+    if (authentication.result !== 'accepted') countStranger(request, reply, limits, true);
+    else if (!certificates.admits(authentication.consumer, request.raw.socket)) {
+      attempt.result = 'certificate';
+      countStranger(request, reply, limits, true);
+    } else if (!authentication.admitsFrom(addressOf(request))) {
+      attempt.result = 'address';
+      countElsewhere(request, limits);
+    } else {
+      countCaller(authentication.consumer, request, reply, limits);
+      if (showsMore) request.consumer = authentication.consumer;
+      if (showsMore) markTest(request, reply);
     }
-    if (request.consumer !== undefined) markTest(request, reply);
-    if (request.consumer === undefined && !isFailureWithinLimit(limits, address))
-      attempt.sum = sumOf(address);
+    requireWithinLimit(request);
+  };
+  /** Credentials that cannot be checked now are as good as none: the answer does not depend on them. */
+  const countUnchecked = (request: FastifyRequest, reply: FastifyReply) => {
+    recordAttempt(request, missing);
+    countStranger(request, reply, limits, false);
+    requireWithinLimit(request);
   };
   return (request, reply) => {
     const presented = presentedBy(request);
-    if (isTwofold(presented)) refuseTwofold(request);
-    if (!presented.apiKey && !presented.token) return;
-    const authentication = whereNoneIsNeeded(authenticate, presented);
-    if (!(authentication instanceof Promise)) return recognise(request, reply, authentication);
-    return authentication.then((found) => recognise(request, reply, found));
+    if (isTwofold(presented)) {
+      countBy(request, reply, missing);
+      return showsMore ? refuseTwofold(request) : undefined;
+    }
+    const authentication = isPresent(presented) ? authenticate(presented) : authenticateByForm(request);
+    if (authentication instanceof Promise) {
+      return authentication.then(
+        (found) => countBy(request, reply, found),
+        () => countUnchecked(request, reply),
+      );
+    }
+    if (authentication !== undefined) return countBy(request, reply, authentication);
+    countStranger(request, reply, limits, false);
+    return requireWithinLimit(request);
   };
 }
 
-/**
- * Counts a request without valid credentials or signature, once. Over the limit it throws `rate_limited`, and of a failed
- * attempt only the sum is stored. Credentials that were not checked so far, as on a public route, are checked first:
- * valid ones are neither counted nor refused.
- */
-export function countUnauthenticated({
-  authenticate,
-  limits,
-}: Pick<Authenticators, 'authenticate' | 'limits'>): Step {
-  return (request, reply) => {
-    if (limits.unauthenticated === undefined || request.isCounted || request.consumer !== undefined) return;
-    request.isCounted = true;
-    const presented = presentedBy(request);
-    const isOne = !isTwofold(presented) && (presented.apiKey || presented.token);
-    if (request.attempt !== undefined || !isOne) return count(request, reply, limits);
-    const check = (authentication: Authentication) => {
-      request.unusedConsumerId = authentication.consumerId;
-      if (authentication.result !== 'accepted') count(request, reply, limits, authentication);
-      else if (isPublicLimitReached(limits, addressOf(request)))
-        recordWhereOpen(request, authentication, limits);
-    };
-    const authentication = whereNoneIsNeeded(authenticate, presented);
-    if (!(authentication instanceof Promise)) return check(authentication);
-    return authentication.then(check);
-  };
+/** By a header that only a route with a form knows, whose form was not read; undefined where there is none. */
+function authenticateByForm({ headers, routeOptions }: FastifyRequest): Promise<Authentication> | undefined {
+  if (headers.authorization === undefined) return undefined;
+  const { authenticateForm } = routeOptions?.config ?? {};
+  return authenticateForm && Promise.resolve(authenticateForm(new Map(), headers));
 }
 
-/** Credentials that cannot be checked now are as good as none where none are needed: the answer does not depend on them. */
-function whereNoneIsNeeded(authenticate: Authenticate, presented: PresentedCredentials) {
-  const authentication = authenticate(presented);
-  return authentication instanceof Promise ? authentication.catch(() => missing) : authentication;
+/** Throws `rate_limited` where the request is over the limit that it counts by. */
+export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
+  if (limitRefusal !== undefined) throw limitRefusal;
 }
 
-/** `authentication`: a failed one that is no attempt yet; it is recorded only where it is over the limit. */
-function count(
+function countCaller(caller: Caller, request: FastifyRequest, reply: FastifyReply, limits: Limits): void {
+  if (request.isCounted) return;
+  request.isCounted = true;
+  request.limitRefusal = countRequest(limits, caller.id, reply, caller.rateLimitPerMinute);
+}
+
+/** Counts by the address; of an attempt that is over the limit only the sum is stored. `isWrong`: credentials or a signature were sent. */
+export function countStranger(
   request: FastifyRequest,
   reply: FastifyReply,
   limits: Limits,
-  authentication?: Authentication,
+  isWrong: boolean,
 ): void {
+  if (request.isCounted) return;
+  request.isCounted = true;
   const address = addressOf(request);
-  const throwLimited = countPublic(limits, address, reply);
-  if (throwLimited === undefined) return;
-  if (authentication !== undefined) recordAttempt(request, authentication);
-  if (request.attempt !== undefined) request.attempt.sum = sumOf(address);
-  throwLimited();
+  request.limitRefusal = (isWrong ? countFailure : countPublic)(limits, address, reply);
+  if (request.limitRefusal && request.attempt) request.attempt.sum = sumOf(address);
+}
+
+/** Counts and stores like a failure: who has stolen credentials must not use up their owner's limit. It refuses nothing itself. */
+function countElsewhere(request: FastifyRequest, limits: Limits): void {
+  if (request.isCounted) return;
+  request.isCounted = true;
+  const address = addressOf(request);
+  if (request.attempt && !isFailureWithinLimit(limits, address)) request.attempt.sum = sumOf(address);
 }
 
 /** The address is read now: a connection that has ended has none. */
@@ -264,22 +268,13 @@ export function recordAttempt(request: FastifyRequest, { result, consumerId, cre
   return attempt;
 }
 
-/** Where no credentials are needed, no limit counts requests that have right ones: of many, only the sum is stored. */
-function recordWhereOpen(request: FastifyRequest, authentication: Authentication, { refusals }: Limits) {
-  const attempt = recordAttempt(request, authentication);
-  if (authentication.result !== 'accepted') return attempt;
-  const { id } = authentication.consumer;
-  if (!refusals.take(id).allowed) attempt.sum = { by: 'consumer', name: id };
-  return attempt;
-}
-
 /** The sum to which attempts of an address over its limit are added. */
 function sumOf(address: string): AttemptSum {
   return { by: 'network', name: networkOf(address) };
 }
 
 /** The credentials in the headers of a request. */
-function presentedBy({ headers }: FastifyRequest): PresentedCredentials {
+export function presentedBy({ headers }: FastifyRequest): PresentedCredentials {
   const { 'x-api-key': apiKey, 'x-api-secret': apiSecret, authorization } = headers;
   const token = authorization === undefined ? undefined : bearerTokenIn(authorization);
   return { apiKey: single(apiKey), apiSecret: single(apiSecret), token };
@@ -289,6 +284,11 @@ function presentedBy({ headers }: FastifyRequest): PresentedCredentials {
 export function bearerTokenIn(authorization: string): string | undefined {
   const [scheme, ...rest] = authorization.split(' ');
   return scheme?.toLowerCase() === 'bearer' ? rest.join(' ') : undefined;
+}
+
+/** Whether anything of credentials was sent. */
+export function isPresent({ apiKey, apiSecret, token }: PresentedCredentials): boolean {
+  return Boolean(apiKey || apiSecret || token);
 }
 
 /** A token beside a pair: it is not known which of them is meant (RFC 6750 section 3.1). */
@@ -308,25 +308,6 @@ function refuseTwofold(request: FastifyRequest): never {
 function wantedFirst(permission: Exclude<Permission, { none: string }>): RequiredPermission[] {
   if ('anyCredentials' in permission) return [];
   return 'anyOf' in permission ? permission.anyOf : [permission];
-}
-
-/**
- * Counts the failure and throws the refusal, or 429 where too many came from that address: then only their sum is
- * stored.
- */
-function refuse(request: FastifyRequest, reply: FastifyReply, limits: Limits, advice?: string): never {
-  const address = addressOf(request);
-  const throwLimited = countFailure(limits, address, reply);
-  if (throwLimited === undefined) throw invalidCredentials(advice);
-  if (request.attempt) request.attempt.sum = sumOf(address);
-  return throwLimited();
-}
-
-/** Counts and stores like a failure; but valid credentials are never refused by the limit of failures. */
-function refuseAddress(request: FastifyRequest, limits: Limits): never {
-  const address = addressOf(request);
-  if (request.attempt && !isFailureWithinLimit(limits, address)) request.attempt.sum = sumOf(address);
-  throw new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
 }
 
 /** A repeated header is no credential: Node joins it with a comma, which no key holds. */

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { missing } from '../../identity/consumers/authentication.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Route } from '../route.ts';
-import { type Authenticators, admitCaller, countCaller, recordAttempt } from './authentication.ts';
+import { type Authenticators, admitCaller, recordAttempt, requireWithinLimit } from './authentication.ts';
 import { bytesOf, decode } from './body.ts';
 import type { Step } from './step.ts';
 
@@ -27,7 +27,7 @@ export function formSteps({ form }: Route, authenticators: Authenticators): Step
       const fields = readForm(decode(bytesOf(request)));
       const authentication = await form.authenticate(fields, request.headers);
       admitCaller(request, reply, authentication, authenticators);
-      countCaller(request, reply, authenticators.limits);
+      requireWithinLimit(request);
       request.body = Object.fromEntries(fields);
     },
   ];

@@ -5,6 +5,16 @@ import type { FastifyRequest } from 'fastify';
 import type { Problem } from '../../platform/base/problem.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Another route answers it: that one logs, measures and records it. */
+    isPassedOn: boolean;
+  }
+  interface FastifyContextConfig {
+    passesOn?: true | undefined;
+  }
+}
+
 /** What a route has another one answer. */
 export interface PassedRequest {
   method: string;
@@ -37,7 +47,8 @@ const keptHeaders = [
  * an attempt of its own. It comes from the connection of the outer one, so its address and certificate are the same.
  */
 export function passOn(outer: FastifyRequest, inner: PassedRequest): Promise<StoredAnswer> {
-  const message = new InnerMessage(outer.raw.socket, inner);
+  outer.isPassedOn = true;
+  const message = new InnerMessage(outer, inner);
   message.method = inner.method;
   message.url = inner.url;
   message.headers = headersFor(outer, inner);
@@ -53,6 +64,13 @@ export function passOn(outer: FastifyRequest, inner: PassedRequest): Promise<Sto
 /** What was passed on as this message; undefined for one that came over a connection. */
 export function passedRequestOf(message: IncomingMessage): PassedRequest | undefined {
   return message instanceof InnerMessage ? message.passed : undefined;
+}
+
+/** Of one that was passed on: it was counted as the outer one. */
+export function takeOverCount(request: FastifyRequest): void {
+  if (!(request.raw instanceof InnerMessage)) return;
+  request.isCounted = true;
+  request.limitRefusal = request.raw.outer.limitRefusal;
 }
 
 function headersFor({ raw, id }: FastifyRequest, { body, actor }: PassedRequest): IncomingHttpHeaders {
@@ -77,10 +95,12 @@ class InnerMessage extends IncomingMessage {
   override httpVersionMinor = 1;
   override complete = true;
   readonly passed: PassedRequest;
+  readonly outer: Pick<FastifyRequest, 'limitRefusal'>;
 
-  constructor(socket: Socket, passed: PassedRequest) {
-    super(socket);
+  constructor(outer: FastifyRequest, passed: PassedRequest) {
+    super(outer.raw.socket);
     this.passed = passed;
+    this.outer = outer;
   }
 
   override _read(): void {}

@@ -13,30 +13,31 @@ export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated
 
 /**
  * Counts a request of a consumer or of a signing sender, and sets the headers with what is left. `own`: the caller's own
- * limit a minute. Throws `rate_limited`.
+ * limit a minute. Returns the refusal of one that is over it.
  */
 export function countRequest(
   { requests }: Limits,
   caller: string,
   reply: FastifyReply,
   own?: number | null,
-): void {
+): Problem | undefined {
   const perMinute = own ?? requests.perMinute;
-  if (perMinute === 0) return;
+  if (perMinute === 0) return undefined;
   const quota = requests.take(caller, perMinute);
   setHeaders(reply, { name: requests.name, perMinute }, quota);
-  if (!quota.allowed) throw tooMany(`${perMinute} requests have come with these credentials`, quota);
+  if (quota.allowed) return undefined;
+  return tooMany(`${perMinute} requests have come with these credentials`, quota);
 }
 
 /**
- * Counts a failed authentication. Once there are too many from that address, returns a function that throws
- * `rate_limited`. Until then no header shows what is left: unauthenticated callers need not know.
+ * Counts a failed authentication. Returns the refusal once there are too many from that address. Until then no header shows
+ * what is left: unauthenticated callers need not know.
  */
 export function countFailure(
   { failures }: Limits,
   address: string,
   reply: FastifyReply,
-): (() => never) | undefined {
+): Problem | undefined {
   return countFrom(failures, address, reply, (most) => `${most} authentications have failed`);
 }
 
@@ -45,16 +46,13 @@ export function isFailureWithinLimit({ failures }: Limits, address: string): boo
   return failures === undefined || failures.take(networkOf(address)).allowed;
 }
 
-/**
- * Counts a request without valid credentials or signature. Once there are too many from that address, returns a function
- * that throws `rate_limited`. The headers are as for failed authentications.
- */
+/** Counts a request that carries nothing that could authenticate it, as `countFailure` does with its limit. */
 export function countPublic(
   { unauthenticated }: Limits,
   address: string,
   reply: FastifyReply,
-): (() => never) | undefined {
-  const what = (most: number) => `${most} requests have come without valid credentials`;
+): Problem | undefined {
+  const what = (most: number) => `${most} requests have come without credentials`;
   return countFrom(unauthenticated, address, reply, what);
 }
 
@@ -63,19 +61,12 @@ function countFrom(
   address: string,
   reply: FastifyReply,
   what: (most: number) => string,
-): (() => never) | undefined {
+): Problem | undefined {
   if (limit === undefined) return undefined;
   const quota = limit.take(networkOf(address));
   if (quota.allowed) return undefined;
-  return () => {
-    setHeaders(reply, limit, quota);
-    throw tooMany(`From this address ${what(limit.perMinute)}`, quota);
-  };
-}
-
-/** Whether the next request without valid credentials from that address would be refused. */
-export function isPublicLimitReached({ unauthenticated }: Limits, address: string): boolean {
-  return unauthenticated?.isReached(networkOf(address)) === true;
+  setHeaders(reply, limit, quota);
+  return tooMany(`From this address ${what(limit.perMinute)}`, quota);
 }
 
 /** RateLimit headers (draft-ietf-httpapi-ratelimit-headers-11): structured lists, whose names need no escaping here. */

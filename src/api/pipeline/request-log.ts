@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Attempt, AttemptRecorder, AttemptSum } from '../../identity/audit/attempt.ts';
+import type { Attempt, AttemptRecorder, AttemptResult, AttemptSum } from '../../identity/audit/attempt.ts';
 import { apiKeyPattern, maxCredentialLength } from '../../identity/consumers/credentials.ts';
 import { monotonicMs, randomUUID } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
@@ -138,7 +138,7 @@ class Observation {
       result,
       timestamp,
       address,
-      sum: attempt.sum ?? this.#sumOfRefusals(consumerId, status),
+      sum: attempt.sum ?? this.#sumOfRefusals(consumerId, result, status),
       request_id: id,
       user_agent: userAgentOf(headers),
       api_key: publicKeyIn(credential === undefined ? headers['x-api-key'] : apiKeyIn(credential)),
@@ -147,8 +147,10 @@ class Observation {
   }
 
   /** The sum for an authenticated but refused request; undefined for others, and while the consumer has few refusals. */
-  #sumOfRefusals(consumerId: string | null, status: number): AttemptSum | undefined {
-    if (consumerId === null || (status !== 403 && status !== 429)) return undefined;
+  #sumOfRefusals(consumerId: string | null, result: AttemptResult, status: number): AttemptSum | undefined {
+    // Where no credentials are needed, those from an address that is not theirs are not refused.
+    const isRefused = status === 403 || status === 429 || result === 'address';
+    if (consumerId === null || !isRefused) return undefined;
     const { allowed } = this.#observers.limits.refusals.take(consumerId);
     return allowed ? undefined : { by: 'consumer', name: consumerId };
   }

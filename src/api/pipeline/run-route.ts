@@ -17,6 +17,7 @@ import {
 import type { Claim, ExecutedAnswer, Ledger } from '../idempotency/ledger.ts';
 import { requestWithoutKey, runWithinWindow } from '../idempotency/repeat-window.ts';
 import type { Route, RouteAnswer } from '../route.ts';
+import { requireWithinLimit } from './authentication.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
 import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
@@ -134,6 +135,7 @@ function inputOf(route: Route, request: FastifyRequest, call: Call) {
     address: request.attempt?.address ?? null,
     call,
     passOn: route.passesOn && ((inner: PassedRequest) => passOn(request, inner)),
+    requireWithinLimit: route.passesOn && (() => requireWithinLimit(request)),
   };
 }
 

@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Route } from '../route.ts';
+import { countStranger, isPresent, presentedBy, requireWithinLimit } from './authentication.ts';
 import { bytesOf, readBody } from './body.ts';
 import { bodyTooLarge, maxBodyBytes as usualBodyBytes } from './framework-errors.ts';
-import { addressOf, countFailure, countRequest, type Limits } from './rate-limit.ts';
+import { countRequest, type Limits } from './rate-limit.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -37,11 +38,14 @@ export function signatureSteps(
         const refusal = signature.refusalOf(request.headers, bytesOf(request));
         if (refusal !== undefined) {
           log.info({ request_id: request.id, reason: refusal }, 'a signature was refused');
-          countFailure(limits, addressOf(request), reply)?.();
-          throw new Problem('invalid_credentials', signature.advice);
+          // Credentials that it carries all the same say what it counts by, as wherever none are needed.
+          if (signature.isSent(request.headers) && !isPresent(presentedBy(request)))
+            countStranger(request, reply, limits, true);
+          throw request.limitRefusal ?? new Problem('invalid_credentials', signature.advice);
         }
         request.isCounted = true;
-        countRequest(limits, signature.sender, reply);
+        request.limitRefusal = countRequest(limits, signature.sender, reply);
+        requireWithinLimit(request);
         request.body = readBody(request);
       },
     ],

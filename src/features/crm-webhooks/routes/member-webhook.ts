@@ -69,6 +69,7 @@ export function memberWebhookRoute(webhooks: MemberWebhook): Route {
       'the same `webhook-id` and a new `webhook-timestamp`.',
     permission: { none: 'the request is signed instead' },
     signature: {
+      isSent: ({ 'webhook-signature': sent }) => sent !== undefined,
       refusalOf: (headers, bytes) => webhooks.checkSignature(headers, bytes),
       sender: 'webhooks/crm',
       advice:

@@ -33,9 +33,11 @@ const instructions =
   'call. A result with isError has a problem document: detail says what is wrong, retry_after after how many seconds to call again. ' +
   'After a time-out call again with the same intent.';
 
-type Request = Pick<Input<object, 'ignored', undefined>, 'headers' | 'bodyText' | 'passOn' | 'call'> & {
+type Request = Pick<Input<object, 'ignored', undefined>, 'headers' | 'bodyText' | 'call'> & {
   body: unknown;
   consumer: Caller;
+  passOn: NonNullable<Input<object, 'ignored', undefined>['passOn']>;
+  requireWithinLimit: () => void;
 };
 
 /** The tools, by the Model Context Protocol. */
@@ -54,15 +56,17 @@ export function mcpRoute({ publicUrl }: McpParts, all: () => readonly Route[]): 
     request: { body: Type.Unknown() },
     answers: { 200: { description: 'A message of JSON-RPC.' } },
     problems: [],
-    passesOn: (request) => server.passesOn(request),
+    passesOn: true,
     answerProblem: ({ code, message }) =>
       code === 'malformed_json' ? rpcError(new MalformedMessage(rpcCodes.parse, message)) : undefined,
-    async handle({ consumer, ...request }) {
+    async handle(input) {
+      const request = input as typeof input & Request;
       try {
-        return await server.answer({ ...request, consumer: consumer as Caller });
+        return await server.answer(request);
       } catch (error) {
-        if (error instanceof MalformedMessage) return rpcError(error);
-        throw error;
+        if (!(error instanceof MalformedMessage)) throw error;
+        request.requireWithinLimit();
+        return rpcError(error);
       }
     },
   });
@@ -80,12 +84,8 @@ function createServer(publicUrl: () => string, all: () => readonly Route[]) {
     return readMessage(body, headers);
   };
 
-  async function call(
-    message: McpRequest,
-    { consumer, bodyText, ...request }: Request,
-  ): Promise<RouteAnswer> {
+  async function call(message: McpRequest, { consumer, bodyText, passOn }: Request): Promise<RouteAnswer> {
     const { route, given } = readCall(message, tools());
-    const passOn = request.passOn as NonNullable<Request['passOn']>;
     const inner = requestOf(route, given, bodyText);
     const answer = await (calls.isAtLimit(consumer.id)
       ? passOn({ ...inner, refusal: tooMany() })
@@ -94,19 +94,11 @@ function createServer(publicUrl: () => string, all: () => readonly Route[]) {
   }
 
   return {
-    /** Only what will reach its route: all else counts here. */
-    passesOn({ body, headers }: Pick<Request, 'body' | 'headers'>) {
-      try {
-        const message = read(body, headers);
-        return message?.method === 'tools/call' && readCall(message, tools()) !== undefined;
-      } catch {
-        return false;
-      }
-    },
     async answer(request: Request): Promise<RouteAnswer> {
       const message = read(request.body, request.headers);
+      if (message?.method === 'tools/call') return call(message, request);
+      request.requireWithinLimit();
       if (message === undefined) return { status: 202 };
-      if (message.method === 'tools/call') return call(message, request);
       return resultAnswer(message, fieldsOf(simpleResult(message, request.consumer, tools())));
     },
   };
