@@ -29,6 +29,7 @@ import { boundFaults } from './pipeline/faulty-parts.ts';
 import { formSteps } from './pipeline/form.ts';
 import { formats } from './pipeline/formats.ts';
 import { maxBodyBytes } from './pipeline/framework-errors.ts';
+import { requireHost } from './pipeline/host.ts';
 import { takeOverCount } from './pipeline/pass-on.ts';
 import { readQueryValues } from './pipeline/query-values.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
@@ -134,8 +135,8 @@ export function createServer(options: ServerOptions): Server {
     inOrder([
       takeOverCount,
       setCommonHeaders,
-      refuseUnknownPaths(routes.map(({ path }) => path)),
       requireHost,
+      refuseUnknownPaths(routes.map(({ path }) => path)),
     ]),
   );
   closeConnections(app, options);
@@ -292,14 +293,6 @@ function endUnusedConnectionsOnClose(app: FastifyInstance): void {
   });
   app.addHook('preClose', async () => {
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
-  });
-}
-
-/** RFC 9112 section 3.2. */
-function requireHost({ raw }: FastifyRequest): void {
-  if (raw.headers.host !== undefined || raw.httpVersion !== '1.1') return;
-  throw new Problem('invalid_request', 'The Host header is missing.', {
-    errors: [{ header: 'Host', message: 'is missing' }],
   });
 }
 

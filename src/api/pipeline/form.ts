@@ -1,8 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { missing } from '../../identity/consumers/authentication.ts';
+import { invalidCredentials, missing } from '../../identity/consumers/authentication.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Route } from '../route.ts';
-import { type Authenticators, admitCaller, recordAttempt, requireWithinLimit } from './authentication.ts';
+import {
+  type Authenticators,
+  admitCaller,
+  isPresent,
+  presentedBy,
+  recordAttempt,
+  requireWithinLimit,
+} from './authentication.ts';
 import { bytesOf, decode } from './body.ts';
 import type { Step } from './step.ts';
 
@@ -26,6 +33,9 @@ export function formSteps({ form }: Route, authenticators: Authenticators): Step
       recordAttempt(request, missing);
       const fields = readForm(decode(bytesOf(request)));
       const authentication = await form.authenticate(fields, request.headers);
+      // Those of other routes do not admit it; they say what it counts by, as wherever none are needed.
+      const isCountedOpenly = authentication.result === 'missing' && isPresent(presentedBy(request));
+      if (isCountedOpenly) throw invalidCredentials(authentication.advice);
       admitCaller(request, reply, authentication, authenticators);
       requireWithinLimit(request);
       request.body = Object.fromEntries(fields);
