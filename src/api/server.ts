@@ -1,7 +1,7 @@
 import { createServer as createPlainServer, METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
-import Fastify, { type FastifyInstance, type FastifyRequest, type RawServerDefault } from 'fastify';
+import Fastify, { type FastifyInstance, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
 import type { Authenticate, BearerTokens } from '../identity/consumers/authentication.ts';

@@ -63,7 +63,7 @@ describe('every request counts once', () => {
   });
   after(() => gateway.stop());
 
-  const ask = ({ path, endpoint: _, ...options }: Row, headers: Record<string, string>) =>
+  const ask = ({ path, ...options }: Row, headers: Record<string, string>) =>
     gateway.request(path, { ...options, headers: { ...options.headers, ...headers } });
 
   /** Those of a consumer; by default that of the console, whose requests here are all of one test. */

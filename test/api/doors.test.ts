@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -44,6 +45,44 @@ describe('the ports of the service', () => {
         assert.match(answer.headers, new RegExp(`x-request-id: ${problem.request_id}`));
       });
     }
+
+    for (const [what, head] of [
+      ['without a Host', 'HTTP/1.1'],
+      ['with two Hosts', 'HTTP/1.1\r\nhost: a\r\nHOST: a'],
+      ['with two Hosts, of an earlier version', 'HTTP/1.0\r\nhost: a\r\nhost: b'],
+      ['with a Host that is empty', 'HTTP/1.1\r\nhost:'],
+      ['with a Host that is a URL', 'HTTP/1.1\r\nhost: http://a'],
+      ['with a Host that has a user', 'HTTP/1.1\r\nhost: user@a'],
+      ['with a list of Hosts', 'HTTP/1.1\r\nhost: a, b'],
+      ['with a port that is none', 'HTTP/1.1\r\nhost: a:65536'],
+      ['with an IPv6 address that is none', 'HTTP/1.1\r\nhost: [:::1]:80'],
+      ['of HTTP/0.9', 'HTTP/0.9\r\nhost: a'],
+      ['of HTTP/0.9, as that was', ''],
+      ['of HTTP/2 in the words of HTTP/1', 'HTTP/2.0\r\nhost: a'],
+    ] as const) {
+      test(`answers a request ${what} with a problem, and logs it`, async () => {
+        const id = randomUUID();
+        const request = `GET /v1/healthz${head && ` ${head}\r\nx-request-id: ${id}\r\nconnection: close`}\r\n\r\n`;
+        const { status, body } = await raw(request);
+        assert.equal(status, 400);
+        assert.equal(JSON.parse(body).code, 'invalid_request');
+        const logged = gateway.logLines.filter(
+          ({ facts }) => facts['request_id'] === JSON.parse(body).request_id,
+        );
+        assert.deepEqual(
+          logged.map(({ message, facts }) => [message, facts['status']]),
+          [['request', 400]],
+        );
+      });
+    }
+
+    test('takes every Host that is one', async () => {
+      for (const host of ['a', 'a.example:8080', '127.0.0.1', 'gateway_1:80', '[::1]:8080', 'a.example.']) {
+        const head = `GET /v1/healthz HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`;
+        assert.equal((await raw(head)).status, 200, host);
+      }
+      assert.equal((await raw('GET /v1/healthz HTTP/1.0\r\n\r\n')).status, 200);
+    });
 
     test('answers a path that can not be decoded, and one that does not exist', async () => {
       for (const [path, status, code] of [
@@ -184,7 +223,7 @@ describe('the ports of the service', () => {
         const response = await fetch(gateway.operationsUrl + path);
         assert.equal(response.status, 200);
         assert.equal((await response.text()).trim(), text);
-        assert.equal((await gateway.request(path)).status, 404);
+        assert.equal((await gateway.request(path, { as: null })).status, 404);
       }
     });
 
