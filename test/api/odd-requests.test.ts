@@ -54,7 +54,7 @@ describe('requests that nobody should send', () => {
     const client = await connect();
     for (const { method, path, isPublic, needsBody } of operations) {
       const { answer, result } = await sendTypeOnly(client, method, path);
-      assert.equal(result !== undefined, !isPublic, `${method} ${path}: an attempt`);
+      assert.notEqual(result, undefined, `${method} ${path}: an attempt`);
       // The console may not administrate: it gets 403 there.
       if (needsBody && !isPublic && answer.status !== 403) {
         assert.deepEqual([answer.status, codeOf(answer)], [400, 'malformed_json'], `${method} ${path}`);
