@@ -408,6 +408,8 @@ export interface CreatedWebhookEndpoint {
   url: string;
   /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
   event_types: string[];
+  /** Of the access token with which it was made, or its URL was changed: it gets the events of what these and the permissions of the consumer allow. Null: of all that the consumer may read. */
+  scopes: string[] | null;
   /** For people. */
   description: string | null;
   /** Whether events are sent to it. */
@@ -1049,6 +1051,8 @@ export interface WebhookEndpoint {
   url: string;
   /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
   event_types: string[];
+  /** Of the access token with which it was made, or its URL was changed: it gets the events of what these and the permissions of the consumer allow. Null: of all that the consumer may read. */
+  scopes: string[] | null;
   /** For people. */
   description: string | null;
   /** Whether events are sent to it. */

@@ -74,27 +74,35 @@ export function isVisibleTo(visibility: EventVisibility): RawBuilder<boolean> {
   });
 }
 
-/** `visibility`, for a `with`: what `isVisibleByRows` looks up. */
-export function visibilityRows(all: readonly EventVisibility[]): RawBuilder<unknown> {
-  return sql`visibility as (
-    select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb)
-      as one (consumer_id text, all_records text[], own_records text[], fields jsonb))`;
+/** What one of several who see different events of a consumer may see. */
+export interface ViewerVisibility extends EventVisibility {
+  viewer: string;
 }
 
-/** Condition: the consumer with this id may see the event `e` by `visibility`; nobody without a row there may. */
-export function isVisibleByRows(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
+/** `visibility`, for a `with`: what `isVisibleByRows` looks up. */
+export function visibilityRows(all: readonly ViewerVisibility[]): RawBuilder<unknown> {
+  return sql`visibility as (
+    select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb)
+      as one (viewer text, consumer_id text, all_records text[], own_records text[], fields jsonb))`;
+}
+
+/** Condition: this viewer may see the event `e` by `visibility`; nobody without a row there may. */
+export function isVisibleByRows(viewer: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`exists (
     select from visibility v
-    where v.consumer_id = ${consumerId} and ${isVisible(columns)})`;
+    where v.viewer = ${viewer} and ${isVisible(columns)})`;
 }
 
 /**
- * The same for a consumer with a row. Without one nobody can say yet what it may read: it may see what is not private to
- * another.
+ * The same for a viewer with a row. Without one nobody can say yet what it may read: it may see what is not private to
+ * another consumer.
  */
-export function mayBeVisibleByRows(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
-  return sql`(${isVisibleByRows(consumerId)}
-    or (${consumerId} not in (select consumer_id from visibility) and ${isNotPrivateToAnother(consumerId)}))`;
+export function mayBeVisibleByRows(
+  viewer: RawBuilder<unknown>,
+  consumerId: RawBuilder<unknown>,
+): RawBuilder<boolean> {
+  return sql`(${isVisibleByRows(viewer)}
+    or (${viewer} not in (select viewer from visibility) and ${isNotPrivateToAnother(consumerId)}))`;
 }
 
 /**

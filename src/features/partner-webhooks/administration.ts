@@ -1,4 +1,5 @@
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import type { Caller } from '../../identity/consumers/scopes.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { CheckedAddresses } from '../../platform/http/checked-addresses.ts';
@@ -7,7 +8,7 @@ import { orUnavailable } from '../../platform/store/failures.ts';
 import { eventTypes } from '../events/event-log.ts';
 import { eventVisibilityOf, shownTo } from '../events/event-visibility.ts';
 import type { DeliveriesTable, DeliveryFilter } from './deliveries-table.ts';
-import { type Delivery, type Endpoint, isEventFilter, maxEndpoints } from './endpoint.ts';
+import { type Delivery, type Endpoint, isEventFilter, maxEndpoints, withinScopesOf } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointPosition, EndpointsTable } from './endpoints-table.ts';
 import { bodyOf } from './message.ts';
@@ -31,16 +32,11 @@ type Precondition = (endpoint: Endpoint) => void;
  */
 export interface EndpointAdministration {
   /** No other answer has this secret. */
-  create(consumer: Consumer, wanted: WantedEndpoint): Promise<{ endpoint: Endpoint; secret: string }>;
+  create(consumer: Caller, wanted: WantedEndpoint): Promise<{ endpoint: Endpoint; secret: string }>;
   /** The newest first. */
   list(consumer: Consumer, after: EndpointPosition | undefined, limit: number): Promise<Endpoint[]>;
   find(consumer: Consumer, id: string): Promise<Endpoint>;
-  change(
-    consumer: Consumer,
-    id: string,
-    change: EndpointChange,
-    precondition: Precondition,
-  ): Promise<Endpoint>;
+  change(consumer: Caller, id: string, change: EndpointChange, precondition: Precondition): Promise<Endpoint>;
   remove(consumer: Consumer, id: string, precondition: Precondition): Promise<void>;
   /** The secrets before it sign too, for so many hours. */
   rotateSecret(
@@ -108,8 +104,9 @@ function administerDeliveries(
   { deliveries, wake }: EndpointAdministrationOptions,
   find: EndpointAdministration['find'],
 ): Pick<EndpointAdministration, 'test' | 'deliveries' | 'bodyOf' | 'resend' | 'recover'> {
-  async function checkEnabled(consumer: Consumer, id: string): Promise<void> {
-    if ((await find(consumer, id)).enabled) return;
+  async function checkEnabled(consumer: Consumer, id: string): Promise<Endpoint> {
+    const endpoint = await find(consumer, id);
+    if (endpoint.enabled) return endpoint;
     throw new Problem('conflict', 'The webhook endpoint is disabled; enable it first, and then recover.');
   }
   return {
@@ -124,7 +121,7 @@ function administerDeliveries(
       return atStore(() => deliveries.list(id, filter, before, limit));
     },
     async bodyOf(consumer, id, delivery) {
-      const visibility = eventVisibilityOf(consumer);
+      const visibility = eventVisibilityOf(withinScopesOf(await find(consumer, id), consumer));
       const message = await atStore(() => deliveries.message(delivery.id, id, visibility));
       return message === undefined ? null : bodyOf(shownTo(visibility, message)).toString();
     },
@@ -135,8 +132,9 @@ function administerDeliveries(
       return delivery;
     },
     async recover(consumer, id, since) {
-      await checkEnabled(consumer, id);
-      const recovered = await atStore(() => deliveries.recover(id, since, eventVisibilityOf(consumer)));
+      const endpoint = await checkEnabled(consumer, id);
+      const visibility = eventVisibilityOf(withinScopesOf(endpoint, consumer));
+      const recovered = await atStore(() => deliveries.recover(id, since, visibility));
       wake();
       return recovered;
     },
@@ -145,12 +143,12 @@ function administerDeliveries(
 
 async function create(
   { endpoints, secrets, addresses }: EndpointAdministrationOptions,
-  consumer: Consumer,
+  consumer: Caller,
   { url, event_types = [], description = null }: WantedEndpoint,
 ): Promise<{ endpoint: Endpoint; secret: string }> {
   await check({ url, event_types }, addresses);
   const wanted = { url, event_types: unique(event_types), description };
-  const endpoint = stored(await atStore(() => endpoints.add(consumer.id, wanted)));
+  const endpoint = stored(await atStore(() => endpoints.add(consumer, wanted)));
   try {
     return { endpoint, secret: await atSecrets(() => secrets.renew(endpoint.id, new Date(wallMs()))) };
   } catch (error) {
@@ -162,14 +160,14 @@ async function create(
 
 async function applyChange(
   { endpoints, addresses }: EndpointAdministrationOptions,
-  consumer: Consumer,
+  consumer: Caller,
   id: string,
   { enabled, ...settings }: EndpointChange,
 ): Promise<void> {
   await check(settings, addresses);
   const { event_types } = settings;
   const wanted = { ...settings, ...(event_types && { event_types: unique(event_types) }) };
-  stored((await atStore(() => endpoints.change(consumer.id, id, wanted))) ?? notFound('webhook endpoint'));
+  stored((await atStore(() => endpoints.change(consumer, id, wanted))) ?? notFound('webhook endpoint'));
   if (enabled === true) await atStore(() => endpoints.enable(id));
   if (enabled === false) await atStore(() => endpoints.disable(id, 'requested'));
 }

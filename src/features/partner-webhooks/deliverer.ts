@@ -8,6 +8,7 @@ import {
   type DeliveryQueue,
   type DeliveryResult,
   type EndpointConsumers,
+  type EndpointViewer,
   type LeasedDelivery,
   slotsInAll,
 } from './delivery-queue.ts';
@@ -22,8 +23,7 @@ interface DelivererOptions {
   queue: DeliveryQueue;
   secrets: Pick<EndpointSecrets, 'of'>;
   http: Pick<OutboundHttp, 'post'>;
-  /** The consumers that have endpoints, as they are now. */
-  loadConsumers(consumerIds: readonly string[]): Promise<EndpointConsumers>;
+  loadConsumers(viewers: readonly EndpointViewer[]): Promise<EndpointConsumers>;
   /** Disables an endpoint; returns its consumer, undefined where it was not enabled. */
   disable(endpointId: string, reason: DisabledReason): Promise<string | undefined>;
   userAgent: string;
@@ -104,16 +104,16 @@ class RunningDeliverer {
   async run(stopping: AbortSignal): Promise<void> {
     const { queue, loadConsumers } = this.#options;
     for (let isDone = false; !isDone && !stopping.aborted; ) {
-      const { consumerIds, hasEvents, hasDue, nextInSeconds } = await queue.pendingWork();
+      const { viewers, hasEvents, hasDue, nextInSeconds } = await queue.pendingWork();
       this.#wakeIn(nextInSeconds);
-      const consumers = await loadConsumers(consumerIds);
+      const consumers = await loadConsumers(viewers);
       await this.#showAges(consumers);
       const limit = Math.min(slotsInAll - this.#underWay.size, leasedAtOnce);
-      if (consumerIds.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
+      if (viewers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
       const { leased, hasMore } = await queue.take(consumers, { taken: this.#taken, limit });
-      const visibility = new Map(consumers.visibility.map((one) => [one.consumer_id, one]));
+      const visibility = new Map(consumers.visibility.map((one) => [one.viewer, one]));
       for (const delivery of leased) {
-        const seen = visibility.get(delivery.owner);
+        const seen = visibility.get(delivery.viewer);
         this.#start(seen === undefined ? delivery : shownTo(seen, delivery));
       }
       isDone = !hasMore && leased.length < leasedAtOnce;

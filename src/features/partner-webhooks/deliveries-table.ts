@@ -7,8 +7,8 @@ import {
   type SearchedChunk,
 } from '../../platform/store/statements.ts';
 import { eventsRecordedAfter, eventWithId } from '../events/event-queries.ts';
-import { type EventVisibility, isVisibleTo, visibilityRows } from '../events/event-visibility.ts';
-import { isWanted, type SentEvent, sentEvent } from './delivery-queue.ts';
+import { type EventVisibility, isVisibleTo } from '../events/event-visibility.ts';
+import { isAskedFor, type SentEvent, sentEvent } from './delivery-queue.ts';
 import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
 
 /** Events that one statement of a recovery walks. */
@@ -155,10 +155,11 @@ function recoverChunk(
   { recorded_at, sequence }: EventPosition,
 ): RawBuilder<SearchedChunk<EventPosition>> {
   return sql`
-    with ${visibilityRows([visibility])}, chunk as (
+    with chunk as (
       ${eventsRecordedAfter(recorded_at, sequence, walkedAtOnce)}
     ), wanted as (
-      select e.* from chunk e join webhook_endpoints w on w.id = ${endpointId} and w.enabled and ${isWanted}
+      select e.* from chunk e join webhook_endpoints w on w.id = ${endpointId} and w.enabled
+        and ${isAskedFor} and ${isVisibleTo(visibility)}
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select ${endpointId}, id, type, resource_type || ' ' || resource_id, 'pending', now() from wanted order by sequence

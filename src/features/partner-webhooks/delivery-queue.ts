@@ -4,9 +4,9 @@ import { leaseSeconds, leasesOf } from '../../platform/store/leases.ts';
 import { interval } from '../../platform/store/statements.ts';
 import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
 import {
-  type EventVisibility,
   isVisibleByRows,
   mayBeVisibleByRows,
+  type ViewerVisibility,
   visibilityRows,
 } from '../events/event-visibility.ts';
 import { type DeliveryAttempt, maxEndpoints, pingType } from './endpoint.ts';
@@ -69,10 +69,19 @@ const keptAttempts = 50;
 /** After so much time with nothing but failures an endpoint is disabled. */
 const failingSeconds = 5 * 86_400;
 
-/** The consumers that have endpoints, as they are now. */
+/** A consumer, as far as endpoints with these scopes see its events. */
+export interface EndpointViewer {
+  /** Its name in statements. */
+  viewer: string;
+  consumer_id: string;
+  /** Null: all that the consumer may. */
+  scopes: readonly string[] | null;
+}
+
+/** The viewers of all endpoints, as their consumers are now. */
 export interface EndpointConsumers {
-  /** What each of those that are loaded may see. */
-  visibility: readonly EventVisibility[];
+  /** What each of those whose consumer is loaded may see. */
+  visibility: readonly ViewerVisibility[];
   /** Those whose endpoints are sent to. */
   active: readonly string[];
 }
@@ -86,8 +95,7 @@ interface Slots {
 }
 
 interface PendingWork {
-  /** The consumers that have endpoints. */
-  consumerIds: string[];
+  viewers: EndpointViewer[];
   /** There are events whose deliveries have not been made. */
   hasEvents: boolean;
   /** There are deliveries that could be sent now, though perhaps to an endpoint that has enough in progress. */
@@ -102,9 +110,10 @@ export interface LeasedDelivery extends SentEvent {
   fence: number;
   tries: number;
   endpoint_id: string;
+  viewer: string;
   url: string;
   secret_version: string;
-  /** The consumer may see the event, and it has not been deleted. */
+  /** The endpoint may get the event, and it has not been deleted. */
   allowed: boolean;
 }
 
@@ -156,7 +165,9 @@ export class DeliveryQueue {
   async pendingWork(): Promise<PendingWork> {
     const { rows } = await sql<PendingWork>`
       select
-        (select coalesce(json_agg(distinct consumer_id), '[]') from webhook_endpoints) as "consumerIds",
+        (select coalesce(jsonb_agg(distinct jsonb_build_object(
+          'viewer', ${viewer}, 'consumer_id', w.consumer_id, 'scopes', w.scopes)), '[]')
+          from webhook_endpoints w) as viewers,
         ${lastSequence} > (select sequence from delivery_position) as "hasEvents",
         exists (select from deliveries where ${isDue('deliveries')}) as "hasDue",
         (select extract(epoch from min(next_attempt_at) - now())::double precision from deliveries
@@ -189,7 +200,7 @@ export class DeliveryQueue {
       select
         coalesce(extract(epoch from now() - min(oldest.created_at)), 0)::double precision as pending,
         greatest(coalesce(extract(epoch from now() - min(next.next_attempt_at)
-          filter (where w.consumer_id in (${listed(active)}))), 0), 0)::double precision as overdue
+          filter (where ${viewer} in (${listed(active)}))), 0), 0)::double precision as overdue
       from webhook_endpoints w left join lateral (
         select d.created_at from deliveries d where d.endpoint_id = w.id and d.status = 'pending'
         order by d.number limit 1
@@ -249,14 +260,12 @@ export class DeliveryQueue {
 
 /** That of the endpoint `w`. */
 const consumer = sql.ref('w.consumer_id');
+const viewer: RawBuilder<string> = sql`(w.consumer_id || coalesce(' ' || w.scopes::text, ''))`;
 
 /** Whether the endpoint `w` asks for the type of the event `e`. */
-const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exists (
+export const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exists (
   select from jsonb_array_elements_text(w.event_types) as asked
   where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))`;
-
-/** Whether it is to get the event: it asks for the type, and its consumer may see it by `visibility`. */
-export const isWanted: RawBuilder<unknown> = sql`(${isAskedFor} and ${isVisibleByRows(consumer)})`;
 
 function listed(ids: readonly string[]): RawBuilder<unknown> {
   return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
@@ -270,7 +279,7 @@ function isDue(name: string): RawBuilder<unknown> {
 }
 
 /** Makes the deliveries of new events. Events older than every endpoint are skipped. */
-function fanOut(visibility: readonly EventVisibility[]): RawBuilder<{ hasMore: boolean }> {
+function fanOut(visibility: readonly ViewerVisibility[]): RawBuilder<{ hasMore: boolean }> {
   return sql`
     with ${visibilityRows(visibility)}, start as (
       select greatest(sequence, (select min(after_sequence) from webhook_endpoints where enabled)) as sequence
@@ -288,7 +297,7 @@ function fanOut(visibility: readonly EventVisibility[]): RawBuilder<{ hasMore: b
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
       from chunk e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence
-        and ${isAskedFor} and ${mayBeVisibleByRows(consumer)}
+        and ${isAskedFor} and ${mayBeVisibleByRows(viewer, consumer)}
       order by e.sequence
       on conflict (endpoint_id, event_id) do nothing
     )
@@ -313,7 +322,7 @@ function leaseDue(
       select w.id, w.consumer_id, case when w.failing_since is null then ${endpointCapacity}::integer else ${failingCapacity}::integer end
         - (select count(*)::integer from deliveries o where o.endpoint_id = w.id and o.claimed_until > now()) as free
       from webhook_endpoints w
-      where w.enabled and w.consumer_id in (${listed(active)})
+      where w.enabled and ${viewer} in (${listed(active)})
     ), ready as (
       select due.*, endpoints.consumer_id from endpoints cross join lateral (
         select d.id, d.next_attempt_at, d.number from (
@@ -346,8 +355,8 @@ function leaseDue(
       left join lateral (${eventWithId(sql.ref('found.event_id'))}) e on true
     where d.id = mine.id and d.status = 'pending'
     returning d.id, d.claim as fence, d.tries, d.endpoint_id,
-      w.consumer_id as owner, w.url,
+      w.consumer_id as owner, ${viewer} as viewer, w.url,
       w.secret_version::text as secret_version,
-      d.event_type = ${pingType} or ${isVisibleByRows(consumer)} as allowed,
+      d.event_type = ${pingType} or ${isVisibleByRows(viewer)} as allowed,
       ${sentEvent}`;
 }

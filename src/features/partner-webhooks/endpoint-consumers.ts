@@ -1,7 +1,8 @@
 import { type Consumer, isActive } from '../../identity/consumers/consumer.ts';
 import { monotonicMs, wallMs } from '../../platform/base/chance.ts';
 import { eventVisibilityOf } from '../events/event-visibility.ts';
-import type { EndpointConsumers } from './delivery-queue.ts';
+import type { EndpointConsumers, EndpointViewer } from './delivery-queue.ts';
+import { withinScopesOf } from './endpoint.ts';
 
 /** The consumers of the service, as they are now. */
 export interface Owners {
@@ -23,8 +24,8 @@ interface EndpointConsumersOptions {
 const searchIntervalMs = 10_000;
 
 /**
- * Those of the consumers that are there, by their permissions now. Endpoints of one that is not known wait; those of one
- * that was revoked go.
+ * Those of the viewers whose consumers are there, by their permissions now. Endpoints of one that is not known wait; those of
+ * one that was revoked go.
  */
 export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointConsumersOptions) {
   const searchedAt = new Map<string, number>();
@@ -40,15 +41,22 @@ export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointCo
     }
   }
 
-  return async (consumerIds: readonly string[]): Promise<EndpointConsumers> => {
-    for (const id of searchedAt.keys()) if (!consumerIds.includes(id)) searchedAt.delete(id);
+  return async (viewers: readonly EndpointViewer[]): Promise<EndpointConsumers> => {
+    const consumerIds = new Set(viewers.map(({ consumer_id }) => consumer_id));
+    for (const id of searchedAt.keys()) if (!consumerIds.has(id)) searchedAt.delete(id);
     for (const id of consumerIds) if (!owners.find(id)) await search(id);
-    const consumers = consumerIds.map((id) => owners.find(id)).filter((found) => found !== undefined);
+    const found = viewers.flatMap(({ viewer, consumer_id, scopes }) => {
+      const consumer = owners.find(consumer_id);
+      return consumer === undefined ? [] : [{ viewer, consumer, scopes }];
+    });
     // Deliveries of a consumer that is disabled or has expired wait.
-    const active = consumers.filter((consumer) => isActive(consumer, wallMs()));
+    const active = found.filter(({ consumer }) => isActive(consumer, wallMs()));
     return {
-      visibility: consumers.map(eventVisibilityOf),
-      active: active.map(({ id }) => id),
+      visibility: found.map(({ viewer, consumer, scopes }) => ({
+        viewer,
+        ...eventVisibilityOf(withinScopesOf({ scopes }, consumer)),
+      })),
+      active: active.map(({ viewer }) => viewer),
     };
   };
 }

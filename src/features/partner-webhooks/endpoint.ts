@@ -1,3 +1,6 @@
+import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { withinScopes } from '../../identity/consumers/scopes.ts';
+
 /** Why an endpoint gets nothing: its consumer asked for that, it answered 410, or nothing but failures came for days. */
 export const disabledReasons = ['requested', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof disabledReasons)[number];
@@ -11,6 +14,8 @@ export interface Endpoint {
   consumer_id: string;
   url: string;
   event_types: string[];
+  /** Of the token with which it was made or its URL was changed; null: of a pair. */
+  scopes: string[] | null;
   description: string | null;
   enabled: boolean;
   disabled_reason: DisabledReason | null;
@@ -24,6 +29,14 @@ export interface Endpoint {
 export function viewOfEndpoint(endpoint: Endpoint): Omit<Endpoint, 'consumer_id'> {
   const { consumer_id: _owner, ...shown } = endpoint;
   return shown;
+}
+
+/** The consumer with what the endpoint may get of its events. */
+export function withinScopesOf(
+  { scopes }: { scopes: readonly string[] | null },
+  consumer: Consumer,
+): Consumer {
+  return scopes === null ? consumer : withinScopes(consumer, new Set(scopes));
 }
 
 export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const;

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Caller } from '../../identity/consumers/scopes.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
@@ -10,8 +11,8 @@ const changedAtOnce = 5000;
 const uniqueViolation = '23505';
 
 const columns =
-  sql.raw(`id, consumer_id, url, event_types, description, enabled, disabled_reason, created_at, updated_at,
-  last_success_at, last_failure_at`);
+  sql.raw(`id, consumer_id, url, event_types, scopes, description, enabled, disabled_reason, created_at,
+  updated_at,  last_success_at, last_failure_at`);
 
 /** What a consumer decides of an endpoint. */
 interface EndpointSettings {
@@ -35,16 +36,19 @@ export class EndpointsTable {
   }
 
   /** Events from now on are for it. Resolves to why it was not stored, where it was not. */
-  async add(consumerId: string, settings: EndpointSettings): Promise<Endpoint | 'same url' | 'too many'> {
+  async add(
+    { id: consumerId, scopes }: Pick<Caller, 'id' | 'scopes'>,
+    settings: EndpointSettings,
+  ): Promise<Endpoint | 'same url' | 'too many'> {
     const { url, event_types, description } = settings;
     return orSameUrl(() =>
       this.#database.sql.transaction().execute(async (transaction) => {
         // Two at once would both find the last place free.
         await sql`select from delivery_position for update`.execute(transaction);
         const { rows } = await sql<Endpoint>`
-          insert into webhook_endpoints (consumer_id, url, url_key, event_types, description, after_sequence)
-          select ${consumerId}, ${url}, ${keyOf(url)}, ${JSON.stringify(event_types)}::jsonb, ${description},
-            ${lastSequence}
+          insert into webhook_endpoints (consumer_id, url, url_key, event_types, scopes, description, after_sequence)
+          select ${consumerId}, ${url}, ${keyOf(url)}, ${JSON.stringify(event_types)}::jsonb, ${listOf(scopes)}::jsonb,
+            ${description}, ${lastSequence}
           where (select count(*) from webhook_endpoints where consumer_id = ${consumerId}) < ${maxEndpoints}
           returning ${columns}`.execute(transaction);
         return rows[0] ?? 'too many';
@@ -77,15 +81,21 @@ export class EndpointsTable {
     return (await this.list(consumerId, undefined, maxEndpoints)).map(({ id }) => id);
   }
 
+  /** Where a token changes the URL, the endpoint keeps of its scopes only those of the token. */
   async change(
-    consumerId: string,
+    { id: consumerId, scopes }: Pick<Caller, 'id' | 'scopes'>,
     id: string,
     { url, event_types, description }: Partial<EndpointSettings>,
   ): Promise<Endpoint | 'same url' | undefined> {
+    const given = listOf(scopes);
+    const narrowed = sql`case when url_key = ${url && keyOf(url)} then scopes when scopes is null then ${given}::jsonb
+      else (select coalesce(jsonb_agg(had order by at), '[]') from jsonb_array_elements_text(scopes)
+        with ordinality as all_had (had, at) where ${given}::jsonb ? had) end`;
     return orSameUrl(async () => {
       const { rows } = await sql<Endpoint>`
         update webhook_endpoints set updated_at = now()
           ${url === undefined ? sql`` : sql`, url = ${url}, url_key = ${keyOf(url)}`}
+          ${url === undefined || given === null ? sql`` : sql`, scopes = ${narrowed}`}
           ${event_types ? sql`, event_types = ${JSON.stringify(event_types)}::jsonb` : sql``}
           ${description === undefined ? sql`` : sql`, description = ${description}`}
         where id = ${id} and consumer_id = ${consumerId} returning ${columns}`.execute(this.#database.sql);
@@ -154,6 +164,11 @@ export class EndpointsTable {
     );
     return numAffectedRows === 1n;
   }
+}
+
+/** As they are stored: JSON, in order. */
+function listOf(scopes: ReadonlySet<string> | undefined): string | null {
+  return scopes === undefined ? null : JSON.stringify([...scopes].sort());
 }
 
 /** The one spelling of a URL that two are compared by. What follows # is never sent. */

@@ -21,8 +21,20 @@ describe('of many deliveries no statement reads more than it needs', {
   const database = openPostgres({ url, log: recordLog().log });
   const queue = new DeliveryQueue(database);
   const deliveries = new DeliveriesTable(database);
-  const busy = { consumer_id: 'con_busy', all_records: ['quotes'], own_records: [], fields: {} };
-  const other = { consumer_id: 'con_other', all_records: [], own_records: [], fields: {} };
+  const busy = {
+    viewer: 'con_busy',
+    consumer_id: 'con_busy',
+    all_records: ['quotes'],
+    own_records: [],
+    fields: {},
+  };
+  const other = {
+    viewer: 'con_other',
+    consumer_id: 'con_other',
+    all_records: [],
+    own_records: [],
+    fields: {},
+  };
   const consumers = { visibility: [busy, other], active: ['con_busy', 'con_other'] };
   const take = () => queue.take(consumers, { taken: new Map(), limit: 50 });
 

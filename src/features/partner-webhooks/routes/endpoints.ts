@@ -4,6 +4,7 @@ import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { Caller } from '../../../identity/consumers/scopes.ts';
 import type { ProblemCode } from '../../../platform/base/problems.ts';
 import { entityTag } from '../../../records/representation.ts';
 import type { EndpointAdministration } from '../administration.ts';
@@ -50,7 +51,8 @@ function createRoute(endpoints: EndpointAdministration): Route {
     summary: 'Create a webhook endpoint',
     description:
       'Events from now on are sent to the URL. The endpoint belongs to the consumer that makes it. A consumer ' +
-      'may have 20, each with another URL. Only this answer shows the secret.',
+      'may have 20, each with another URL. Only this answer shows the secret. One that is made with an access token gets ' +
+      'no more events than the scopes of the token allow.',
     permission: { resource: 'webhooks', action: 'write' },
     request: {
       body: Type.Object(requested, { additionalProperties: false, title: 'NewWebhookEndpoint' }),
@@ -64,7 +66,7 @@ function createRoute(endpoints: EndpointAdministration): Route {
     },
     problems: ['conflict', 'store_unavailable', 'secrets_unavailable'],
     async handle({ body, consumer }) {
-      const { endpoint, secret } = await endpoints.create(consumer as Consumer, body);
+      const { endpoint, secret } = await endpoints.create(consumer as Caller, body);
       const location = `${all.path}/${endpoint.id}`;
       return json(201, { ...viewOfEndpoint(endpoint), secret }, { location });
     },
@@ -146,7 +148,7 @@ function changeRoute(endpoints: EndpointAdministration): Route {
     answers: { 200: { description: 'The changed endpoint.', schema: endpointSchema, headers } },
     problems: [...problems, 'conflict'],
     handle: async ({ params, body, consumer, headers: { 'if-match': expected } }) =>
-      endpointAnswer(await endpoints.change(consumer as Consumer, params.id, body, mustMatch(expected))),
+      endpointAnswer(await endpoints.change(consumer as Caller, params.id, body, mustMatch(expected))),
   });
 }
 

@@ -73,6 +73,12 @@ const properties = {
   id: endpointId,
   url,
   event_types: eventTypes,
+  scopes: Type.Union([Type.Array(Type.String({ maxLength: 40 }), { maxItems: 100 }), Type.Null()], {
+    description:
+      'Of the access token with which it was made, or its URL was changed: it gets the events of what these and the permissions of the ' +
+      'consumer allow. Null: of all that the consumer may read.',
+    examples: [null],
+  }),
   description,
   enabled: Type.Boolean({ description: 'Whether events are sent to it.', examples: [true] }),
   disabled_reason: Type.Union([Type.Enum(disabledReasons), Type.Null()], {

@@ -59,7 +59,7 @@ describe('a webhook endpoint', () => {
     assert.ok(created_at && updated_at);
     assert.deepEqual(rest, {
       ...{ id: endpoint.id, url, event_types: [], description: 'Production', enabled: true },
-      ...{ disabled_reason: null, last_success_at: null, last_failure_at: null },
+      ...{ scopes: null, disabled_reason: null, last_success_at: null, last_failure_at: null },
     });
     assert.deepEqual(await bodyOf(gateway.request(`${path}/${endpoint.id}`)), endpoint);
   });
