@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { parse } from 'yaml';
 import { createAllMetrics } from '../../src/app/metrics.ts';
 import { createGroupMetrics } from '../../src/platform/observability/worker-metrics.ts';
 import { readPage, root } from './pages.ts';
@@ -9,8 +10,17 @@ import { readPage, root } from './pages.ts';
 const alertsFile = 'docs/monitoring/alerts.yaml';
 const dashboardFile = 'docs/monitoring/grafana-dashboard.json';
 
+interface Rule {
+  alert?: string;
+  record?: string;
+  expr: string;
+  labels?: { severity: string };
+  annotations?: { summary: string; runbook_url: string };
+}
+
 interface Panel {
   title: string;
+  gridPos: { x: number; y: number; w: number; h: number };
   description?: string;
   targets?: { expr: string }[];
 }
@@ -48,26 +58,50 @@ function faultsOf(expressions: string[]): string[] {
   });
 }
 
-const alerts = readPage(alertsFile)
-  .split(/^ +- alert: /m)
-  .slice(1)
-  .map((text) => ({ name: /^\w+/.exec(text)?.[0] ?? '', text }));
+const { groups } = parse(readPage(alertsFile)) as { groups: { rules: Rule[] }[] };
+const rules = groups.flatMap((group) => group.rules);
+const alerts = rules.flatMap((rule) => (rule.alert === undefined ? [] : [{ ...rule, name: rule.alert }]));
+const recorded = new Set(rules.map(({ record }) => record));
+
+/** The recorded expressions that one reads. */
+function recordsReadBy(expression: string): string[] {
+  return [...expression.matchAll(/\bhandoff:[\w:]+/g)].map(([name]) => name);
+}
+
+/** Metrics without a panel, each with a reason. */
+const withoutPanel: Readonly<Record<string, string>> = {};
+
 const panels = (JSON.parse(readPage(dashboardFile)) as { panels: Panel[] }).panels;
 
 describe('the alert rules', () => {
   test('read metrics and labels that the service has', () => {
     assert.ok(alerts.length > 10);
-    const expressions = alerts.map(({ text }) => /expr: ([\s\S]*?)\n {8}\w/.exec(text)?.[1] ?? '');
+    const expressions = rules.map(({ expr }) => expr);
     assert.deepEqual(
-      expressions.filter((text) => readsOf(text).length === 0 && !text.startsWith('up{')),
+      expressions.filter(
+        (text) => [...readsOf(text), ...recordsReadBy(text)].length === 0 && !/\bup\{/.test(text),
+      ),
       [],
     );
     assert.deepEqual(faultsOf(expressions), []);
+    assert.deepEqual(
+      expressions.flatMap(recordsReadBy).filter((name) => !recorded.has(name)),
+      [],
+    );
+  });
+
+  test('read no requests of other services, which have metrics of these names too', () => {
+    const reads = rules.flatMap(
+      ({ expr }) => expr.match(/\b(?:http_server|nodejs|process)_\w+(?:\{[^}]*\})?/g) ?? [],
+    );
+    const own = reads.filter((read) => !/^http_(route|request_method|response_status_code)/.test(read));
+    assert.ok(own.length > 10);
+    for (const read of own) assert.match(read, /\{.*job="handoff-gateway"/);
   });
 
   test('see the first event of a series that they watch: it is there before, at 0', async () => {
     const { registry } = createAllMetrics();
-    const watched = alerts.flatMap(({ text }) => [...text.matchAll(/increase\((\w+)\{(\w+)="([^"]+)"\}/g)]);
+    const watched = alerts.flatMap(({ expr }) => [...expr.matchAll(/increase\((\w+)\{(\w+)="([^"]+)"\}/g)]);
     assert.ok(watched.length >= 3);
     for (const [, name = '', label = '', value] of watched) {
       const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
@@ -81,10 +115,14 @@ describe('the alert rules', () => {
     assert.deepEqual(headings.toSorted(), alerts.map(({ name }) => name).toSorted());
   });
 
-  test('say how bad it is and what it is', () => {
-    for (const { name, text } of alerts) {
-      assert.match(text, /severity: (critical|warning)\n/, name);
-      assert.match(text, /summary: .{20,}/, name);
+  test('say how bad it is, what it is, and where to read on', () => {
+    for (const { name, labels, annotations } of alerts) {
+      assert.match(labels?.severity ?? '', /^(critical|warning)$/, name);
+      assert.match(annotations?.summary ?? '', /.{20,}/, name);
+      assert.equal(
+        annotations?.runbook_url,
+        `https://runbooks.example.com/handoff-gateway/alerts.md#${name.toLowerCase()}`,
+      );
     }
   });
 
@@ -106,6 +144,26 @@ describe('the dashboard', () => {
   test('shows metrics and labels that the service has', () => {
     assert.ok(expressions.length > 20);
     assert.deepEqual(faultsOf(expressions), []);
+    assert.deepEqual(
+      expressions.flatMap(recordsReadBy).filter((name) => !recorded.has(name)),
+      [],
+    );
+  });
+
+  test('has a panel for every metric of our own: add one, or a reason to withoutPanel', () => {
+    const shown = new Set(expressions.flatMap(readsOf).map(({ name }) => name));
+    const own = [...labelNames.keys()].filter((name) => /^(handoff|http_server)_/.test(name));
+    assert.deepEqual(
+      own.filter((name) => !shown.has(name)),
+      Object.keys(withoutPanel),
+    );
+  });
+
+  test('puts no panel over another', () => {
+    const taken = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)} ${y + Math.floor(cell / w)}`),
+    );
+    assert.equal(new Set(taken).size, taken.length);
   });
 
   test('names alerts that there are', () => {
