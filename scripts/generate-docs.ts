@@ -9,12 +9,12 @@ import { problemCodeOf } from '../src/crm/rest/problems.ts';
 import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
 import { mappingSchema } from '../src/records/mapping.ts';
-import { chartFiles } from './chart-files.ts';
+import { deployFiles } from './deploy-files.ts';
 import { eventPage } from './event-page.ts';
 
 /*
  * Writes the pages whose content stands in the code, docs/settings.md, docs/errors.md and docs/event-examples.md, the JSON Schema
- * of mapping files, and two files of the Helm chart. Run it after a change to one of those tables: node scripts/generate-docs.ts
+ * of mapping files, and files of deploy/. Run it after a change to one of those tables: node scripts/generate-docs.ts
  */
 
 const root = join(import.meta.dirname, '..');
@@ -25,7 +25,7 @@ export function generatedPages(): Record<string, string> {
   return {
     ...{ 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage() },
     'docs/event-examples.md': eventPage(note),
-    ...{ 'docs/mapping.schema.json': mappingSchemaFile(), ...chartFiles() },
+    ...{ 'docs/mapping.schema.json': mappingSchemaFile(), ...deployFiles() },
   };
 }
 

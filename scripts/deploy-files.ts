@@ -5,17 +5,20 @@ import { settingsTable } from '../src/app/settings.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
 
 /*
- * The files of the Helm chart whose content stands elsewhere: the alert rules, and the schema of its values, which follows
- * from values.yaml and the table of settings. generate-docs.ts writes them.
+ * Files of deploy/ whose content stands elsewhere: the alert rules of the Helm chart, the schema of its values, which follows
+ * from values.yaml and the table of settings, and the settings that Compose passes on. generate-docs.ts writes them.
  */
 
 const root = join(import.meta.dirname, '..');
 const chart = 'deploy/helm/handoff-gateway';
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
+/** Where a container listens and keeps its files. */
+export const containerVariables = ['HOST', 'PORT', 'METRICS_HOST', 'METRICS_PORT', 'DATA_DIR', 'SECRETS_DIR'];
+
 /** What the chart sets itself, or takes from a secret. */
 const ownVariables = new Set([
-  ...['HOST', 'PORT', 'METRICS_HOST', 'METRICS_PORT', 'DATA_DIR', 'SECRETS_DIR'],
+  ...containerVariables,
   ...['DATABASE_URL', 'REDIS_URL', 'VAULT_TOKEN', 'VAULT_K8S_TOKEN_FILE'],
 ]);
 
@@ -39,7 +42,7 @@ const further: Record<string, object> = {
 };
 
 /** By path inside the project. */
-export function chartFiles(): Record<string, string> {
+export function deployFiles(): Record<string, string> {
   const values = parse(read(`${chart}/values.yaml`)) as Values;
   const { properties, ...rest } = objectSchema(values, '');
   const schema = {
@@ -51,7 +54,24 @@ export function chartFiles(): Record<string, string> {
   return {
     [`${chart}/values.schema.json`]: `${JSON.stringify(schema, null, 2)}\n`,
     [`${chart}/files/alerts.yaml`]: read('docs/monitoring/alerts.yaml'),
+    'deploy/compose/settings.yaml': composeSettings(),
   };
+}
+
+/** An empty variable counts as not set. */
+function composeSettings(): string {
+  const names = Object.values(settingsTable as Record<string, Setting>)
+    .map(({ env }) => env)
+    .filter((env) => !containerVariables.includes(env))
+    .sort();
+  return [
+    '# Written by scripts/generate-docs.ts: every setting (docs/settings.md), as the replicas of compose.yaml get it.',
+    'services:',
+    '  gateway:',
+    '    environment:',
+    ...names.map((name) => `      ${name}: \${${name}:-}`),
+    '',
+  ].join('\n');
 }
 
 interface Values {
