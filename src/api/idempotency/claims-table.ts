@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { firstFence, type Held, leaseEnd, leasesOf, withDeadline } from '../../platform/store/leases.ts';
 import {
   changeInChunks,
   executePrepared,
@@ -12,7 +12,7 @@ import { type ClaimKey, claimant, type KeyedRequest } from './keyed-request.ts';
 import { isLeased } from './leases-table.ts';
 
 /** A claim that was just taken. */
-export interface ClaimRow {
+export interface ClaimRow extends Held {
   external_id: string;
   entity_tag_before: string | null;
   fence: string;
@@ -32,7 +32,7 @@ interface KeyColumns {
 }
 
 /** An unfinished claim that housekeeping has leased. */
-export interface AbandonedClaim extends KeyColumns {
+export interface AbandonedClaim extends KeyColumns, Held {
   fence: string;
   operation: string;
   external_id: string;
@@ -85,7 +85,7 @@ export class ClaimsTable {
    */
   async take(requests: readonly KeyedRequest[]): Promise<(ClaimRow | undefined)[]> {
     const column = (value: (request: KeyedRequest) => string | number | null) => requests.map(value);
-    const statement = sql<ClaimRow & KeyColumns>`
+    const statement = sql<Omit<ClaimRow, keyof Held> & KeyColumns>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
           last_attempt_at, repeat_until, record_id, actor)
@@ -118,7 +118,9 @@ export class ClaimsTable {
         or (c.repeat_until <= now() and (c.completed_at is not null or ${lease.isOver}))
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
         created_at <> last_attempt_at as continued`;
-    const { rows } = await executePrepared(this.#database.sql, 'claims.take', statement);
+    const rows = await withDeadline<ClaimRow & KeyColumns>(
+      async () => (await executePrepared(this.#database.sql, 'claims.take', statement)).rows,
+    );
     const taken = new Map(rows.map((row) => [`${row.consumer_id} ${row.key}`, row]));
     return requests.map((request) => taken.get(identify(request)));
   }
@@ -209,14 +211,13 @@ export class ClaimsTable {
    * Takes unfinished claims whose last attempt is older than the retention, those first that were not taken for longest.
    * The order of times is that of the ledger: an owner that is alive has touched its claim since.
    */
-  async takeAbandoned(count: number): Promise<AbandonedClaim[]> {
-    const statement = lease.takeDue<AbandonedClaim>({
+  takeAbandoned(count: number): Promise<AbandonedClaim[]> {
+    return lease.takeDue<AbandonedClaim>(this.#database.bulk, {
       where: sql`completed_at is null and last_attempt_at <= now() - ${this.#retention}`,
       orderBy: 'lease_until',
       limit: count,
       returning: sql`c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`,
     });
-    return (await statement.execute(this.#database.bulk)).rows;
   }
 
   /** Gives the claim back: a repeat may take it at once. Where nothing was touched, it begins again. */

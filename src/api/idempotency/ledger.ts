@@ -33,8 +33,8 @@ import { LeasesTable } from './leases-table.ts';
  * clock.
  */
 
-/** For this long after the claim nobody else can own it, whatever the request does: no need to ask again. */
-const certainMs = 5000;
+/** While a claim has so many milliseconds left nobody else can own it, whatever the request does: no need to ask again. */
+const certainMs = 20_000;
 
 /** The right to execute the request, and the record that it is about. */
 export interface Claim {
@@ -111,7 +111,6 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
       const refusal = catchRefusal(admit);
       if (refusal)
         return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
-      const claimedAt = now();
       const row = await atStore(() => take(request));
       if (!row) {
         const earlier = await atStore(() => claims.find(request));
@@ -121,7 +120,7 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
       const lease = recordLease(leases, request, row.fence);
       let answer: ExecutedAnswer;
       try {
-        answer = await execute(ownedClaim(claims, request, row, { claimedAt, lease }));
+        answer = await execute(ownedClaim(claims, request, row, lease));
       } catch (error) {
         // If even the release fails, the leases run out by themselves.
         const hasWritten = await lease.endAfter(error).catch(() => true);
@@ -187,7 +186,7 @@ function ownedClaim(
   claims: ClaimsTable,
   request: KeyedRequest,
   row: ClaimRow,
-  { claimedAt, lease }: { claimedAt: number; lease: ReturnType<typeof recordLease> },
+  lease: ReturnType<typeof recordLease>,
 ): Claim {
   const { consumerId, key } = request;
   let mayBeLeased = request.overwrites !== undefined;
@@ -209,8 +208,9 @@ function ownedClaim(
       throw inProgress();
     },
     async confirmOwnership() {
-      if (now() - claimedAt < certainMs) return;
-      if (!(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
+      const leftMs = row.deadline - now();
+      if (leftMs > certainMs) return;
+      if (leftMs <= 0 || !(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
     },
   };
 }

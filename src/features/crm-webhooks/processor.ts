@@ -1,3 +1,4 @@
+import { now } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
 import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';
@@ -58,6 +59,8 @@ export class WebhookProcessor {
 
   async #process(webhook: LeasedWebhook): Promise<void> {
     const { table, apply, metrics } = this.#options;
+    // Another process has it by now.
+    if (now() >= webhook.deadline) return;
     try {
       await apply({ memberId: webhook.member_id, receivedAt: webhook.received_at.getTime() });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { leasesOf } from '../../platform/store/leases.ts';
+import { type Held, leasesOf } from '../../platform/store/leases.ts';
 import {
   changeInChunks,
   changeInSearch,
@@ -25,7 +25,7 @@ const lease = leasesOf({
 });
 
 /** A webhook that this process has leased. */
-export interface LeasedWebhook {
+export interface LeasedWebhook extends Held {
   webhook_id: string;
   type: string;
   member_id: string;
@@ -72,8 +72,8 @@ export class WebhooksTable {
    * Takes webhooks that are due, of each member the earliest that is not finished: so they are applied in the order of
    * their times. Of two processes, one gets a webhook.
    */
-  async take(): Promise<LeasedWebhook[]> {
-    const statement = lease.takeDue<LeasedWebhook>({
+  take(): Promise<LeasedWebhook[]> {
+    return lease.takeDue<LeasedWebhook>(this.#database.sql, {
       where: sql`state = 'received' and not exists (
         select from webhook_events as earlier
         where earlier.state = 'received' and earlier.member_id = e.member_id
@@ -82,7 +82,6 @@ export class WebhooksTable {
       limit: takenAtOnce,
       returning: sql`e.webhook_id, e.type, e.member_id, e.attempts, e.received_at`,
     });
-    return (await statement.execute(this.#database.sql)).rows;
   }
 
   /** Marks a webhook as applied; false for an owner that was replaced. */

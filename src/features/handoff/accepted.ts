@@ -1,5 +1,6 @@
 import type { Visible } from '../../platform/base/call.ts';
 import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
+import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffRequest, HandoffType } from './handoff.ts';
 
 /*
@@ -21,9 +22,10 @@ import type { HandoffRequest, HandoffType } from './handoff.ts';
  *   accepted   waits, or is being delivered: then `lease_until` is in the future, and nobody else tries it. A process
  *              that is killed leaves it to another one when the lease is over.
  *   created    the CRM has the record. What it was made of is not needed any more, and erased.
- *   failed     the CRM will never take it as it is: `problem` says why. It can be tried again, when the cause is gone.
- *   cancelled  it is not to be delivered. If a call may have created the record all the same, the record is looked for
- *              until that is settled, and removed.
+ *   failed     the CRM will never take it as it is: `problem` says why. It can be tried again, when the cause is gone. If a
+ *              call may have created the record all the same, the record is looked for until that is settled: where there
+ *              is one, the hand-off is created.
+ *   cancelled  it is not to be delivered. A record that a call may have created is looked for too, and removed.
  *
  * Invariants: the External ID is chosen before the first call and never changes, so that any number of tries makes one
  * record; each try has a fence of its own, and only the latest one stores how it ended; `may_exist` is set before a call
@@ -87,8 +89,8 @@ export interface NewHandoff extends HandoffRequest, Origin {
   delaySeconds?: number | undefined;
 }
 
-/** One that this process alone delivers, until its lease is over. */
-export interface TakenHandoff extends HandoffRequest, Origin {
+/** One that this process alone delivers, until its deadline. */
+export interface TakenHandoff extends HandoffRequest, Origin, Held {
   externalId: string;
   fence: string;
   /** As it was before this try. */

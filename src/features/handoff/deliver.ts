@@ -1,4 +1,4 @@
-import type { Call } from '../../platform/base/call.ts';
+import { type Call, withChanges } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { ProblemCode } from '../../platform/base/problems.ts';
 import type { HandoffOutcome, Refusal, TakenHandoff } from './accepted.ts';
@@ -42,10 +42,13 @@ export function isUnknown(error: unknown): boolean {
   return !(error instanceof Problem) || error.facts.outcomeUnknown === true;
 }
 
-/** Tries to deliver a hand-off, once. Never throws. */
+/** Tries to deliver a hand-off, once, within its lease. Never throws. */
 export async function deliver(crm: HandoffCrm, handoff: TakenHandoff, call: Call): Promise<Try> {
+  const deadline = Math.min(call.deadline, handoff.deadline);
   try {
-    const { id: nativeId } = await handOff(crm, handoff, handoff, call);
+    const { id: nativeId } = await withChanges(call, { deadline }, (own) =>
+      handOff(crm, handoff, handoff, own),
+    );
     return { status: 'created', nativeId };
   } catch (error) {
     const refusal = refusalOf(error);

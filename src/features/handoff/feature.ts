@@ -53,7 +53,7 @@ function start(core: Core<HandoffSettings, HandoffMetrics>): Started<HandoffPart
       // Gauges and counters are those of live ones.
       metrics: mode === 'live' ? metrics : handoffMetrics([]),
       batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
-      lease: async () => (await leaseLock(database, lock, owner, leaseSeconds)) !== undefined,
+      lease: () => leaseLock(database, lock, owner, leaseSeconds),
       eventData: handoffEventData,
       visibleTo: (consumerId, resource) => {
         const consumer = consumers.directory.consumer(consumerId);

@@ -4,10 +4,11 @@ import { coalesce } from '../../platform/base/coalesce.ts';
 import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
 import { deliver, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
 import { type HandoffCrm, type HandoffType, targets } from './handoff.ts';
-import type { Failing, HandoffsTable, RecordToRemove } from './handoffs-table.ts';
+import type { Failing, HandoffsTable, UnsettledHandoff } from './handoffs-table.ts';
 
 /** How long the others wait for a delivering process that was killed. In seconds. */
 export const leaseSeconds = 10;
@@ -38,16 +39,16 @@ const longestPause = 43_200;
 const sharedFailurePause = 60;
 /** After an outage of a type of at least this long, its failed hand-offs are retried at once. */
 const longOutageMs = 60_000;
-/** Records of cancelled hand-offs that are looked for at once, and the pause before the next look. */
-const removedAtOnce = 20;
+/** Records of ended hand-offs that are looked for at once, and the pause before the next look. */
+const lookedForAtOnce = 20;
 const lookAgainSeconds = 20;
 
 export interface HandoffDeliveryOptions extends HandoffCrm {
   table: HandoffsTable;
   /** Milliseconds for a batch, well within its lease. What is not answered by then is retried one by one. */
   batchMs: number;
-  /** Whether this process is the delivering one for the next `leaseSeconds`. Throws what the database does. */
-  lease: () => Promise<boolean>;
+  /** Makes this process the delivering one for `leaseSeconds`; undefined while another is. Throws what the database does. */
+  lease: () => Promise<Held | undefined>;
   /** Stores how tries ended. Throws what the database does. */
   settle: (settled: readonly Settled[]) => Promise<void>;
   /** Which records of a resource a consumer sees: who sees only its own needs to be written into what is made for it. */
@@ -74,7 +75,7 @@ interface TypeState {
  *
  *   for each type: batches of hand-offs that have not failed, in the order of acceptance of each consumer; consumers take turns
  *   for each type: retries of those that failed, each in a call of its own, after growing pauses
- *   the removal of records of cancelled hand-offs
+ *   the search for records of hand-offs that have ended
  *
  * A failure is the hand-off's own if the CRM answers a look-up right after it. Such failures are counted, and the hand-off has
  * failed after too many. Otherwise the CRM is unavailable: no failure is counted, and one hand-off every 5 s shows when it is back.
@@ -104,15 +105,15 @@ export class HandoffDelivery {
           Array.from({ length: kind.workers }, () => this.#worker(() => this.#deliverAlone(state, kind))),
         ),
       ]),
-      this.#worker(() => this.#removeCancelled()),
+      this.#worker(() => this.#settleEnded()),
     ];
   }
 
   /** Becomes or stays the delivering process if possible, and starts what is due; to be called every few seconds. Throws what the database does. */
   async run(stopping: AbortSignal): Promise<void> {
-    const askedAt = now();
-    if (!(await this.#options.lease())) return;
-    this.#leasedUntil = askedAt + leaseSeconds * 1000;
+    const leased = await this.#options.lease();
+    if (leased === undefined) return;
+    this.#leasedUntil = leased.deadline;
     this.#stopping = stopping;
     for (const work of this.#workers) void work();
   }
@@ -263,34 +264,34 @@ export class HandoffDelivery {
     return { status: 'accepted', mayExist, failures: failures + 1, pauseSeconds };
   }
 
-  /** Removes what calls have made of hand-offs that were cancelled meanwhile; false where there was none. */
-  async #removeCancelled(): Promise<boolean> {
+  /** Looks for what calls have made of hand-offs that have ended; false where there was none. */
+  async #settleEnded(): Promise<boolean> {
     const { table } = this.#options;
-    const found = await table.takeToRemove(removedAtOnce);
-    await Promise.all(found.map((one) => this.#remove(one)));
+    const found = await table.takeUnsettled(lookedForAtOnce);
+    await Promise.all(found.map((one) => this.#settleOne(one)));
     return found.length > 0;
   }
 
-  async #remove({
-    external_id: externalId,
-    type,
-    consumer_id,
-    is_last: isLast,
-  }: RecordToRemove): Promise<void> {
-    const { table, records, resources, log } = this.#options;
-    const call = { ...startCall(randomUUID(), ownWorldOf(consumer_id)), isWrite: true };
+  /** Of one that was cancelled or rejected the record is removed; one that has failed is created where its record exists. */
+  async #settleOne(ended: UnsettledHandoff): Promise<void> {
+    const { table, records, resources, log, settle } = this.#options;
+    const { externalId, type, consumerId, status, deadline, isLast } = ended;
+    const call = { ...startCall(randomUUID(), ownWorldOf(consumerId)), deadline, isWrite: true };
     let isSettled = isLast;
     try {
       const record = await records.find(resources[type], externalId, call);
+      if (record && status === 'failed') {
+        const { nativeId } = record;
+        await settle([{ handoff: ended, outcome: { status: 'created', nativeId } }]);
+        return;
+      }
       if (record) await records.remove(resources[type], record, call);
     } catch (err) {
       isSettled = false;
-      log.warn(
-        { err, external_id: externalId },
-        'the record of a cancelled hand-off could not be looked for or removed',
-      );
+      const facts = { err, external_id: externalId, status };
+      log.warn(facts, 'the record of a hand-off that has ended could not be looked for or removed');
     }
-    await table.putOff(externalId, isSettled ? undefined : lookAgainSeconds);
+    await table.putOff(ended, isSettled ? undefined : lookAgainSeconds);
   }
 }
 

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Mode } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
-import { leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { type Held, leasesOf, withDeadline } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
 import { insertNew, isOfMode, type QueueLimits, waitAgain } from './acceptance.ts';
@@ -34,6 +34,8 @@ const unlimited = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
 const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 'failed'];
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
+/** Condition: it has ended, and a call may have created its record all the same. */
+const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
 /** What the record is made of: erased when it is not needed any more. */
 const erased = sql.raw('member_id = null, name = null, source = null, details = null');
 
@@ -57,7 +59,7 @@ export class HandoffsTable {
   }
 
   /**
-   * Stores new ones in their order, up to the limits. Returns for each the fence of the stored row; `known` where its
+   * Stores new ones in their order, up to the limits. Returns for each the lease of the stored row; `known` where its
    * External ID is stored already; undefined where a limit is reached. Those that wait for approval have the same limits, and are
    * counted by themselves. One replica at a time: two that count at once would exceed the limits.
    */
@@ -65,16 +67,20 @@ export class HandoffsTable {
     handoffs: readonly NewHandoff[],
     limits: QueueLimits,
     eventOf: EventOf,
-  ): Promise<({ fence: string } | 'known' | undefined)[]> {
-    const rows = await this.#oneByOne(async (transaction) => {
-      const toDeliver = handoffs.filter(({ needsApproval }) => !needsApproval);
-      const toApprove = handoffs.filter(({ needsApproval }) => needsApproval);
-      const accepted = await insertNew(transaction, toDeliver, 'accepted', limits, this.#mode);
-      const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits, this.#mode);
-      await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
-      return [...accepted, ...awaiting];
-    });
-    const stored = new Map(rows.map(({ external_id, fence }) => [external_id, { fence }]));
+  ): Promise<(HandoffLease | 'known' | undefined)[]> {
+    const store = () =>
+      this.#oneByOne(async (transaction) => {
+        const toDeliver = handoffs.filter(({ needsApproval }) => !needsApproval);
+        const toApprove = handoffs.filter(({ needsApproval }) => needsApproval);
+        const accepted = await insertNew(transaction, toDeliver, 'accepted', limits, this.#mode);
+        const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits, this.#mode);
+        await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
+        return [...accepted, ...awaiting];
+      });
+    const rows = await withDeadline<HandoffLease & { external_id: string }>(store);
+    const stored = new Map(
+      rows.map(({ external_id, fence, deadline }) => [external_id, { fence, deadline }]),
+    );
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
     return handoffs.map(
@@ -153,7 +159,7 @@ export class HandoffsTable {
   }
 
   async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
-    const { rows } = await sql<TakenRow>`
+    const statement = sql<Omit<TakenRow, keyof Held>>`
       with due as (${due}), taken as (
         update handoffs h set ${lease.begin}, attempts = h.attempts + 1, may_exist = true
         from due where h.external_id = due.external_id
@@ -161,7 +167,8 @@ export class HandoffsTable {
           h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
           h.troubles as failures
       )
-      select * from taken order by sequence`.execute(this.#database.sql);
+      select * from taken order by sequence`;
+    const rows = await withDeadline<TakenRow>(async () => (await statement.execute(this.#database.sql)).rows);
     return rows.map(toTaken);
   }
 
@@ -224,44 +231,42 @@ export class HandoffsTable {
     return numAffectedRows === 1n;
   }
 
-  /** Takes cancelled and rejected ones whose records may exist, when no call is under way for them any more. */
-  async takeToRemove(count: number): Promise<RecordToRemove[]> {
-    const { rows } = await sql<RecordToRemove>`
-      update handoffs h set lease_until = ${leaseEnd}
-      from (
-        select external_id from handoffs h
-        where status in ('cancelled', 'rejected') and may_exist and due_at <= now() and ${lease.isOver} and ${this.#isOwn}
-        order by due_at limit ${count} for update skip locked
-      ) as due
-      where h.external_id = due.external_id
-      returning h.external_id, h.type, h.consumer_id, h.completed_at <= now() - ${interval(unsettledSeconds)} as is_last`.execute(
+  /** Takes ended ones whose records may exist all the same, when no call is under way for them any more. */
+  takeUnsettled(count: number): Promise<UnsettledHandoff[]> {
+    return lease.takeDue<UnsettledHandoff>(this.#database.sql, {
+      where: sql`${isUnsettled} and due_at <= now() and ${this.#isOwn}`,
+      orderBy: 'due_at',
+      limit: count,
+      returning: sql`h.external_id as "externalId", h.fence::text, h.type, h.consumer_id as "consumerId", h.status,
+        h.completed_at <= now() - ${interval(unsettledSeconds)} as "isLast"`,
+    });
+  }
+
+  /** Looked for once more after so many seconds; undefined: there is no record, and none will come. */
+  async putOff(
+    { externalId, fence }: Pick<UnsettledHandoff, 'externalId' | 'fence'>,
+    seconds: number | undefined,
+  ): Promise<void> {
+    await sql`
+      update handoffs h set may_exist = ${seconds !== undefined}, due_at = now() + ${interval(seconds ?? 0)},
+        ${lease.end}
+      where external_id = ${externalId} and ${lease.isOf(fence)} and ${isUnsettled}`.execute(
       this.#database.sql,
     );
-    return rows;
   }
 
-  /** Looked for once more after so many seconds; undefined: there is nothing to remove any more. */
-  async putOff(externalId: string, seconds: number | undefined): Promise<void> {
-    await sql`
-      update handoffs set may_exist = ${seconds !== undefined}, due_at = now() + ${interval(seconds ?? 0)},
-        ${lease.end}
-      where external_id = ${externalId} and status in ('cancelled', 'rejected')`.execute(this.#database.sql);
-  }
-
-  /** What waits, and whether there is something to remove, or whose time is over. */
+  /** What waits, and whether there are some that are not settled, or whose time is over. */
   async overview(): Promise<QueueOverview> {
-    const { rows } = await sql<{ waiting: number; oldest: number; to_remove: boolean; ended: boolean }>`
+    const { rows } = await sql<{ waiting: number; oldest: number; unsettled: boolean; ended: boolean }>`
       select (select count(*)::integer from handoffs where status = 'accepted' and ${this.#isOwn}) as waiting,
         coalesce((select extract(epoch from now() - accepted_at)::double precision from handoffs
           where status = 'accepted' and ${this.#isOwn} order by sequence limit 1), 0) as oldest,
-        exists (select from handoffs
-          where status in ('cancelled', 'rejected') and may_exist and due_at <= now() and ${this.#isOwn})
-          as to_remove,
+        exists (select from handoffs where ${isUnsettled} and due_at <= now() and ${this.#isOwn}) as unsettled,
         exists (select from handoffs h where ${hasEnded} and ${this.#isOwn}) as ended`.execute(
       this.#database.sql,
     );
-    const { waiting = 0, oldest = 0, to_remove: hasToRemove = false, ended = false } = rows[0] ?? {};
-    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest)), hasToRemove, hasEnded: ended };
+    const { waiting = 0, oldest = 0, unsettled: hasUnsettled = false, ended = false } = rows[0] ?? {};
+    return { waiting, oldestSeconds: Math.max(0, Math.round(oldest)), hasUnsettled, hasEnded: ended };
   }
 
   /** Deletes all hand-offs of a consumer, whatever their state. */
@@ -302,24 +307,30 @@ export class HandoffsTable {
   }
 }
 
+/** The right to deliver one, where the stored one is held. */
+export type HandoffLease = Pick<TakenHandoff, 'fence' | 'deadline'>;
+
 export interface QueueOverview {
   /** Hand-offs that wait to be delivered. */
   waiting: number;
   /** How long the first of them has waited; 0 where none does. */
   oldestSeconds: number;
-  hasToRemove: boolean;
+  hasUnsettled: boolean;
   hasEnded: boolean;
 }
 
 /** How often a hand-off has failed that is retried in a call of its own. */
 export type Failing = 'once' | 'again';
 
-export interface RecordToRemove {
-  external_id: string;
+/** One that has ended, and may have a record all the same. */
+export interface UnsettledHandoff extends Held {
+  externalId: string;
+  fence: string;
   type: HandoffType;
-  consumer_id: string;
-  /** No call can create it any more. */
-  is_last: boolean;
+  consumerId: string;
+  status: 'cancelled' | 'rejected' | 'failed';
+  /** No call can create the record any more. */
+  isLast: boolean;
 }
 
 /** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */
@@ -356,7 +367,8 @@ async function storeOutcomes(
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.failures : 0))}::integer[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[])
       as done (external_id, fence, status, native_id, problem, may_exist, failures, pause)
-    where h.external_id = done.external_id and h.fence = done.fence and h.status = 'accepted'
+    where h.external_id = done.external_id and h.fence = done.fence
+      and (h.status = 'accepted' or (h.status = 'failed' and done.status = 'created'))
     returning ${columns}`.execute(transaction);
   return rows.map(toStored);
 }

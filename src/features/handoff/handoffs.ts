@@ -32,7 +32,7 @@ import {
   targets,
 } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
-import { HandoffsTable } from './handoffs-table.ts';
+import { type HandoffLease, HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
 
 export interface HandOffOptions {
@@ -139,7 +139,7 @@ class AcceptedHandoffs implements Handoffs {
   readonly #table: HandoffsTable;
   readonly #limits: QueueLimits;
   readonly #delivery: HandoffDelivery;
-  readonly #accept: (handoff: NewHandoff) => Promise<{ fence: string } | 'known' | undefined>;
+  readonly #accept: (handoff: NewHandoff) => Promise<HandoffLease | 'known' | undefined>;
   /** Tries that go on after their request was answered. */
   readonly #underWay = new Set<Promise<void>>();
   #polling: Polling | undefined;
@@ -191,7 +191,7 @@ class AcceptedHandoffs implements Handoffs {
   async #storeAndTry(handoff: NewHandoff, seconds: number, call: Call) {
     const stored = await this.#store({ ...handoff, isHeld: true });
     if (stored === 'known') return 'accepted';
-    return this.#tryFor(seconds, { ...handoff, fence: stored.fence, failures: 0 }, call);
+    return this.#tryFor(seconds, { ...handoff, ...stored, failures: 0 }, call);
   }
 
   async #makeOrAccept(handoff: NewHandoff, call: Call) {
@@ -203,7 +203,7 @@ class AcceptedHandoffs implements Handoffs {
     }
   }
 
-  async #store(handoff: NewHandoff): Promise<{ fence: string } | 'known'> {
+  async #store(handoff: NewHandoff): Promise<HandoffLease | 'known'> {
     const facts = { ...kept, outcomeUnknown: true, externalId: handoff.externalId };
     const stored = await orUnavailable(() => this.#accept(handoff), facts);
     if (stored === undefined) throw queueFull();
@@ -369,9 +369,9 @@ class AcceptedHandoffs implements Handoffs {
       what: 'accepted hand-offs',
       log: this.#options.log,
       check: async (stopping) => {
-        const { waiting, hasToRemove, hasEnded } = await this.#look();
+        const { waiting, hasUnsettled, hasEnded } = await this.#look();
         if (hasEnded) await this.#endSome();
-        if (waiting > 0 || hasToRemove) await this.#delivery.run(stopping);
+        if (waiting > 0 || hasUnsettled) await this.#delivery.run(stopping);
       },
     });
     this.#polling.wake();

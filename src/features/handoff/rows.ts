@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Held } from '../../platform/store/leases.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import type { Approval, Decider, Origin, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import type { HandoffType } from './handoff.ts';
@@ -39,7 +40,7 @@ export interface Row extends CommonRow {
   completed_at: Date | null;
 }
 
-export interface TakenRow extends CommonRow {
+export interface TakenRow extends CommonRow, Held {
   member_id: string;
   name: string;
   source: string;
@@ -77,6 +78,7 @@ export function toTaken(row: TakenRow): TakenHandoff {
     fence: row.fence,
     mayExist: row.may_exist,
     failures: row.failures,
+    deadline: row.deadline,
   };
 }
 

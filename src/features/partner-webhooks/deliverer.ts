@@ -180,7 +180,7 @@ class RunningDeliverer {
 
   async #attempt(delivery: Message): Promise<Done> {
     const { http, secrets, userAgent, log } = this.#options;
-    const { id, event_id, endpoint_id, secret_version, url, body } = delivery;
+    const { id, event_id, endpoint_id, secret_version, url, body, deadline } = delivery;
     const started = wallMs();
     try {
       const signing = await secrets.of(endpoint_id, secret_version);
@@ -191,7 +191,7 @@ class RunningDeliverer {
         'content-type': 'application/json',
         'user-agent': userAgent,
       };
-      const answer = await http.post({ url, headers, body, signal: this.#givingUp.signal });
+      const answer = await http.post({ url, headers, body, deadline, signal: this.#givingUp.signal });
       return doneBy(delivery, started, answer);
     } catch (err) {
       if (err instanceof OutboundFailure) return doneBy(delivery, started, { status: null, error: err.kind });

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { leaseSeconds, leasesOf } from '../../platform/store/leases.ts';
+import { type Held, leaseSeconds, leasesOf, withDeadline } from '../../platform/store/leases.ts';
 import { interval } from '../../platform/store/statements.ts';
 import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
 import {
@@ -24,8 +24,8 @@ import { type DeliveryAttempt, maxEndpoints, pingType } from './endpoint.ts';
  * Where an endpoint's consumer is not loaded, nobody can say what it may see: its deliveries are made, and checked
  * when they are leased, as all are. What was never to be seen is then deleted.
  *
- * Sent at least once: a process leases a delivery for 30 seconds, twice as long as an attempt takes, and finishes it under
- * its fence. What a process leaves behind when it is killed is leased again by another.
+ * Sent at least once: a process leases a delivery for 30 seconds, twice as long as an attempt takes, begins the attempt while
+ * there is time for all of it, and finishes it under its fence. What a process leaves behind when it is killed is leased again by another.
  *
  * One at a time for each record of an endpoint, and a bounded number for each endpoint: who makes and leases deliveries
  * holds the row of `delivery_position` meanwhile, a few milliseconds, so that each counts what all others have leased.
@@ -105,7 +105,7 @@ interface PendingWork {
 }
 
 /** A delivery that this process has leased. */
-export interface LeasedDelivery extends SentEvent {
+export interface LeasedDelivery extends SentEvent, Held {
   id: string;
   fence: number;
   tries: number;
@@ -182,13 +182,18 @@ export class DeliveryQueue {
     consumers: EndpointConsumers,
     slots: Slots,
   ): Promise<{ leased: LeasedDelivery[]; hasMore: boolean }> {
-    return this.#database.sql.transaction().execute(async (transaction) => {
-      // Compiling these statements would take a hundred times as long as running them.
-      await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
-      const { rows } = await fanOut(consumers.visibility).execute(transaction);
-      const leased = slots.limit > 0 ? (await leaseDue(consumers, slots).execute(transaction)).rows : [];
-      return { leased, hasMore: rows[0]?.hasMore === true };
-    });
+    let hasMore = false;
+    const leaseSome = () =>
+      this.#database.sql.transaction().execute(async (transaction) => {
+        // Compiling these statements would take a hundred times as long as running them.
+        await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(
+          transaction,
+        );
+        const { rows } = await fanOut(consumers.visibility).execute(transaction);
+        hasMore = rows[0]?.hasMore === true;
+        return slots.limit > 0 ? (await leaseDue(consumers, slots).execute(transaction)).rows : [];
+      });
+    return { leased: await withDeadline<LeasedDelivery>(leaseSome), hasMore };
   }
 
   /**
@@ -312,7 +317,7 @@ function fanOut(visibility: readonly ViewerVisibility[]): RawBuilder<{ hasMore: 
 function leaseDue(
   { visibility, active }: EndpointConsumers,
   { taken, limit }: Slots,
-): RawBuilder<LeasedDelivery> {
+): RawBuilder<Omit<LeasedDelivery, keyof Held>> {
   const all = [...taken].map(([consumer_id, count]) => ({ consumer_id, count }));
   const free = slotsInAll - all.reduce((sum, { count }) => sum + count, 0);
   return sql`

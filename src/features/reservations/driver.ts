@@ -7,7 +7,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { ReservationMetrics } from './metrics.ts';
 import { isResting, type Plan, type PlanState } from './plan.ts';
-import type { Move, PlansTable, RequestOutcome } from './plans-table.ts';
+import type { Move, PlansTable, RequestOutcome, TakenPlan } from './plans-table.ts';
 import { eventOf } from './reservation-events.ts';
 import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
 
@@ -22,7 +22,7 @@ export interface Driver {
    * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
    * plan meanwhile, or no request waited for it. Throws what stopped it; the plan was given back then.
    */
-  drive(plan: Plan, call: Call, options?: { fresh?: boolean }): Promise<StoredAnswer | undefined>;
+  drive(plan: TakenPlan, call: Call, options?: { fresh?: boolean }): Promise<StoredAnswer | undefined>;
 }
 
 export interface DriverOptions {
@@ -36,7 +36,7 @@ export interface DriverOptions {
 
 export function createDriver({ plans, systems, log, metrics, answer }: DriverOptions): Driver {
   /** Executes the next step; undefined where another driver has the plan by now. */
-  async function advance(plan: Plan, fresh: boolean, call: Call) {
+  async function advance(plan: TakenPlan, fresh: boolean, call: Call) {
     const move = await takeStep({ plan, fresh, systems, call }).catch(async (error: unknown) => {
       if (await dropUntouched(plan, fresh, error)) throw error;
       throw await giveBack(plan, error);
@@ -47,7 +47,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     });
   }
 
-  async function store(plan: Plan, move: Move) {
+  async function store(plan: TakenPlan, move: Move) {
     // It was marked before, and still can't go on.
     if (move.attention !== undefined && move.attention === plan.attention) {
       await plans.release(plan, move.again ?? 0);

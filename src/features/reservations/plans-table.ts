@@ -6,7 +6,7 @@ import type { Visible } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
-import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { firstFence, type Held, leaseEnd, leasesOf, withDeadline } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
@@ -30,6 +30,9 @@ interface NewPlan {
   request: WaitingRequest;
   creator: Creator;
 }
+
+/** A plan that this process drives. */
+export type TakenPlan = Plan & Held;
 
 /** Which reservations are wanted. */
 export interface PlanQuery {
@@ -137,7 +140,7 @@ export class PlansTable {
    * Stores a new plan and takes it (`fresh`: nobody had it before); or takes the unfinished one that an earlier owner of
    * the same key left. Undefined where another driver has it, or where it is done.
    */
-  async begin(plan: NewPlan): Promise<{ plan: Plan; fresh: boolean } | undefined> {
+  async begin(plan: NewPlan): Promise<{ plan: TakenPlan; fresh: boolean } | undefined> {
     const { id, order, details = null, partner, tableToken, request, creator } = plan;
     const query = sql<Row & { fresh: boolean }>`
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
@@ -150,15 +153,15 @@ export class PlansTable {
       where p.owed is not null and p.state in ${creating} and ${lease.isOver}
       returning ${columns}, xmax = 0 as fresh`;
     // Lost on its way back, the plan may be there, and the job would drive it.
-    const [row] = await this.#rows(query, true);
-    return row && { plan: toPlan(row), fresh: row.fresh };
+    const [row] = await withDeadline<Row & Held & { fresh: boolean }>(() => this.#rows(query, true));
+    return row && { plan: toTaken(row), fresh: row.fresh };
   }
 
   /**
    * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
    * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
    */
-  async beginCancel(id: string, request: WaitingRequest, visible: Visible): Promise<Plan | undefined> {
+  async beginCancel(id: string, request: WaitingRequest, visible: Visible): Promise<TakenPlan | undefined> {
     const query = sql<Row>`
       update reservations p set ${lease.begin}, owed = ${JSON.stringify(request)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
@@ -169,14 +172,14 @@ export class PlansTable {
         or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${request.consumerId}
           and p.owed ->> 'key' = ${request.key}))
       returning ${columns}`;
-    return (await this.#plans(query, true))[0];
+    return (await withDeadline<Row & Held>(() => this.#rows(query, true))).map(toTaken)[0];
   }
 
   /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
-  async takeDue(): Promise<Plan | undefined> {
+  async takeDue(): Promise<TakenPlan | undefined> {
     const where = sql`state not in ${finished} and next_attempt_at <= now()`;
     const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
-    return (await this.#plans(lease.takeDue<Row>(due)))[0];
+    return (await atStore(() => lease.takeDue<Row & Held>(this.#database.sql, due))).map(toTaken)[0];
   }
 
   /**
@@ -184,17 +187,17 @@ export class PlansTable {
    * the move added in the same transaction. Undefined, and nothing is changed, for a driver that was replaced.
    */
   async move(
-    plan: Plan,
+    plan: TakenPlan,
     move: Move,
     { answer, eventOf }: Results,
   ): Promise<
-    { plan: Plan; answer?: StoredAnswer | undefined; packed?: PackedAnswer | undefined } | undefined
+    { plan: TakenPlan; answer?: StoredAnswer | undefined; packed?: PackedAnswer | undefined } | undefined
   > {
-    const { request } = plan;
+    const { request, deadline } = plan;
     const { outcome } = move;
     if (!outcome) {
       const [moved] = await this.#plans(moving(plan, move));
-      return moved && { plan: moved };
+      return moved && { plan: { ...moved, deadline } };
     }
     const inTransaction = async (transaction: Database['sql']) => {
       const [row] = (await moving(plan, move).execute(transaction)).rows;
@@ -205,7 +208,7 @@ export class PlansTable {
       if (request && packed) await completeForPlan(transaction, request, packed);
       const event = eventOf(moved, plan);
       if (event) await addEvents(transaction, [event]);
-      return { plan: moved, answer: stored, packed };
+      return { plan: { ...moved, deadline }, answer: stored, packed };
     };
     return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }
@@ -319,8 +322,8 @@ export class PlansTable {
     return rows;
   }
 
-  async #plans(query: RawBuilder<Row>, outcomeUnknown = false): Promise<Plan[]> {
-    return (await this.#rows(query, outcomeUnknown)).map(toPlan);
+  async #plans(query: RawBuilder<Row>): Promise<Plan[]> {
+    return (await this.#rows(query)).map(toPlan);
   }
 
   async #rows<R>(query: RawBuilder<R>, outcomeUnknown = false): Promise<R[]> {
@@ -392,6 +395,10 @@ function toPlan(row: Row): Plan {
     erasedAt: row.erased_at ?? undefined,
     creator: toCreator(row),
   };
+}
+
+function toTaken(row: Row & Held): TakenPlan {
+  return { ...toPlan(row), deadline: row.deadline };
 }
 
 function atStore<T>(work: () => Promise<T>, outcomeUnknown = false): Promise<T> {

@@ -11,7 +11,7 @@ import { type Availability, createAvailability } from './availability.ts';
 import type { TableConnector } from './connectors/connector.ts';
 import { createDriver, type DriverOptions } from './driver.ts';
 import type { Plan, ReservationOrder } from './plan.ts';
-import { type PlanQuery, PlansTable, type RequestOutcome } from './plans-table.ts';
+import { type PlanQuery, PlansTable, type RequestOutcome, type TakenPlan } from './plans-table.ts';
 import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
 import { type ReservationView, readParts, viewOfReservation } from './view.ts';
@@ -75,14 +75,16 @@ export function createReservations(options: ReservationsOptions): Reservations {
 
   /**
    * Whether the caller may see the plan was checked when it was found: from then on the service itself works on it, in
-   * the name of the consumer that made it.
+   * the name of the consumer that made it. Every step ends with the lease.
    */
-  const drive = (plan: Plan, call: Call, started: { fresh?: boolean } = {}) =>
-    withChanges(call, { visible: everything, ...nobody, ...plan.creator }, (own) =>
+  const drive = (plan: TakenPlan, call: Call, started: { fresh?: boolean } = {}) => {
+    const deadline = Math.min(call.deadline, plan.deadline);
+    return withChanges(call, { visible: everything, ...nobody, ...plan.creator, deadline }, (own) =>
       driver.drive(plan, own, started),
     );
+  };
 
-  async function driveOn(plan: Plan): Promise<void> {
+  async function driveOn(plan: TakenPlan): Promise<void> {
     try {
       await drive(plan, { ...startCall(randomUUID()), isWrite: true });
     } catch (error) {

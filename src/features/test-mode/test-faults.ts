@@ -35,6 +35,11 @@ function passing(fault: 'unavailable' | 'quota', retryAfter: number): Problem {
     : new Problem('crm_unavailable', 'The CRM does not answer at the moment.', facts);
 }
 
+/** The time of a request, or of a lease, is over: nothing was done. */
+export function outOfTime(): Problem {
+  return new Problem('crm_timeout', 'No time was left to write the record.');
+}
+
 /** The answer of a write was lost. */
 export function lostAnswer(externalId: string): Problem {
   const facts = { outcomeUnknown: true, externalId };

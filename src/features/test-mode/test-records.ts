@@ -1,5 +1,5 @@
 import { createBatcher } from '../../platform/base/batcher.ts';
-import type { Call } from '../../platform/base/call.ts';
+import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import { FairLimiter } from '../../platform/base/fair-limiter.ts';
@@ -20,7 +20,7 @@ import type {
 } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
-import { lostAnswer, meetFault } from './test-faults.ts';
+import { lostAnswer, meetFault, outOfTime } from './test-faults.ts';
 import { eventOfWrite } from './world-events.ts';
 import { worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
@@ -94,7 +94,7 @@ export class TestRecords implements Records {
     if (validUntil !== undefined && wallMs() >= validUntil)
       throw new Problem('offer_expired', 'The offer has ended.');
     const fault = await this.#check(key, values);
-    return this.#write({ ...key, fault }, async (transaction) => {
+    return this.#write({ ...key, fault, call }, async (transaction) => {
       const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
       if (row === undefined) throw worldFull();
       const after = toRecord(resource, row);
@@ -191,7 +191,7 @@ export class TestRecords implements Records {
     const world = worldOf(call, resource);
     const externalId = 'values' in ref ? (ref.values['id'] ?? '') : '';
     const fault = await this.#check({ ...world, externalId }, values);
-    return this.#write({ ...world, externalId, fault }, async (transaction) => {
+    return this.#write({ ...world, externalId, fault, call }, async (transaction) => {
       const row = await this.#lock(transaction, world, ref);
       const before = toRecord(resource, row);
       const written = toWritten(resource, { ...before.values, ...values });
@@ -202,7 +202,7 @@ export class TestRecords implements Records {
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
     const world = worldOf(call, resource);
-    await this.#write(world, async (transaction) => {
+    await this.#write({ ...world, call }, async (transaction) => {
       // In the order of creations, which hold the world first.
       await this.#table.hold(transaction, world.consumerId);
       const row = await this.#lock(transaction, world, ref);
@@ -235,12 +235,13 @@ export class TestRecords implements Records {
 
   /** One transaction, with the event at its end. */
   async #write(
-    { consumerId, externalId = '', fault }: Write,
+    { consumerId, externalId = '', fault, call }: Write,
     work: (transaction: Database['sql']) => Promise<Change>,
   ): Promise<StoredRecord> {
     const write = () =>
       this.#table.transaction(async (transaction) => {
         const { after, event } = await work(transaction);
+        if (remainingMs(call) === 0) throw outOfTime();
         if (fault === 'passed') await this.#table.forgetFault(transaction, consumerId, externalId);
         if (event !== undefined) await addEvents(transaction, [event]);
         return after;
@@ -270,6 +271,7 @@ interface Write {
   consumerId: string;
   externalId?: string;
   fault?: Fault;
+  call: Call;
 }
 
 interface Change {

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { Agent, type Dispatcher, request } from 'undici';
-import { clearTimeout, setTimeout } from '../base/chance.ts';
+import { clearTimeout, now, setTimeout } from '../base/chance.ts';
 
 /** Most bytes of an answer, packed and unpacked. */
 const maxAnswerBytes = 64 * 1024 * 1024;
@@ -25,7 +25,7 @@ export interface HttpRequest {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   headers: Record<string, string>;
   body?: string | undefined;
-  /** For everything: connecting, waiting, reading. */
+  /** For everything: connecting, waiting, reading. Nothing is sent after that, also by a process that stood still meanwhile. */
   timeoutMs: number;
   /** Bytes of the answer at most, unpacked; 64 MiB when not given. */
   maxBytes?: number | undefined;
@@ -82,19 +82,38 @@ export function createHttp(timeoutMs: number): Http {
     // Where the host names no time of its own: short, since a change on a connection that the host is closing is lost.
     keepAliveTimeout: 10_000,
   });
+  const dispatcher = agent.compose(sendInTime);
   return {
-    exchange: (options) => exchange(agent, options),
-    stream: (options, read) => stream(agent, options, read),
+    exchange: (options) => exchange(dispatcher, options),
+    stream: (options, read) => stream(dispatcher, options, read),
     close: async () => {
       if (!agent.closed && !agent.destroyed) await agent.close();
     },
   };
 }
 
-async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer> {
-  return inTime(options, async (signal) => {
+/** Options of a request that nothing is sent of from `sendBefore` on, milliseconds of `now()`. */
+type TimedOptions = Dispatcher.DispatchOptions & { sendBefore?: number };
+
+/**
+ * Gives a request up where its time is over once it has a connection. A process that stood still reads that it is connected
+ * before its timers run.
+ */
+export const sendInTime: Dispatcher.DispatcherComposeInterceptor =
+  (dispatch) => (options: TimedOptions, handler) => {
+    const { sendBefore = Number.POSITIVE_INFINITY } = options;
+    const start = handler.onRequestStart?.bind(handler);
+    handler.onRequestStart = (controller, context) => {
+      if (now() < sendBefore) start?.(controller, context);
+      else controller.abort(new HttpFailure('unreachable', 'no time was left when it was connected'));
+    };
+    return dispatch(options, handler);
+  };
+
+async function exchange(dispatcher: Dispatcher, options: HttpRequest): Promise<HttpAnswer> {
+  return inTime(options, async (limits) => {
     try {
-      const answer = await send(agent, options, signal);
+      const answer = await send(dispatcher, options, limits);
       const { maxBytes = maxAnswerBytes } = options;
       const body = isPacked(answer)
         ? await unpack(await answer.body.bytes(), maxBytes)
@@ -106,9 +125,9 @@ async function exchange(agent: Agent, options: HttpRequest): Promise<HttpAnswer>
   });
 }
 
-async function stream<T>(agent: Agent, options: HttpRequest, read: ReadChunks<T>): Promise<T> {
-  return inTime(options, async (signal) => {
-    const answer = await send(agent, options, signal).catch((error: unknown) => {
+async function stream<T>(dispatcher: Dispatcher, options: HttpRequest, read: ReadChunks<T>): Promise<T> {
+  return inTime(options, async (limits) => {
+    const answer = await send(dispatcher, options, limits).catch((error: unknown) => {
       throw asFailure(error);
     });
     return read({ status: answer.statusCode, headers: answer.headers }, chunksOf(answer));
@@ -126,26 +145,36 @@ async function* chunksOf(answer: Dispatcher.ResponseData): AsyncGenerator<Uint8A
   }
 }
 
-async function inTime<T>({ timeoutMs }: HttpRequest, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+interface Limits {
+  signal: AbortSignal;
+  sendBefore: number;
+}
+
+async function inTime<T>({ timeoutMs }: HttpRequest, work: (limits: Limits) => Promise<T>): Promise<T> {
+  const sendBefore = now() + timeoutMs;
   const controller = new AbortController();
   const timer = setTimeout(
     () => controller.abort(new HttpFailure('timeout', 'no answer in time')),
     timeoutMs,
   );
   try {
-    return await work(controller.signal);
+    return await work({ signal: controller.signal, sendBefore });
   } finally {
     clearTimeout(timer);
   }
 }
 
-function send(agent: Agent, options: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+function send(
+  dispatcher: Dispatcher,
+  options: HttpRequest,
+  limits: Limits,
+): Promise<Dispatcher.ResponseData> {
   return request(options.url, {
-    dispatcher: agent,
+    dispatcher,
     method: options.method,
     headers: { 'accept-encoding': 'gzip', ...options.headers },
     body: options.body ?? null,
-    signal,
+    ...limits,
   });
 }
 

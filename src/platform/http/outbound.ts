@@ -1,7 +1,8 @@
 import { isIP, type LookupFunction } from 'node:net';
-import { Agent, buildConnector, request } from 'undici';
-import { timeoutSignal } from '../base/chance.ts';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { now, timeoutSignal } from '../base/chance.ts';
 import { AddressFailure, type CheckedAddresses } from './checked-addresses.ts';
+import { sendInTime } from './http.ts';
 
 /** Why there was no answer: all that the owner of the URL may learn. */
 type OutboundFailureKind = 'dns' | 'blocked_address' | 'tls' | 'timeout' | 'connection';
@@ -23,6 +24,8 @@ interface OutboundRequest {
   body: Buffer | string;
   /** Gives the request up. */
   signal?: AbortSignal;
+  /** Milliseconds of `now()` by which all must be over. */
+  deadline: number;
 }
 
 interface OutboundAnswer {
@@ -31,11 +34,14 @@ interface OutboundAnswer {
   retryAfter: string | undefined;
 }
 
+/** Too little time was left to send it, or to hear what became of it. */
+export class TooLate extends Error {}
+
 /** Requests to URLs that others have named. */
 export interface OutboundHttp {
   /**
    * Sends a body, and waits for the head of the answer; follows no redirect, and uses no proxy of the environment. Throws
-   * `OutboundFailure`, and the reason of the signal.
+   * `OutboundFailure`, `TooLate`, and the reason of the signal.
    */
   post(request: OutboundRequest): Promise<OutboundAnswer>;
   /** Ends what is under way. */
@@ -48,19 +54,23 @@ const maxAnswerBytes = 64 * 1024;
 /** `timeoutMs`: for everything, from looking up the name to the last byte that is read. */
 export function createOutboundHttp(addresses: CheckedAddresses, timeoutMs: number): OutboundHttp {
   const agent = createAgent(addresses, timeoutMs);
+  const dispatcher = agent.compose(sendInTime);
   return {
-    async post({ signal: given, ...wanted }) {
+    async post({ signal: given, deadline, ...wanted }) {
+      // The owner of the URL has all of its time to answer.
+      if (now() + timeoutMs > deadline) throw new TooLate();
       if (addresses.faultOfText(wanted.url) !== undefined) throw new OutboundFailure('blocked_address');
       const late = timeoutSignal(timeoutMs);
       const signal = given ? AbortSignal.any([given, late]) : late;
       try {
-        const answer = await send(agent, wanted, signal);
+        const answer = await send(dispatcher, wanted, { signal, sendBefore: deadline });
         const [retryAfter] = [answer.headers['retry-after']].flat();
         // The status is the answer, whatever becomes of the rest.
         await answer.body.dump({ limit: maxAnswerBytes, signal }).catch(() => undefined);
         return { status: answer.statusCode, retryAfter };
       } catch (error) {
         given?.throwIfAborted();
+        if (now() >= deadline) throw new TooLate();
         throw late.aborted ? new OutboundFailure('timeout') : asFailure(error);
       }
     },
@@ -68,9 +78,12 @@ export function createOutboundHttp(addresses: CheckedAddresses, timeoutMs: numbe
   };
 }
 
-function send(agent: Agent, wanted: Omit<OutboundRequest, 'signal'>, signal: AbortSignal) {
-  const { url, headers, body } = wanted;
-  return request(url, { dispatcher: agent, method: 'POST', headers, body, signal });
+function send(
+  dispatcher: Dispatcher,
+  { url, headers, body }: Pick<OutboundRequest, 'url' | 'headers' | 'body'>,
+  limits: { signal: AbortSignal; sendBefore: number },
+) {
+  return request(url, { dispatcher, method: 'POST', headers, body, ...limits });
 }
 
 /** A kept connection leads where it was made to. */

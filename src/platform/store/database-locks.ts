@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
-import { randomUUID } from '../base/chance.ts';
+import { now, randomUUID } from '../base/chance.ts';
 import { inTime } from '../base/in-time.ts';
 import type { Lock, Locks } from '../base/lock.ts';
 import type { Database } from './database.ts';
+import type { Held } from './leases.ts';
 import { interval } from './statements.ts';
 
 /** A database that is slower than this counts as unavailable: a request waits for the lock. In milliseconds. */
@@ -20,15 +21,15 @@ export function createDatabaseLocks(database: Database): Locks {
         await sql`update locks set held_until = clock_timestamp() where ${own}`.execute(queries);
       };
       const taking = leaseLock(database, key, owner, ttlMs / 1000);
-      const fence = await inTime(taking, longestWaitMs, tooSlow).catch((error: unknown) => {
+      const leased = await inTime(taking, longestWaitMs, tooSlow).catch((error: unknown) => {
         // The statement may take the lock after all, when nobody waits for it any more.
         taking.then(release).catch(() => undefined);
         throw error;
       });
-      if (fence === undefined) return undefined;
+      if (leased === undefined) return undefined;
       const held = () => sql`select 1 from locks where ${own}`.execute(queries);
       return {
-        fence,
+        fence: leased.fence,
         isHeld: async () => (await inTime(held(), longestWaitMs, tooSlow)).rows.length === 1,
         release: () => inTime(release(), longestWaitMs, tooSlow),
       };
@@ -37,20 +38,21 @@ export function createDatabaseLocks(database: Database): Locks {
 }
 
 /**
- * Leases a lock for so many seconds, also where this owner has it already; undefined while another has it. Returns the
- * fence. Throws what the database does.
+ * Leases a lock for so many seconds, also where this owner has it already; undefined while another has it. Throws what
+ * the database does.
  */
 export async function leaseLock(
   database: Database,
   name: string,
   owner: string,
   seconds: number,
-): Promise<number | undefined> {
+): Promise<({ fence: number } & Held) | undefined> {
+  const deadline = now() + seconds * 1000;
   const { rows } = await sql<{ fence: string }>`
     insert into locks as l (name, owner, fence, held_until)
     values (${name}, ${owner}, 1, clock_timestamp() + ${interval(seconds)})
     on conflict (name) do update set owner = excluded.owner, fence = l.fence + 1, held_until = excluded.held_until
     where l.held_until <= clock_timestamp() or l.owner = excluded.owner
     returning fence::text`.execute(database.sql);
-  return rows[0] && Number(rows[0].fence);
+  return rows[0] && { fence: Number(rows[0].fence), deadline };
 }

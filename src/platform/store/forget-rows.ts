@@ -1,10 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { now, sleep } from '../base/chance.ts';
 import type { Database } from './database.ts';
+import { leaseSeconds } from './leases.ts';
 import { changeInChunks } from './statements.ts';
 
-/** So long somebody's work is waited for at most: who takes longer is dead or hung. */
-const longestMs = 5000;
+/** Somebody's work is waited for at most until its lease is over: then a process that died or stood still does no more. */
+const longestMs = (leaseSeconds + 1) * 1000;
 const pauseMs = 25;
 const deletedAtOnce = 500;
 

@@ -1,4 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
+import { now } from '../base/chance.ts';
+import type { Database } from './database.ts';
 import { interval } from './statements.ts';
 
 /*
@@ -8,12 +10,32 @@ import { interval } from './statements.ts';
  *   fence         grows with each lease, and stands in every statement of the owner: so one that was replaced while it was
  *                 silent changes nothing
  *
+ * Statements alone can't keep a replaced owner from calling another system. So each row that a process has leased carries
+ * its deadline, and nothing is sent for the row after that. The time counts from before the statement that leases it: a
+ * process may be stopped for any time before it reads the answer, and reads it before its timers run.
+ *
  * Most tables call the first one `lease_until`; `leasesOf` says where a table has other names. The names stay, since the
  * program of the release before may run beside this one.
  */
 
 /** How long an owner of a row may be silent: longer than a request lives, so that only dead owners are replaced. */
 export const leaseSeconds = 30;
+/** How long an owner works on a row, in milliseconds: what it sends last has an effect within the lease. */
+const workMs = 25_000;
+
+/** Something that this process has leased. */
+export interface Held {
+  /** Milliseconds of `now()`: nothing is done for it from then on. */
+  readonly deadline: number;
+}
+
+/** Rows that a statement leases, with their deadline. Throws what the statement does. */
+export async function withDeadline<Row extends Held>(
+  lease: () => Promise<readonly Omit<Row, keyof Held>[]>,
+): Promise<Row[]> {
+  const deadline = now() + workMs;
+  return (await lease()).map((row) => ({ ...row, deadline }) as Row);
+}
 
 /** The end of a lease that begins now. */
 export const leaseEnd = sql`now() + ${interval(leaseSeconds)}`;
@@ -57,10 +79,10 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
     isOver,
     /** Condition: the row has still the owner with this fence. */
     isOf: (owned: string | number) => sql`${current} = ${owned}::bigint`,
-    /** A statement that leases rows; those that another statement takes at the same time are passed over. */
-    takeDue<Row>({ where, orderBy, limit, returning }: DueRows) {
+    /** Leases rows; those that another statement takes at the same time are passed over. Throws what the database does. */
+    takeDue<Row extends Held>(queries: Database['sql'], { where, orderBy, limit, returning }: DueRows) {
       const isSame = key.map((name) => sql`${sql.ref(`${row}.${name}`)} = ${sql.ref(`due.${name}`)}`);
-      return sql<Row>`
+      const statement = sql<Omit<Row, keyof Held>>`
         update ${sql.table(table)} as ${sql.ref(row)} set ${begin}
         from (
           select ${sql.join(key.map((name) => sql.ref(name)))} from ${sql.table(table)} as ${sql.ref(row)}
@@ -69,6 +91,7 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
         ) as due
         where ${sql.join(isSame, sql` and `)}
         returning ${returning}`;
+      return withDeadline<Row>(async () => (await statement.execute(queries)).rows);
     },
   };
 }

@@ -6,6 +6,7 @@ import { HandoffDelivery } from '../../../src/features/handoff/handoff-delivery.
 import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
 import type { Call } from '../../../src/platform/base/call.ts';
+import { now } from '../../../src/platform/base/chance.ts';
 import type { Mode } from '../../../src/platform/base/mode.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { resourcesOf } from '../../../src/records/mapping.ts';
@@ -46,7 +47,7 @@ describe('the record of a cancelled hand-off', () => {
         resources: resourcesOf(),
         table: new HandoffsTable(database, mode),
         batchMs: 1000,
-        lease: async () => true,
+        lease: async () => ({ deadline: now() + 10_000 }),
         settle: async () => {},
         visibleTo: () => 'all',
         log: recordLog().log,

@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import tls from 'node:tls';
+import { now } from '../../../src/platform/base/chance.ts';
 import { createCheckedAddresses } from '../../../src/platform/http/checked-addresses.ts';
 import { createOutboundHttp, type OutboundHttp } from '../../../src/platform/http/outbound.ts';
 import { createCertificates } from '../../support/certificates.ts';
@@ -56,7 +57,12 @@ function outbound(leadsTo: readonly string[][], timeoutMs = 10_000): OutboundHtt
 }
 
 const post = (http: OutboundHttp, host: string, at = port, scheme = 'http') =>
-  http.post({ url: `${scheme}://${host}:${at}/hook?a=b`, headers: { 'user-agent': 'test' }, body: 'text' });
+  http.post({
+    url: `${scheme}://${host}:${at}/hook?a=b`,
+    headers: { 'user-agent': 'test' },
+    body: 'text',
+    deadline: now() + 60_000,
+  });
 
 describe('a request to an address that others have named', () => {
   test('brings its body and headers, and the name', async () => {
@@ -181,7 +187,13 @@ describe('a failure is reported as its kind alone', () => {
     const abort = new AbortController();
     answer = () => abort.abort(new Error('stopping'));
     const url = `http://hooks.example:${port}/`;
-    const sent = outbound([[allowed]]).post({ url, headers: {}, body: '', signal: abort.signal });
+    const sent = outbound([[allowed]]).post({
+      url,
+      headers: {},
+      deadline: now() + 60_000,
+      body: '',
+      signal: abort.signal,
+    });
     await assert.rejects(sent, { message: 'stopping' });
   });
 

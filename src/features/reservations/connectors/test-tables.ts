@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Call } from '../../../platform/base/call.ts';
+import { type Call, remainingMs } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { FairLimiter } from '../../../platform/base/fair-limiter.ts';
 import { adapterFor } from '../../../platform/base/mode.ts';
@@ -54,7 +54,7 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
       const made = await atStore(() => find(database, reference, call));
       if (made) return { reference, status: statusOf(made) };
       const isBooked = await atStore(() =>
-        booking.run(consumerId, () => book(database, order, { reference, consumerId })),
+        booking.run(consumerId, () => book(database, order, reference, call)),
       );
       if (!isBooked) throw refused(isOffered(order) ? 'SLOT_UNAVAILABLE' : 'SLOT_NOT_OFFERED');
       return { reference, status: 'confirmed' };
@@ -91,15 +91,13 @@ async function isFree(queries: Database['sql'], slot: TableSlot, consumerId: str
 }
 
 /** Whether the table is booked now; one after the other, or two would take the same seats. */
-function book(
-  { sql: queries }: Database,
-  order: TableSlot,
-  { reference, consumerId }: { reference: string; consumerId: string },
-): Promise<boolean> {
+function book({ sql: queries }: Database, order: TableSlot, reference: string, call: Call): Promise<boolean> {
+  const { consumerId = '' } = call;
   return queries.transaction().execute(async (transaction) => {
     const lock = sql`select pg_advisory_xact_lock(${sql.lit(bookingLock)}, hashtext(${consumerId}))`;
     await lock.execute(transaction);
     if (!(await isFree(transaction, order, consumerId))) return false;
+    if (remainingMs(call) === 0) throw new Error('no time was left to book the table');
     await sql`
       insert into test_tables (consumer_id, reference, start_at, end_at, guests)
       values (${consumerId}, ${reference}, ${order.startAt}, ${endOf(order)}, ${order.partySize})
