@@ -67,9 +67,14 @@ export class Harness {
   #newReservations(): Reservations {
     const { log, lines } = recordLog();
     this.logLines = lines;
+    return this.replica(this.database, log);
+  }
+
+  /** Those of a further process, on this view of the database. */
+  replica(database: Database, log = recordLog().log): Reservations {
     const { records, dining } = this.systems;
     return createReservations({
-      database: this.database,
+      database,
       log,
       metrics: createMetrics(reservationMetrics),
       records,

@@ -4,6 +4,7 @@ import type {
   PartStatus,
   TableConnector,
 } from '../../../src/features/reservations/connectors/connector.ts';
+import { type Call, remainingMs } from '../../../src/platform/base/call.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { member } from '../../../src/records/members.ts';
 import type { FieldValues, Records } from '../../../src/records/records.ts';
@@ -35,8 +36,9 @@ export class MemorySystems {
   readonly tables = new Map<string, ConnectorPart>();
   readonly calls: string[] = [];
 
-  /** Carries out a call with its outcome. */
-  async #call<T>(name: string, refusal: Problem, work: () => T): Promise<T> {
+  /** Carries out a call with its outcome; one whose time is over is not sent. */
+  async #call<T>({ name, call }: { name: string; call: Call }, refusal: Problem, work: () => T): Promise<T> {
+    if (remainingMs(call) === 0) throw new Problem('crm_timeout', 'No time was left.');
     this.calls.push(name);
     const side = name.startsWith('dining') ? 'partner' : 'crm';
     const outcome = await this.outcomeOf(name);
@@ -60,9 +62,9 @@ export class MemorySystems {
   readonly records: Records = {
     admit: () => {},
     now: Date.now,
-    create: (_resource, id, values) => {
+    create: (_resource, id, values, call) => {
       const refusal = new Problem('crm_rejected', 'A rule.');
-      return this.#call('crm.create', refusal, () => {
+      return this.#call({ name: 'crm.create', call }, refusal, () => {
         if (!this.bookings.has(id)) this.bookings.set(id, values);
         return { nativeId: id, values };
       }).catch((error: unknown) => {
@@ -71,8 +73,8 @@ export class MemorySystems {
         throw error;
       });
     },
-    find: (resource, id) =>
-      this.#call(`crm.find ${resource.name}`, new Problem('crm_unavailable', 'Not now.'), () => {
+    find: (resource, id, call) =>
+      this.#call({ name: `crm.find ${resource.name}`, call }, new Problem('crm_unavailable', 'Not now.'), () => {
         const isMember = resource.name === member.name;
         const values = isMember ? id === this.memberId && {} : this.bookings.get(id);
         return values ? { nativeId: id, values } : undefined;
@@ -83,16 +85,16 @@ export class MemorySystems {
       return values && { nativeId: id, values };
     },
     list: async () => ({ records: [], hasMore: false }),
-    update: (_resource, { nativeId }, values) =>
-      this.#call('crm.update', new Problem('crm_rejected', 'A rule.'), () => {
+    update: (_resource, { nativeId }, values, call) =>
+      this.#call({ name: 'crm.update', call }, new Problem('crm_rejected', 'A rule.'), () => {
         const before = this.bookings.get(nativeId);
         if (!before) throw new Problem('not_found', 'Gone.');
         this.bookings.set(nativeId, { ...before, ...values });
       }),
     createAndRead: notUsed,
     updateAndRead: notUsed,
-    remove: (_resource, { nativeId }) =>
-      this.#call('crm.remove', new Problem('conflict', 'It is locked.'), () => {
+    remove: (_resource, { nativeId }, call) =>
+      this.#call({ name: 'crm.remove', call }, new Problem('conflict', 'It is locked.'), () => {
         if (!this.bookings.delete(nativeId)) throw new Problem('not_found', 'Gone.');
       }),
   };
@@ -100,11 +102,11 @@ export class MemorySystems {
   readonly dining: TableConnector = {
     name: 'dining',
     areFree: async (slots) => slots.map(() => true),
-    create: (_order, { token, repeated }) => {
+    create: (_order, { token, repeated }, call) => {
       const refusal = new Problem('partner_rejected', 'The slot is gone.', {
         partnerCause: 'SLOT_UNAVAILABLE',
       });
-      return this.#call('dining.create', refusal, () => {
+      return this.#call({ name: 'dining.create', call }, refusal, () => {
         const part = this.tables.get(token) ?? { reference: `T-${token}`, status: this.decision };
         this.tables.set(token, part);
         return part;
@@ -115,14 +117,14 @@ export class MemorySystems {
         throw error;
       });
     },
-    retrieve: (reference, _order) =>
-      this.#call('dining.retrieve', new Problem('partner_error', 'Odd.'), () =>
+    retrieve: (reference, _order, call) =>
+      this.#call({ name: 'dining.retrieve', call }, new Problem('partner_error', 'Odd.'), () =>
         this.tables.get(reference.slice(2)),
       ),
-    cancel: (reference) => {
+    cancel: (reference, call) => {
       const part = this.tables.get(reference.slice(2));
       const refusal = new Problem('conflict', 'It is too late to cancel.');
-      return this.#call('dining.cancel', refusal, () => {
+      return this.#call({ name: 'dining.cancel', call }, refusal, () => {
         if (part) part.status = 'cancelled';
       }).catch((error: unknown) => {
         if (error !== refusal || part?.status !== 'cancelled') throw error;

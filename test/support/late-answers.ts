@@ -1,0 +1,33 @@
+import type { KyselyPlugin, RawNode } from 'kysely';
+import { type Chance, replaceChance } from '../../src/platform/base/chance.ts';
+import type { Database } from '../../src/platform/store/database.ts';
+
+/**
+ * A database as a process sees it that stands still for `ms` milliseconds between each statement with this text and its
+ * answer: the answer is read at once, and the clocks of this process are ahead from then on.
+ */
+export function lateAnswers(database: Database, text: string, ms: number): Database {
+  const late = new WeakSet<object>();
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node, queryId }) => {
+      const { sqlFragments = [] } = node as Partial<RawNode>;
+      if (sqlFragments.join('').includes(text)) late.add(queryId);
+      return node;
+    },
+    transformResult: async ({ result, queryId }) => {
+      if (late.has(queryId)) advance(ms);
+      return result;
+    },
+  };
+  return {
+    ...database,
+    sql: database.sql.withPlugin(plugin),
+    bulk: database.bulk.withPlugin(plugin),
+    execute: (statement, values) => database.execute(statement, values),
+  };
+}
+
+function advance(ms: number): void {
+  const before: Chance = replaceChance({} as Chance);
+  replaceChance({ ...before, now: () => before.now() + ms });
+}
