@@ -1,4 +1,4 @@
-import type { KyselyPlugin, RawNode } from 'kysely';
+import type { KyselyPlugin } from 'kysely';
 import { type Chance, replaceChance } from '../../src/platform/base/chance.ts';
 import type { Database } from '../../src/platform/store/database.ts';
 
@@ -10,8 +10,7 @@ export function lateAnswers(database: Database, text: string, ms: number): Datab
   const late = new WeakSet<object>();
   const plugin: KyselyPlugin = {
     transformQuery: ({ node, queryId }) => {
-      const { sqlFragments = [] } = node as Partial<RawNode>;
-      if (sqlFragments.join('').includes(text)) late.add(queryId);
+      if (JSON.stringify(node).includes(text)) late.add(queryId);
       return node;
     },
     transformResult: async ({ result, queryId }) => {

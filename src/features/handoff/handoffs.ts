@@ -172,20 +172,38 @@ class AcceptedHandoffs implements Handoffs {
     const origin = originOf(call);
     const mayExist = isContinued;
     const handoff = { ...request, ...origin, externalId, mayExist, isHeld: false, needsApproval };
-    if (needsApproval) return this.#storeForLater(handoff);
+    if (needsApproval) return this.#storeForLater(handoff, call);
     const delaySeconds = delayOfTest(request.memberId, call);
-    if (delaySeconds !== undefined) return this.#storeForLater({ ...handoff, delaySeconds });
+    if (delaySeconds !== undefined) return this.#storeForLater({ ...handoff, delaySeconds }, call);
     if (!mayBeAccepted) return this.#makeOrAccept(handoff, call);
     if (waitSeconds > 0) return this.#storeAndTry(handoff, waitSeconds, call);
-    return this.#storeForLater(handoff);
+    return this.#storeForLater(handoff, call);
   }
 
-  async #storeForLater(handoff: NewHandoff) {
-    const { needsApproval } = handoff;
+  async #storeForLater(handoff: NewHandoff, call: Call) {
+    const { needsApproval, externalId, type } = handoff;
+    // A record that an earlier request has made needs nobody's approval any more.
+    const made = handoff.mayExist ? await this.#findMade(handoff, call) : undefined;
+    if (made) return confirm(type, made, externalId);
     const isNew = (await this.#store(handoff)) !== 'known';
     if (isNew && needsApproval) this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
     if (isNew && !needsApproval) this.#noteAccepted();
     return needsApproval ? 'awaiting_approval' : 'accepted';
+  }
+
+  /**
+   * The record that an earlier request may have made, deleted ones included. While the CRM can't be asked, one that needs no
+   * approval is stored: its delivery looks first. Throws `Problem` for one that does.
+   */
+  async #findMade({ type, externalId, needsApproval }: NewHandoff, call: Call) {
+    const { records, resources } = this.#options;
+    try {
+      return await records.findWithDeleted(resources[type], externalId, call);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (!needsApproval && mayPass(error)) return undefined;
+      throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
+    }
   }
 
   async #storeAndTry(handoff: NewHandoff, seconds: number, call: Call) {

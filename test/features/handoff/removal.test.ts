@@ -5,16 +5,18 @@ import { sql } from 'kysely';
 import { HandoffDelivery } from '../../../src/features/handoff/handoff-delivery.ts';
 import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
-import type { Call } from '../../../src/platform/base/call.ts';
+import { type Call, remainingMs } from '../../../src/platform/base/call.ts';
 import { now } from '../../../src/platform/base/chance.ts';
 import type { Mode } from '../../../src/platform/base/mode.ts';
+import { Problem } from '../../../src/platform/base/problem.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { resourcesOf } from '../../../src/records/mapping.ts';
 import type { Records } from '../../../src/records/records.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { lateAnswers } from '../../support/late-answers.ts';
 import { recordLog } from '../../support/log.ts';
 
-describe('the record of a cancelled hand-off', () => {
+describe('the record of a hand-off that has ended', () => {
   let opened: TestDatabase;
   let database: Database;
   before(async () => {
@@ -23,43 +25,115 @@ describe('the record of a cancelled hand-off', () => {
   });
   after(() => opened.stop());
 
-  async function addCancelled(consumerId: string): Promise<string> {
+  interface NewRow {
+    consumerId?: string;
+    status?: string;
+    /** Since it ended. */
+    seconds?: number;
+  }
+  /** One that may have a record. */
+  async function add({ consumerId = makeConsumerId(), status = 'cancelled', seconds = 0 }: NewRow) {
     const externalId = randomUUID();
+    const isOpen = status === 'accepted';
     await sql`
-      insert into handoffs (external_id, type, status, consumer_id, request_id, trip_id, may_exist, fence, lease_until,
-        due_at, accepted_at, completed_at)
-      values (${externalId}, 'quote', 'cancelled', ${consumerId}, 'r', ${randomUUID()}, true, 1, to_timestamp(0),
-        now(), now(), now())`.execute(database.sql);
+      insert into handoffs (external_id, type, status, consumer_id, request_id, trip_id, member_id, name, source, details,
+        may_exist, fence, lease_until, due_at, accepted_at, completed_at)
+      values (${externalId}, 'quote', ${status}, ${consumerId}, 'r', ${randomUUID()}, ${randomUUID()}, 'n', 's', '{}', true,
+        1, to_timestamp(0), now(), now(), ${isOpen ? null : sql`now() - make_interval(secs => ${seconds})`})`.execute(
+      database.sql,
+    );
     return externalId;
   }
+  const stateOf = async (externalId: string) => {
+    const { rows } = await sql<{ status: string; native_id: string | null; may_exist: boolean }>`
+      select status, native_id, may_exist from handoffs where external_id = ${externalId}`.execute(
+      database.sql,
+    );
+    return rows[0];
+  };
 
-  /** What the delivery of a mode looks for first. */
-  async function firstLookUp(mode: Mode): Promise<{ externalId: string; consumerId: string | undefined }> {
-    const stop = new AbortController();
-    return new Promise((resolve, reject) => {
-      const find = (_: unknown, externalId: string, { consumerId }: Call) => {
-        stop.abort();
-        resolve({ externalId, consumerId });
-        return Promise.resolve(undefined);
-      };
-      const delivery = new HandoffDelivery({
-        records: { find } as unknown as Records,
-        resources: resourcesOf(),
-        table: new HandoffsTable(database, mode),
-        batchMs: 1000,
-        lease: async () => ({ deadline: now() + 10_000 }),
-        settle: async () => {},
-        visibleTo: () => 'all',
-        log: recordLog().log,
-      });
-      delivery.run(stop.signal).catch(reject);
+  /** A CRM with these records, and what it was asked for in time. */
+  function crmWith(...ids: string[]) {
+    const made = new Set(ids);
+    const calls: { what: string; externalId: string; consumerId: string | undefined }[] = [];
+    const note = (what: string, externalId: string, call: Call) => {
+      if (remainingMs(call) === 0) throw new Problem('crm_timeout', 'No time was left.');
+      calls.push({ what, externalId, consumerId: call.consumerId });
+      return made.has(externalId) ? { nativeId: externalId } : undefined;
+    };
+    const records = {
+      find: async (_: unknown, id: string, call: Call) => note('find', id, call),
+      create: async (_: unknown, id: string, _values: unknown, call: Call) => {
+        note('create', id, call);
+        made.add(id);
+        return { nativeId: id };
+      },
+      remove: async (_: unknown, { nativeId: id }: { nativeId: string }, call: Call) => {
+        note('remove', id, call);
+        made.delete(id);
+      },
+    };
+    return { calls, made, records: records as unknown as Records };
+  }
+
+  /** Delivers all that is due. */
+  async function deliver(records: Records, mode: Mode = 'live', seen = database): Promise<void> {
+    const table = new HandoffsTable(seen, mode);
+    const delivery = new HandoffDelivery({
+      ...{ records, table, batchMs: 1000, log: recordLog().log },
+      resources: resourcesOf(),
+      lease: async () => ({ deadline: now() + 60_000 }),
+      settle: async (settled) => void (await table.settle(settled, () => undefined)),
+      visibleTo: () => 'all',
     });
+    await delivery.run(new AbortController().signal);
+    await delivery.stop();
   }
 
   it('is looked for by the delivery of its mode, and that of a test consumer in its world', async () => {
     const [live, test] = [makeConsumerId(), makeConsumerId('test')];
-    const [ofLive, ofTest] = [await addCancelled(live), await addCancelled(test)];
-    assert.deepEqual(await firstLookUp('test'), { externalId: ofTest, consumerId: test });
-    assert.deepEqual(await firstLookUp('live'), { externalId: ofLive, consumerId: undefined });
+    const ofLive = await add({ consumerId: live });
+    const ofTest = await add({ consumerId: test });
+    const crm = crmWith();
+    await deliver(crm.records, 'test');
+    await deliver(crm.records, 'live');
+    assert.deepEqual(crm.calls, [
+      { what: 'find', externalId: ofTest, consumerId: test },
+      { what: 'find', externalId: ofLive, consumerId: undefined },
+    ]);
+  });
+
+  it('is removed where it was cancelled or rejected; one that failed is created', async () => {
+    for (const status of ['cancelled', 'rejected', 'failed']) {
+      const id = await add({ status });
+      const crm = crmWith(id);
+      await deliver(crm.records);
+      const isFailed = status === 'failed';
+      assert.equal(crm.made.has(id), isFailed, status);
+      const { native_id, ...state } = (await stateOf(id)) as NonNullable<Awaited<ReturnType<typeof stateOf>>>;
+      assert.deepEqual(
+        [state.status, native_id, state.may_exist],
+        isFailed ? ['created', id, false] : [status, null, true],
+      );
+    }
+  });
+
+  it('is looked for until no call can make it any more', async () => {
+    const crm = crmWith();
+    for (const seconds of [0, 100, 130]) {
+      const id = await add({ status: 'failed', seconds });
+      await deliver(crm.records);
+      assert.deepEqual(await stateOf(id), { status: 'failed', native_id: null, may_exist: seconds < 120 });
+    }
+  });
+
+  it('is left alone by a process that stood still for longer than its lease', async () => {
+    const late = lateAnswers(database, 'skip locked', 31_000);
+    const ended = await add({});
+    const open = await add({ status: 'accepted' });
+    const crm = crmWith(ended);
+    await deliver(crm.records, 'live', late);
+    assert.deepEqual([crm.calls, [...crm.made]], [[], [ended]]);
+    assert.equal((await stateOf(open))?.status, 'accepted');
   });
 });

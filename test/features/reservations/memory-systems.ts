@@ -74,11 +74,15 @@ export class MemorySystems {
       });
     },
     find: (resource, id, call) =>
-      this.#call({ name: `crm.find ${resource.name}`, call }, new Problem('crm_unavailable', 'Not now.'), () => {
-        const isMember = resource.name === member.name;
-        const values = isMember ? id === this.memberId && {} : this.bookings.get(id);
-        return values ? { nativeId: id, values } : undefined;
-      }),
+      this.#call(
+        { name: `crm.find ${resource.name}`, call },
+        new Problem('crm_unavailable', 'Not now.'),
+        () => {
+          const isMember = resource.name === member.name;
+          const values = isMember ? id === this.memberId && {} : this.bookings.get(id);
+          return values ? { nativeId: id, values } : undefined;
+        },
+      ),
     // Nothing of a deleted booking is kept: as an org whose recycle bin was emptied.
     findWithDeleted: async (_resource, id) => {
       const values = this.bookings.get(id);

@@ -65,6 +65,37 @@ describe('hand-offs that need approval', () => {
   const cancel = (id: string, as: Credentials) =>
     gateway.request(`/v1/handoffs/${id}`, { method: 'DELETE', as });
 
+  test('are confirmed where an earlier try, before approval was needed, has made the record', async () => {
+    const maker = await make(on('quotes'));
+    const headers = { 'idempotency-key': randomUUID() };
+    const body = offerFor(gateway.org.memberId);
+    const send = (more: Record<string, string> = {}) =>
+      gateway.request('/api/v1/handoff', { as: maker, body, headers: { ...headers, ...more } });
+    const lost = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'loseAnswer' } });
+    const first = await send();
+    assert.ok(first.status >= 500, String(first.status));
+    const permissions = [on('quotes', { approval: true })];
+    const path = `/v1/admin/consumers/${maker.id}`;
+    const changed = await gateway.request(path, {
+      as: gateway.admin,
+      method: 'PATCH',
+      body: { permissions },
+    });
+    assert.equal(changed.status, 200, await changed.clone().text());
+    // Nobody knows yet whether there is a record: nothing is stored that could be rejected beside it.
+    const unknown = await send();
+    assert.ok(unknown.status >= 500, String(unknown.status));
+    await lost.remove();
+    for (const prefer of ['respond-async', 'respond-async, wait=5']) {
+      let again = await send({ prefer });
+      while (again.status >= 500) again = await send({ prefer });
+      assert.equal(again.status, 201, await again.clone().text());
+      const { external_id: id } = (await again.json()) as { external_id: string };
+      assert.equal((await recordsOf(id)).length, 1);
+      await assertProblem(await gateway.request(`/v1/handoffs/${id}`), 404, 'not_found');
+    }
+  });
+
   test('wait, whatever Prefer says, and are made once they are approved', async () => {
     for (const prefer of [undefined, 'respond-async', 'respond-async, wait=5']) {
       const response = await handOff({}, prefer === undefined ? {} : { prefer });
