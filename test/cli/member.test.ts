@@ -235,6 +235,17 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
   });
 });
 
+test('a command that needs the tables as they are names the schema version that it found', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'handoff-older-'));
+  try {
+    const { code, stderr } = await commands.run(['handoff', 'list'], { env: { DATA_DIR: dataDir } });
+    assert.equal(code, 1);
+    assert.match(stderr, /The database has schema version 0, and lacks (\d+) of .* version is \1\. Run/);
+  } finally {
+    await rm(dataDir, { recursive: true, maxRetries: 5 });
+  }
+});
+
 test('handoff member forget opens the embedded database where no process has it', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-member-'));
   try {
