@@ -29,7 +29,7 @@ export interface PassedRequest {
   /** The key under which a write is executed once, in place of an Idempotency-Key. Throws `Problem`. */
   key(): string;
   /** What makes a repeat the same, in place of the bytes of the body. */
-  identity: string;
+  identity(): string;
   /** For so long a repeat is answered alike; undefined: as long as a key is kept. */
   repeatWindowSeconds: number | undefined;
   /** The problem in words for its caller, who has sent no header of it. */

@@ -34,18 +34,14 @@ declare module 'fastify' {
 }
 
 /**
- * Checks the Idempotency-Key header, or what stands for it, before the body's schema is. Throws `idempotency_key_missing`,
- * `…_invalid`, and what a request that was passed on says.
+ * Checks the Idempotency-Key header before the body's schema is. Throws `idempotency_key_missing`, `…_invalid`, and what a
+ * request that was passed on says.
  */
 export function readIdempotencyKey(route: Route): Step {
   return (request) => {
     const passed = passedRequestOf(request.raw);
     if (passed?.refusal) throw passed.refusal;
-    if (passed !== undefined && route.method !== 'GET') {
-      request.idempotencyKey = passed.key();
-      return;
-    }
-    if (route.idempotencyKey === 'ignored') return;
+    if (route.idempotencyKey === 'ignored' || (passed !== undefined && route.method !== 'GET')) return;
     const header = request.headers['idempotency-key'];
     if (typeof header === 'string') request.idempotencyKey = parseIdempotencyKey(header);
     else if (route.idempotencyKey === 'required') throw keyMissing();
@@ -151,6 +147,7 @@ function fieldsSeenBy({ permission }: Route, { body }: FastifyRequest, call: Cal
 
 /** The request as the ledger takes it; undefined where it has no key and needs none. */
 function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | undefined {
+  request.idempotencyKey = keyOf(route, request);
   const { consumer, actor, idempotencyKey, method, url } = request;
   const { operationId: operation, repeatWindowSeconds = 0 } = route;
   if (!consumer || (idempotencyKey === undefined && repeatWindowSeconds === 0)) return undefined;
@@ -176,9 +173,15 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
   };
 }
 
+/** That of one that was passed on is made of all of it, and so only once it is known to be right. */
+function keyOf({ method }: Route, { raw, idempotencyKey }: FastifyRequest): string | undefined {
+  const passed = method === 'GET' ? undefined : passedRequestOf(raw);
+  return passed?.key() ?? idempotencyKey;
+}
+
 function identifyingBytes(request: FastifyRequest): Buffer {
   const passed = passedRequestOf(request.raw);
-  return passed === undefined ? bytesOf(request) : Buffer.from(passed.identity);
+  return passed === undefined ? bytesOf(request) : Buffer.from(passed.identity());
 }
 
 /** The record that a path names. */

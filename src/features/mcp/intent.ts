@@ -12,12 +12,12 @@ export interface Intent {
   /** As its caller names it, not checked yet; undefined where the arguments say it. */
   name: unknown;
   /** All other arguments, in a text that is the same for equal ones. */
-  arguments: string;
+  arguments(): string;
 }
 
 /** The key under which it is done once. Throws `invalid_request` for a name that is none. */
 export function keyOfIntent({ tool, name, arguments: text }: Intent): string {
-  const what = name === undefined ? `arguments\0${text}` : `intent\0${checkedName(name)}`;
+  const what = name === undefined ? `arguments\0${text()}` : `intent\0${checkedName(name)}`;
   const hex = hash('sha256', `tool\0${tool}\0${what}`, 'hex');
   return hex.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -1,6 +1,14 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import { maxFaults } from '../../api/pipeline/framework-errors.ts';
 import type { PassedRequest } from '../../api/pipeline/pass-on.ts';
-import { compactField, pickFields, replaceFields, sortedText } from '../../platform/base/json-text.ts';
+import {
+  eachField,
+  fieldText,
+  pickFields,
+  replaceFields,
+  sortedText,
+  startOfValue,
+} from '../../platform/base/json-text.ts';
 import { keyOfIntent, problemForTool, repeatSecondsOf } from './intent.ts';
 import { detailsFrom, largestLimit, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
 
@@ -11,19 +19,31 @@ const sortedLevels = 110;
 /** Characters of details that are shown, of one record and of each one on a page. */
 const shownDetails = { one: 10_000, each: 200 };
 
+const ofCall = ['intent', 'actor', detailsFrom];
 const wholeNumber = /^(?:0|[1-9]\d{0,8})$/;
 
 /** Whether an argument is of the call itself, where the route has none of this name. What is not right the route refuses by its name. */
 function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
   if (name === detailsFrom) return showsDetails(route) && wholeNumber.test(textOf(value));
-  return name === 'intent' || name === 'actor';
+  return ofCall.includes(name);
+}
+
+/** Arguments of a call. */
+interface Arguments {
+  given: Record<string, unknown>;
+  /** The same in JSON, as they stand. */
+  text: string;
 }
 
 /** The request of the tool's route. `bodyText`: the message, of which the arguments are taken as they stand. */
-export function requestOf(route: ToolRoute, given: Record<string, unknown>, bodyText: string): PassedRequest {
+export function requestOf(
+  route: ToolRoute,
+  parsed: Record<string, unknown>,
+  bodyText: string,
+): PassedRequest {
   const { method, path, request, tool } = route;
   const pathNames = namesIn(request.params);
-  const text = compactField(bodyText, ['params', 'arguments'])?.text ?? '{}';
+  const { given, text } = withFewUnknown(route, parsed, fieldText(bodyText, ['params', 'arguments']) ?? '{}');
   const ofRoute = namesIn(request.query, request.body);
   const isOfRoute = (name: string) =>
     !pathNames.includes(name) && (ofRoute.includes(name) || !isOfCall(route, name, given[name]));
@@ -35,10 +55,14 @@ export function requestOf(route: ToolRoute, given: Record<string, unknown>, body
     Object.entries(given).filter(([name]) => isInQuery(name)),
   );
   const { actor } = given;
-  const identity = sortedText(
-    pickFields(text, (name) => name !== 'intent'),
-    sortedLevels,
-  );
+  let sorted: string | undefined;
+  const identity = () => {
+    sorted ??= sortedText(
+      pickFields(text, (name) => name !== 'intent'),
+      sortedLevels,
+    );
+    return sorted;
+  };
   const intent = { tool: tool.name, name: given['intent'], arguments: identity };
   return {
     method,
@@ -50,6 +74,30 @@ export function requestOf(route: ToolRoute, given: Record<string, unknown>, body
     repeatWindowSeconds: repeatSecondsOf(intent),
     reword: (problem) => problemForTool(problem, actor !== undefined),
   };
+}
+
+/**
+ * Of unknown arguments so many that the route still refuses them, and lists as many as it would of all of them; of the known
+ * ones then no more than it takes to see what is asked for.
+ */
+function withFewUnknown({ request }: ToolRoute, given: Record<string, unknown>, text: string): Arguments {
+  const known = new Set([...namesIn(request.params, request.query, request.body), ...ofCall]);
+  const unknown = new Set<string>();
+  eachField(text, startOfValue(text), (name) => {
+    if (!known.has(name)) unknown.add(name);
+    return unknown.size <= maxFaults;
+  });
+  if (unknown.size <= maxFaults) return { given, text };
+  const present = [...known].filter((name) => Object.hasOwn(given, name));
+  const kept: [string, unknown][] = [
+    ...[...unknown].map((name): [string, unknown] => [name, '']),
+    ...present.map((name): [string, unknown] => [
+      name,
+      scalarText(given[name])?.slice(0, longestPathPart) ?? null,
+    ]),
+  ];
+  const few = Object.fromEntries(kept);
+  return { given: few, text: JSON.stringify(few) };
 }
 
 /** Arguments that the route does not know are left in: it refuses them itself. */

@@ -21,13 +21,24 @@ interface CompactJson {
  * is none. Of several fields with one name the last counts, as JSON.parse has it; the name of an item is its index.
  */
 export function compactField(json: string, path: readonly string[]): CompactJson | undefined {
+  const start = startOfField(json, path);
+  return start === undefined ? undefined : compact(json, start);
+}
+
+/** The same value as it stands. */
+export function fieldText(json: string, path: readonly string[]): string | undefined {
+  const start = startOfField(json, path);
+  return start === undefined ? undefined : json.slice(start, endOfValue(json, start));
+}
+
+function startOfField(json: string, path: readonly string[]): number | undefined {
   let start = startOfValue(json);
   for (const name of path) {
     const found = json[start] === '{' ? lastField(json, start, name) : itemAt(json, start, name);
     if (found === undefined) return undefined;
     start = found;
   }
-  return compact(json, start);
+  return start;
 }
 
 /** Index of the value that the text is. */
