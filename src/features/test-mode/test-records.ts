@@ -26,6 +26,7 @@ import { worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
 import {
+  mostBytes,
   mostRecords,
   type Row,
   type WorldKey,
@@ -90,14 +91,14 @@ export class TestRecords implements Records {
   ): Promise<StoredRecord> {
     const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
     const known = await orUnavailable(() => this.#find(key), kept);
-    if (known !== undefined) return toRecord(resource, known);
+    if (known !== undefined) return recordMade(resource, known, values, call);
     if (validUntil !== undefined && wallMs() >= validUntil)
       throw new Problem('offer_expired', 'The offer has ended.');
     const fault = await this.#check(key, values);
     return this.#write({ ...key, fault, call }, async (transaction) => {
       const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
       if (row === undefined) throw worldFull();
-      const after = toRecord(resource, row);
+      const after = recordMade(resource, row, values, call);
       return { after, event: isNew && eventOfWrite(resource, key.consumerId, 'created', { after }) };
     });
   }
@@ -119,10 +120,11 @@ export class TestRecords implements Records {
     key: WorldKey,
     values: FieldValues,
   ): Promise<{ row?: Row | undefined; isNew?: true }> {
-    const count = await this.#table.hold(transaction, key.consumerId);
+    const { records, bytes } = await this.#table.hold(transaction, key.consumerId);
     const [row] = await this.#table.find([key], transaction);
-    if (row !== undefined || count >= mostRecords) return { row };
+    if (row !== undefined || records >= mostRecords) return { row };
     const written = toWritten(resource, { ...values, id: key.externalId });
+    if (bytes + Buffer.byteLength(written.content) > mostBytes) return {};
     return { row: await this.#table.insert(transaction, key, written), isNew: true };
   }
 
@@ -192,9 +194,12 @@ export class TestRecords implements Records {
     const externalId = 'values' in ref ? (ref.values['id'] ?? '') : '';
     const fault = await this.#check({ ...world, externalId }, values);
     return this.#write({ ...world, externalId, fault, call }, async (transaction) => {
+      const { bytes } = await this.#table.hold(transaction, world.consumerId);
       const row = await this.#lock(transaction, world, ref);
       const before = toRecord(resource, row);
       const written = toWritten(resource, { ...before.values, ...values });
+      const more = Buffer.byteLength(written.content) - Buffer.byteLength(row.content);
+      if (more > 0 && bytes + more > mostBytes) throw worldFull();
       const after = toRecord(resource, await this.#table.update(transaction, row.id, written));
       return { after, event: eventOfWrite(resource, world.consumerId, 'updated', { after, before }) };
     });
@@ -293,8 +298,19 @@ function memberRecord(resource: Resource, id: string): StoredRecord | undefined 
   return { nativeId, values: allFields(resource, values) };
 }
 
+/** What a creation has made. Where it is deleted by now, nothing of it is left but what the caller asks for again. */
+function recordMade(resource: Resource, row: Row, values: FieldValues, call: Call): StoredRecord {
+  const record = toRecord(resource, row);
+  if (!record.isDeleted) return record;
+  const { id, created_at, updated_at } = record.values as Required<FieldValues>;
+  const asked = { ...newValues(values, call), id, created_at, updated_at } as FieldValues;
+  return { ...record, values: allFields(resource, asked) };
+}
+
 function worldFull(): Problem {
-  const message = `A test consumer has at most ${mostRecords} quotes and bookings. Delete some, or send POST /v1/test/reset.`;
+  const message =
+    `A test consumer has at most ${mostRecords} quotes and bookings, and ${mostBytes / 1024 / 1024} MiB in all. ` +
+    'Delete some, or send POST /v1/test/reset.';
   return new Problem('crm_rejected', `The CRM refused the record: ${message}`, {
     errors: [{ pointer: '', message }],
   });

@@ -7,6 +7,8 @@ import { sampleId } from './world-sample.ts';
 
 /** Quotes and bookings of a world at most; a reservation has a booking. */
 export const mostRecords = 10_000;
+/** Bytes of their content at most. */
+export const mostBytes = 64 * 1024 * 1024;
 /** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
@@ -28,6 +30,13 @@ export interface WorldResource {
 
 export interface WorldKey extends WorldResource {
   externalId: string;
+}
+
+/** Of what is in a world and not deleted. */
+export interface WorldSize {
+  records: number;
+  /** Of their content. */
+  bytes: number;
 }
 
 /** What is written of a record. */
@@ -79,24 +88,24 @@ export class WorldsTable {
         ? sql.raw('created_at desc, external_id desc')
         : sql.raw('updated_at, external_id');
     // What is stored is longer than what is shown, by less than this.
-    const mostBytes = 2 * maxBytes + limit * 4096;
+    const readBytes = 2 * maxBytes + limit * 4096;
     const { rows } = await sql<Row>`
       select ${columns} from (
         select *, sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
         from (
           select * from test_records where ${conditions(world, query)} order by ${order} limit ${limit + 1}
         ) as first
-      ) as r where bytes_before <= ${mostBytes} order by ${order}`.execute(this.#database.sql);
+      ) as r where bytes_before <= ${readBytes} order by ${order}`.execute(this.#database.sql);
     return rows;
   }
 
-  /** Locks the world until the transaction ends; returns how many records it has. */
-  async hold(transaction: Database['sql'], consumerId: string): Promise<number> {
-    const { rows } = await sql<{ records: number }>`
+  /** Locks the world until the transaction ends; returns how much is in it. */
+  async hold(transaction: Database['sql'], consumerId: string): Promise<WorldSize> {
+    const { rows } = await sql<WorldSize>`
       insert into test_worlds (consumer_id) values (${consumerId})
       on conflict (consumer_id) do update set used_at = now()
-      returning records`.execute(transaction);
-    return rows[0]?.records ?? 0;
+      returning records, bytes::float8 as bytes`.execute(transaction);
+    return rows[0] ?? { records: 0, bytes: 0 };
   }
 
   async insert(
@@ -105,7 +114,9 @@ export class WorldsTable {
     { content, filters }: Written,
   ): Promise<Row> {
     const { rows } = await sql<Row>`
-      with counted as (update test_worlds set records = records + 1 where consumer_id = ${consumerId})
+      with counted as (
+        update test_worlds set records = records + 1, bytes = bytes + octet_length(${content}::text)
+        where consumer_id = ${consumerId})
       insert into test_records as r (consumer_id, resource, external_id, created_at, updated_at, content, filters)
       values (${consumerId}, ${resource}, ${externalId}::uuid, ${second}, ${second}, ${content}, ${filters}::jsonb)
       returning ${columns}`.execute(transaction);
@@ -128,18 +139,27 @@ export class WorldsTable {
   /** A second later than before at least: so a record never looks as it did at an earlier time. */
   async update(transaction: Database['sql'], id: string, { content, filters }: Written): Promise<Row> {
     const { rows } = await sql<Row>`
+      with before as materialized (
+        select consumer_id, octet_length(content) as bytes from test_records where id = ${id}::bigint
+      ), counted as (
+        update test_worlds w set bytes = w.bytes - before.bytes + octet_length(${content}::text)
+        from before where w.consumer_id = before.consumer_id)
       update test_records r set content = ${content}, filters = ${filters}::jsonb,
         updated_at = greatest(${second}, updated_at + interval '1 second')
       where id = ${id}::bigint returning ${columns}`.execute(transaction);
     return rows[0] as Row;
   }
 
+  /** Only that there was such a record is kept. */
   async remove(transaction: Database['sql'], id: string): Promise<void> {
     await sql`
-      with removed as (update test_records set deleted_at = now() where id = ${id}::bigint returning consumer_id)
-      update test_worlds w set records = records - 1 from removed where w.consumer_id = removed.consumer_id`.execute(
-      transaction,
-    );
+      with before as materialized (
+        select octet_length(content) as bytes from test_records where id = ${id}::bigint
+      ), removed as (
+        update test_records set deleted_at = now(), content = '{}', filters = '{}' where id = ${id}::bigint
+        returning consumer_id)
+      update test_worlds w set records = records - 1, bytes = w.bytes - before.bytes
+      from removed, before where w.consumer_id = removed.consumer_id`.execute(transaction);
   }
 
   /** Seconds since this write met a fault first, and exactly 0 if it has not before. */
@@ -187,9 +207,11 @@ export class WorldsTable {
       select consumer_id from test_worlds where consumer_id = ${consumerId} and ${isUnused} for update)`;
     const some = (limit: number) => sql`
       with ${held}, gone as materialized (
-        select id, deleted_at from test_records where consumer_id = (select consumer_id from held) limit ${limit}
+        select id, deleted_at, octet_length(content) as bytes from test_records
+        where consumer_id = (select consumer_id from held) limit ${limit}
       ), counted as (
-        update test_worlds set records = records - (select count(*) from gone where deleted_at is null)
+        update test_worlds set records = records - (select count(*) from gone where deleted_at is null),
+          bytes = bytes - (select coalesce(sum(bytes), 0) from gone where deleted_at is null)
         where consumer_id = (select consumer_id from held)
       )
       delete from test_records where id in (select id from gone)`;

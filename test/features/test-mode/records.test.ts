@@ -113,6 +113,21 @@ describe('records of test consumers', () => {
     await assert.rejects(create(), hasCode('crm_rejected'));
   });
 
+  it('frees what a record held when it is deleted, and knows what it has made', async () => {
+    const as = makeConsumerId('test');
+    const id = randomUUID();
+    const values = quoteFor(memberId, { name: 'To be freed' });
+    const create = () => records.create(resources.quote, id, values, aCall(as));
+    await records.remove(resources.quote, await create(), aCall(as));
+    const { rows } = await sql<{ content: string; bytes: number }>`
+      select content || filters::text as content, bytes::integer as bytes
+      from test_records join test_worlds using (consumer_id) where consumer_id = ${as}`.execute(database.sql);
+    assert.deepEqual(rows, [{ content: '{}{}', bytes: 0 }]);
+    // The answer to a repeat of its creation.
+    const again = await create();
+    assert.deepEqual([again.isDeleted, again.values['name']], [true, 'To be freed']);
+  });
+
   it('has faults that pass after 30 seconds, for the record that met them', async () => {
     for (const [end, code] of [
       ['503', 'crm_unavailable'],

@@ -49,6 +49,45 @@ describe('worlds of test consumers', () => {
   /** As the test consumer, unless `as` says otherwise. */
   const send = (path: string, options: RequestOptions = {}) => sendTo(gateway, path, { as: own, ...options });
 
+  describe('their size', () => {
+    const longText = 'x'.repeat(131_000);
+    const large = (as: Credentials) =>
+      send('/v1/quotes', {
+        as,
+        body: recordFor(memberId, { details: { longText } }),
+        headers: withKey(),
+      });
+
+    it('is 64 MiB at most, of which nothing counts that is deleted', async () => {
+      const as = await makeConsumer(gateway);
+      const small = await send('/v1/quotes', { as, body: recordFor(memberId), headers: withKey() });
+      const change = (details: object) =>
+        send(`/v1/quotes/${small.body.id}`, { as, method: 'PATCH', body: { details }, headers: withKey() });
+      const remove = ({ body: { id } }: { body: Answer }) =>
+        send(`/v1/quotes/${id}`, { as, method: 'DELETE', headers: withKey() });
+      const made = [await large(as)];
+      while (made.at(-1)?.status === 201) made.push(...(await Promise.all([1, 2, 3].map(() => large(as)))));
+      const created = made.filter(({ status }) => status === 201);
+      const bytes = created.length * longText.length;
+      assert.ok(bytes > 63 * 1024 * 1024 && bytes <= 64 * 1024 * 1024, String(bytes));
+      for (const refused of [await large(as), await change({ longText })]) {
+        assert.equal(refused.status, 422);
+        assert.equal(refused.body.code, 'crm_rejected');
+      }
+      assert.equal((await change({ net: '1' })).status, 200);
+      // However often something is made and deleted, there is as much room.
+      for (const one of created.slice(0, 20)) {
+        assert.equal((await remove(one)).status, 204);
+        assert.equal((await large(as)).status, 201);
+      }
+      assert.equal((await large(as)).status, 422);
+      assert.equal((await remove(created.at(-1) as { body: Answer })).status, 204);
+      assert.equal((await change({ longText })).status, 200);
+      assert.equal((await send('/v1/test/reset', { as, method: 'POST' })).status, 204);
+      assert.equal((await large(as)).status, 201);
+    });
+  });
+
   describe('reservations', () => {
     it('are made at the double of the partner, read and cancelled', async () => {
       const wanted = newReservation(memberId);
