@@ -569,7 +569,7 @@ export interface Health {
       /** What is wrong with it. */
       problem: string;
     })[] | undefined;
-    /** Use of the daily quota of CRM calls, once the CRM has reported it. */
+    /** Use of the daily quota of CRM calls, as it was last reported to any replica. Until it was: absent, or where a budget is set `used` and `limit` are those of the service. */
     quota?: {
       /** Calls of the org in 24 hours. */
       used: number;

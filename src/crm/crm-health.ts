@@ -29,8 +29,8 @@ interface CrmState {
   reason?: string;
   /** What of the org does not fit; absent where all does. */
   lacks?: readonly OrgFault[];
-  /** Use of the daily quota of calls, as the CRM last reported; undefined before it did. */
-  quota?: ApiUsage & { budget?: number; budget_used?: number };
+  /** Use of the daily quota of calls, as the CRM last reported; undefined before it did and where there is no budget. */
+  quota?: Pick<ApiUsage, 'used' | 'limit'> & { budget?: number; budget_used?: number };
 }
 
 interface CrmHealthOptions {
@@ -79,7 +79,10 @@ export class CrmHealth {
       });
       await this.#probing;
     }
-    const { usage } = this.#options.client;
+    const { client, budget } = this.#options;
+    const { used, limit } = client.usage ?? {};
+    const known = used !== undefined && limit !== undefined ? { used, limit } : undefined;
+    const quota = (await budget?.status()) ?? known;
     const lacks = this.#options.lacks();
     const reason = await this.#findReason();
     const connected = this.#connected === true;
@@ -88,9 +91,7 @@ export class CrmHealth {
       user: connected ? this.#user : null,
       ...(reason !== undefined && { reason }),
       ...(lacks.length > 0 && { lacks }),
-      ...(usage !== undefined && {
-        quota: { used: usage.used, limit: usage.limit, ...(await this.#options.budget?.status()) },
-      }),
+      ...(quota !== undefined && { quota }),
     };
   }
 

@@ -77,7 +77,7 @@ export function createCrm(options: CrmOptions): Crm {
   const connectionHash = hashConnection(options);
   const http = createHttp(options.timeoutMs);
   const { signer, tokens } = createTokens(options, http, connectionHash);
-  const budget = openBudget(options);
+  const budget = openBudget(options, () => client.usage);
   const signals = createSignals();
   const client = createCrmClient({
     ...options,
@@ -158,7 +158,7 @@ async function exhaustedAt(budget: CallBudget | undefined): Promise<Date | null>
   return Number.isFinite(ms) ? new Date(wallMs() + ms) : null;
 }
 
-function openBudget(options: CrmOptions): CallBudget | undefined {
+function openBudget(options: CrmOptions, orgUse: () => CrmClient['usage']): CallBudget | undefined {
   const { dailyCallBudget: dailyCalls, cache, environment } = options;
   if (dailyCalls === undefined) return undefined;
   const shared = createCacheBudgetStore(cache, environment);
@@ -167,6 +167,7 @@ function openBudget(options: CrmOptions): CallBudget | undefined {
     dailyCalls,
     store: options.ownBudgetStore ?? shared,
     refusal: budgetExhausted,
+    orgUse,
     shareOf: (consumer) => (options.crmShareOf?.(consumer) ?? 0) / 100,
   });
 }

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { openBudget } from '../support/call-budget.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
+import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 import { assertProblem } from '../support/problems.ts';
 import { recordFor } from '../support/records.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
@@ -158,5 +160,54 @@ describe('a budget that is short', { skip: redis === undefined && 'no redis-serv
       }
     }
     assert.ok((await client.metered()) - before <= 4);
+  });
+});
+
+describe('a replica that has made no call', { skip: redis === undefined && 'no redis-server' }, () => {
+  const budgetOf = 40;
+  let own: OwnOrg;
+  let first: TestGateway;
+  let second: TestGateway;
+  let server: RedisServer;
+  before(async () => {
+    server = (await startRedis()) as RedisServer;
+    own = await startOwnOrg();
+    // No call is left for it.
+    const env = { ...own.env, REDIS_URL: server.url, CRM_DAILY_CALL_BUDGET: String(budgetOf) };
+    first = await startGateway({ ...env, CRM_LOGIN_URL: 'http://127.0.0.1:1' });
+    const secretsDir = join(first.dataDir, 'secrets');
+    await own.trust(secretsDir);
+    second = await startGateway({ ...env, SECRETS_DIR: secretsDir });
+  });
+  after(async () => {
+    await second.stop();
+    await first.stop();
+    await own.close();
+    await server.stop();
+  });
+  const quotaOf = async (gateway: TestGateway) => {
+    const answer = await gateway.request('/v1/healthz', { as: first.console });
+    return ((await answer.json()) as Health).crm.quota;
+  };
+
+  test('shows the budget and what is used of it, and of the org what another one has learnt', async () => {
+    const budget = await openBudget(server.url, join(first.dataDir, 'secrets'), budgetOf);
+    const known = await budget.used();
+    assert.deepEqual(await quotaOf(first), { used: known, limit: 40, budget: 40, budget_used: known });
+    while ((await quotaOf(second)).limit === 40)
+      await second.request(`/v1/quotes/${randomUUID()}`, { as: first.console });
+    let quota = await quotaOf(first);
+    const deadline = performance.now() + 20_000;
+    while (quota.limit === 40 && performance.now() < deadline) {
+      await delay(50);
+      // What it has learnt is shared when it next looks at the budget.
+      await quotaOf(second);
+      quota = await quotaOf(first);
+    }
+    assert.equal(quota.limit, (await quotaOf(second)).limit);
+    assert.ok(quota.limit > 40 && quota.used >= 1 && quota.budget_used >= 1, JSON.stringify(quota));
+    assert.match(await first.metrics(), /^handoff_crm_budget 40$/m);
+    assert.doesNotMatch(await first.metrics(), /^handoff_crm_calls_total\{[^}]*\} [1-9]/m);
+    await budget.close();
   });
 });

@@ -40,7 +40,9 @@ const quota = Type.Object(
     ),
   },
   {
-    description: 'Use of the daily quota of CRM calls, once the CRM has reported it.',
+    description:
+      'Use of the daily quota of CRM calls, as it was last reported to any replica. Until it was: absent, or where a budget is ' +
+      'set `used` and `limit` are those of the service.',
     additionalProperties: false,
   },
 );

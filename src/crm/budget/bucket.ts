@@ -48,6 +48,15 @@ export interface Bucket {
   /** Calls by the number of their quarter of an hour. */
   counts: Readonly<Record<string, number>>;
   replicas: Readonly<Record<string, Registration>>;
+  /** What the CRM last told any replica of the org's daily quota; none where it has not. */
+  org?: OrgUse;
+}
+
+/** Calls of the org in 24 hours, and how many it may make; `at`: when the CRM said so. */
+interface OrgUse {
+  used: number;
+  limit: number;
+  at: number;
 }
 
 interface Registration {
@@ -73,6 +82,8 @@ export interface SyncRequest {
   most: number;
   /** How long its oldest write has waited, in milliseconds. */
   writeWaitedMs?: number | undefined;
+  /** What the CRM last told this replica of the org's quota, so many milliseconds ago. */
+  org?: { used: number; limit: number; ageMs: number } | undefined;
   /** It stops. */
   leaves?: boolean;
 }
@@ -114,6 +125,7 @@ export function sync(before: Bucket, request: SyncRequest, now: number, limits: 
   const { grant, last } = grantTo(before, request, now, Math.min(limits.burst, available), limits);
   const granted = grant.writes + grant.reads + grant.ahead;
   const replicas = register(before.replicas, request, grant, now);
+  const org = latestUse(before.org, request.org, now);
   const bucket: Bucket = {
     id: before.id,
     level: Math.max(0, limits.burst - available) + granted,
@@ -121,10 +133,12 @@ export function sync(before: Bucket, request: SyncRequest, now: number, limits: 
     last,
     counts: count(before.counts, unleased + granted - returned, now),
     replicas,
+    ...(org && { org }),
   };
   const isChanged =
     unleased + granted + returned > 0 ||
     request.leaves === true ||
+    (org !== undefined && before.org === undefined) ||
     isWorthStoring(before.replicas[replica], replicas[replica], now);
   return { bucket, grant, isChanged };
 }
@@ -191,6 +205,13 @@ function register(
   const isWaiting = grant.writes < writes && writeWaitedMs !== undefined;
   const own = { seenAt: now, ...(isWaiting && { writeSince: now - writeWaitedMs }) };
   return Object.fromEntries([...others, [replica, own]]);
+}
+
+function latestUse(known: OrgUse | undefined, told: SyncRequest['org'], now: number): OrgUse | undefined {
+  if (told === undefined) return known;
+  const { used, limit, ageMs } = told;
+  const at = now - ageMs;
+  return known && known.at >= at ? known : { used, limit, at };
 }
 
 /** A registration is not stored each time: replicas that wait would often have to repeat a change that conflicts. */

@@ -8,6 +8,7 @@ import {
   isOtherWrite,
   largestLease,
   limitsOf,
+  type SyncRequest,
   syncEveryMs,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
@@ -69,6 +70,8 @@ interface CallBudgetOptions {
   /** The failure of a request that gets no call; one may be available after so many seconds. */
   refusal: (retryAfter: number) => Error;
   shareOf: ShareOf;
+  /** What the CRM last told this replica of the org's quota; `at` by `monotonicMs()`. */
+  orgUse?: () => { used: number; limit: number; at: number } | undefined;
   /** Aborted when the service stops. */
   stopping?: AbortSignal | undefined;
   log: Log;
@@ -140,10 +143,16 @@ export class CallBudget {
     return this.#ownShare ? 1 : this.#bucket.replicas;
   }
 
-  /** Calls of the last 24 hours, and how many there may be. */
-  async status(): Promise<{ budget: number; budget_used: number }> {
+  /**
+   * Calls of the last 24 hours, and how many there may be: of the service, and of the org, as any replica last learnt it. Until
+   * one has, only those of the service are known.
+   */
+  async status(): Promise<{ used: number; limit: number; budget: number; budget_used: number }> {
     if (this.#bucket.age > freshMs && !this.#isStopped) await this.#sync();
-    return { budget: this.#options.dailyCalls, budget_used: this.#noteUsed() };
+    const { dailyCalls } = this.#options;
+    const used = this.#noteUsed();
+    const org = this.#options.orgUse?.() ?? this.#bucket.org ?? { used, limit: dailyCalls };
+    return { used: org.used, limit: org.limit, budget: dailyCalls, budget_used: used };
   }
 
   /** Milliseconds until the budget is used up at the present rate; 0: it is; Infinity: it lasts. */
@@ -318,6 +327,7 @@ export class CallBudget {
         leaves,
         ahead: returned > 0 ? 0 : Math.ceil(this.#ahead),
         most: largestLease - this.#lease,
+        org: this.#orgUse(),
         writeWaitedMs: writeSince === undefined ? undefined : monotonicMs() - writeSince,
       });
       this.#registeredWrite = grant.writes < writes ? writeSince : undefined;
@@ -331,6 +341,11 @@ export class CallBudget {
       this.#useOwnShare(err);
     }
     this.#noteUsed();
+  }
+
+  #orgUse(): SyncRequest['org'] {
+    const told = this.#options.orgUse?.();
+    return told && { used: told.used, limit: told.limit, ageMs: monotonicMs() - told.at };
   }
 
   #accept({ writes, reads, ahead }: Grant): void {

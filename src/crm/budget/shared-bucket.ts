@@ -68,6 +68,12 @@ export class SharedBucket {
     return this.#bucket === undefined ? 0 : usedIn(this.#bucket, monotonicMs() + this.#offset);
   }
 
+  /** Use of the org's daily quota, as any replica last learnt it; undefined where none has. */
+  get org(): { used: number; limit: number } | undefined {
+    const { used, limit } = this.#bucket?.org ?? {};
+    return used === undefined || limit === undefined ? undefined : { used, limit };
+  }
+
   /** Milliseconds until no call is left at the present rate; 0: that is so now; Infinity: not within a day. */
   get exhaustedInMs(): number {
     if (this.#bucket === undefined) return Number.POSITIVE_INFINITY;

@@ -14,6 +14,8 @@ export interface ApiUsage {
   limit: number;
   /** Of these, calls of our app, where the CRM names them. */
   usedByApp?: number;
+  /** When the CRM said so, by `monotonicMs()`. */
+  at: number;
 }
 
 /** The org's daily quota of calls, and the reserve of it that is kept for writes. */
@@ -108,6 +110,7 @@ function parseLimitInfo(value: string | undefined): ApiUsage | undefined {
   return {
     used: Number(parts[1]),
     limit: Number(parts[2]),
+    at: monotonicMs(),
     ...(ofApp !== undefined && { usedByApp: Number(ofApp) }),
   };
 }

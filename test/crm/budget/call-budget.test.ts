@@ -87,7 +87,7 @@ describe('one replica of a budget of calls', () => {
     assert.equal(other.replicas, 2);
     assert.equal(store.available, 0);
     assert.throws(() => other.check('write', { tenant: '', consumer: '' }), Refused);
-    assert.deepEqual(await other.status(), { budget: 40, budget_used: 30 });
+    assert.deepEqual(await other.status(), { used: 30, limit: 40, budget: 40, budget_used: 30 });
   });
 
   it('forecasts when it will be used up at the present rate', async () => {
@@ -237,7 +237,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(budget, 20);
     store.text = earlier;
     await takeAll(budget, 2);
-    assert.deepEqual(await budget.status(), { budget: 40, budget_used: 27 });
+    assert.deepEqual(await budget.status(), { used: 27, limit: 40, budget: 40, budget_used: 27 });
     // The two may have come out of what it held; then it reports them with its next synchronization.
     await budget.stop();
     assert.equal(store.available, 3);
