@@ -79,10 +79,7 @@ export class CrmHealth {
       });
       await this.#probing;
     }
-    const { client, budget } = this.#options;
-    const { used, limit } = client.usage ?? {};
-    const known = used !== undefined && limit !== undefined ? { used, limit } : undefined;
-    const quota = (await budget?.status()) ?? known;
+    const quota = await this.#readQuota();
     const lacks = this.#options.lacks();
     const reason = await this.#findReason();
     const connected = this.#connected === true;
@@ -93,6 +90,12 @@ export class CrmHealth {
       ...(lacks.length > 0 && { lacks }),
       ...(quota !== undefined && { quota }),
     };
+  }
+
+  async #readQuota(): Promise<CrmState['quota']> {
+    const { client, budget } = this.#options;
+    if (budget !== undefined) return budget.status();
+    return client.usage && { used: client.usage.used, limit: client.usage.limit };
   }
 
   #findReason(): Promise<string | undefined> {
