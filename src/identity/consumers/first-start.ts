@@ -47,8 +47,7 @@ export async function makeFirstConsumers(options: FirstStartOptions): Promise<st
   const { secrets, secretsDir, dataDir } = options;
   await makeFolder(secretsDir);
   await makeFolder(dataDir);
-  const describe = { purpose: 'making the first consumers', subject: secretsDir };
-  const lock = await acquireFileLock(join(secretsDir, '~first-start'), describe, 30_000);
+  const lock = await acquireFileLock(join(secretsDir, '~first-start'), { subject: secretsDir }, 30_000);
   try {
     const path = join(dataDir, 'credentials.json');
     const draft = `${path}~draft`;

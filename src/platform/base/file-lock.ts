@@ -1,50 +1,51 @@
-import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { monotonicMs, randomFraction, randomUUID, sleep, wallMs } from './chance.ts';
+import { monotonicMs, randomFraction, sleep, wallMs } from './chance.ts';
 import { makeFolder } from './durable-file.ts';
 
 const holderSchema = Type.Object({
   pid: Type.Integer({ minimum: 1 }),
-  processStart: Type.Union([Type.String(), Type.Null()]),
   purpose: Type.String(),
   since: Type.String(),
-  nonce: Type.String(),
 });
 
-/** The content of a lock file: the process that holds the lock. */
 type LockHolder = Type.Static<typeof holderSchema>;
 
 const holders = Compile(holderSchema);
 
 interface LockDescription {
-  /** What the holder does, e.g. `handoff serve`; shown to others. */
-  purpose: string;
-  /** What the lock protects, for messages; the lock file's own path if left out. */
-  subject?: string;
+  /** What the lock protects, for messages. */
+  subject: string;
+  /** What the holder does, e.g. `handoff serve`; left out: others learn nothing of the holder, and taking the lock costs less. */
+  purpose?: string;
 }
 
 interface FileLock {
-  /** Gives the lock back; never removes the lock of another holder. */
+  /** Gives the lock back. */
   release(): Promise<void>;
 }
 
-/** Another process has the lock; the message says which. */
+/** Another process has the lock; the message says which, as far as that is known. */
 export class FileLockHeld extends Error {
   override readonly name = 'FileLockHeld';
-  readonly holder: LockHolder;
   /** Who has it, without what others add to the message. */
   readonly fact: string;
 
-  constructor(subject: string, holder: LockHolder) {
-    super(`${subject} is in use by process ${holder.pid} (${holder.purpose}, since ${holder.since})`);
-    this.holder = holder;
+  constructor(subject: string, holder: LockHolder | undefined) {
+    const { pid, purpose, since } = holder ?? {};
+    super(
+      `${subject} is in use by ${holder ? `process ${pid} (${purpose}, since ${since})` : 'another process'}`,
+    );
     this.fact = this.message;
   }
 }
 
 const pollMs = 10;
+/** The extended code is left off: https://sqlite.org/rescode.html. */
+const sqliteBusy = 5;
 
 /**
  * Locks the data directory for this process and its workers. Throws `FileLockHeld`, which names the holder. `purpose`:
@@ -56,134 +57,54 @@ export async function lockDataDir(dataDir: string, purpose: string): Promise<Fil
 }
 
 /**
- * Takes the lock file. Where a living process has it, waits up to `waitMs` milliseconds for its release, and then throws
- * `FileLockHeld`. The lock of a process that ended without releasing it is replaced. It works between the processes of one
- * machine that see each other's process ids: containers that share a folder do not, and must not share a lock.
+ * Takes the lock on the file `<path>.lock`, which stays there, empty. Where another holder has it, waits up to `waitMs`
+ * milliseconds, and then throws `FileLockHeld`. The kernel keeps the lock, for all processes that share the folder, those in
+ * other containers too: one that is stopped keeps it, one that has ended has none. `<path>` names the holder.
  */
 export async function acquireFileLock(
   path: string,
-  describe: LockDescription,
+  { subject, purpose }: LockDescription,
   waitMs = 0,
 ): Promise<FileLock> {
-  const start = (await processStart(process.pid)) ?? null;
-  const since = new Date(wallMs()).toISOString();
-  const mine = {
-    pid: process.pid,
-    processStart: start,
-    purpose: describe.purpose,
-    since,
-    nonce: randomUUID(),
-  };
   const giveUpAt = monotonicMs() + waitMs;
-  for (;;) {
-    const found = await readLock(path);
-    if (found === undefined) {
-      if (await claim(path, mine)) return { release: () => release(path, mine.nonce) };
-    } else if (found === null || (await isStale(found))) {
-      await removeStale(path);
-    } else {
-      if (monotonicMs() >= giveUpAt) throw new FileLockHeld(describe.subject ?? path, found);
-      await sleep(pollMs * (0.5 + randomFraction()));
-    }
+  let lock = tryLock(`${path}.lock`);
+  while (lock === undefined) {
+    if (monotonicMs() >= giveUpAt) throw new FileLockHeld(subject, await readHolder(path));
+    await sleep(pollMs * (0.5 + randomFraction()));
+    lock = tryLock(`${path}.lock`);
   }
-}
-
-/**
- * A link is as exclusive as O_EXCL and shows the file with its content or not at all: a process killed between
- * creating and writing would leave an empty lock without a holder.
- */
-async function claim(path: string, holder: LockHolder): Promise<boolean> {
-  const draft = `${path}.${holder.nonce}`;
-  await writeFile(draft, `${JSON.stringify(holder)}\n`, { flag: 'wx', mode: 0o600 });
+  const held = lock;
+  if (purpose === undefined) return { release: async () => held.close() };
+  const holder: LockHolder = { pid: process.pid, purpose, since: new Date(wallMs()).toISOString() };
   try {
-    await link(draft, path);
-    return true;
+    await writeFile(path, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    held.close();
     throw error;
-  } finally {
-    await rm(draft, { force: true });
+  }
+  return { release: () => rm(path, { force: true }).finally(() => held.close()) };
+}
+
+/** Node has no locks of the kernel, but SQLite, which it has, takes one for a transaction: `fcntl`, freed by the kernel. */
+function tryLock(file: string): DatabaseSync | undefined {
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    // Nothing is written: no journal is needed beside it.
+    database.exec('pragma journal_mode = memory; begin immediate');
+    return database;
+  } catch (error) {
+    database.close();
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 === sqliteBusy) return undefined;
+    throw error;
   }
 }
 
-/**
- * The holder; undefined where there is no lock file; null where it holds nothing that we wrote, which counts as
- * stale: a link shows whole files only, so it takes a power failure to leave half of one.
- */
-async function readLock(path: string): Promise<LockHolder | null | undefined> {
+/** Undefined where the file names nobody: it is for messages only. */
+async function readHolder(path: string): Promise<LockHolder | undefined> {
   try {
     const content: unknown = JSON.parse(await readFile(path, 'utf8'));
-    return holders.Check(content) ? content : null;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-async function isStale(holder: LockHolder): Promise<boolean> {
-  const start = await processStart(holder.pid);
-  if (start === undefined) return true;
-  return start !== null && holder.processStart !== null && start !== holder.processStart;
-}
-
-/**
- * Removes the lock of a dead process. Of two processes that find it stale at once, the slower would remove the lock
- * that the faster has just taken; so only the holder of a second lock may remove, and it looks again first. Where
- * a process died while removing, that second lock is stale and goes the same way.
- */
-async function removeStale(path: string): Promise<void> {
-  const guard = await acquireFileLock(
-    `${path}.break`,
-    { purpose: 'removing the lock of a dead process' },
-    10_000,
-  );
-  try {
-    const found = await readLock(path);
-    if (found === null || (found && (await isStale(found)))) await rm(path, { force: true });
-  } finally {
-    await guard.release();
-  }
-}
-
-async function release(path: string, nonce: string): Promise<void> {
-  const found = await readLock(path);
-  if (found?.nonce === nonce) await rm(path, { force: true });
-}
-
-/**
- * When a process started, as Linux counts it: the boot and the clock ticks since then (proc(5), fields 3 and 22 of
- * /proc/<pid>/stat). With the process id it identifies one process: ids are reused, in a container nearly always. Null
- * where the system does not have it, undefined where the process has ended.
- */
-async function processStart(pid: number): Promise<string | null | undefined> {
-  if (!exists(pid)) return undefined;
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
-    // The name of the program is in parentheses and may hold anything, parentheses too.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // A killed process keeps its id until its parent waits for it, but does nothing any more.
-    if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
-    return `${await bootId()}/${fields[19] ?? ''}`;
+    return holders.Check(content) ? content : undefined;
   } catch {
-    return exists(pid) ? null : undefined;
-  }
-}
-
-function exists(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // EPERM: it exists and belongs to another user.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-async function bootId(): Promise<string> {
-  try {
-    return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1')).trim();
-  } catch {
-    return '';
+    return undefined;
   }
 }

@@ -25,8 +25,8 @@ const lockWaitMs = 10_000;
 /**
  * Secrets as files below a folder: one file a secret, its name is its path, folders 0700 and files 0600. A file may
  * be written by hand: its content is the value as it is, a last newline included, and its permissions are left alone
- * until it is written again. Names with `~`, which no secret can have, are locks and drafts. Writes of all processes
- * on this machine take turns by a lock file; reads take none, since a write replaces the whole file at once.
+ * until it is written again. Names with `~`, which no secret can have, are locks and drafts. Writes of all processes that
+ * share the folder take turns by a lock of the kernel; reads take none, since a write replaces the whole file at once.
  */
 export function createFileSecretsManager(options: { dir: string }): SecretsManager {
   const { dir } = options;
@@ -115,11 +115,7 @@ function createWriteQueue(dir: string) {
 async function underLock<T>(dir: string, path: string, work: () => Promise<T>): Promise<T> {
   try {
     await makeFolder(dir);
-    const lock = await acquireFileLock(
-      join(dir, '~lock'),
-      { purpose: 'writing a secret', subject: dir },
-      lockWaitMs,
-    );
+    const lock = await acquireFileLock(join(dir, '~writes'), { subject: dir }, lockWaitMs);
     try {
       return await work();
     } finally {

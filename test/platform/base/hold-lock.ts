@@ -4,13 +4,13 @@ import { acquireFileLock } from '../../../src/platform/base/file-lock.ts';
 const [mode = '', path = '', file = '', times = ''] = process.argv.slice(2);
 
 if (mode === 'hold') {
-  await acquireFileLock(path, { purpose: 'test holder' });
+  await acquireFileLock(path, { purpose: 'test holder', subject: path });
   process.send?.('held');
   setInterval(() => undefined, 1000);
 } else {
   const { readFile, writeFile } = await import('node:fs/promises');
   for (let i = 0; i < Number(times); i++) {
-    const lock = await acquireFileLock(path, { purpose: 'test counter' }, 30_000);
+    const lock = await acquireFileLock(path, { subject: path }, 30_000);
     await writeFile(file, String(Number(await readFile(file, 'utf8')) + 1));
     // The last one dies with the lock, as a crash would leave it.
     if (i + 1 === Number(times)) process.kill(process.pid, 'SIGKILL');

@@ -64,7 +64,7 @@ describe('secrets as files', () => {
       ),
     );
     assert.deepEqual(modes, [0o700, 0o700, 0o700, 0o600]);
-    assert.deepEqual(await readdir(dir), ['crm']);
+    assert.deepEqual(await readdir(dir), ['crm', '~writes.lock']);
     assert.deepEqual(await readdir(join(dir, 'crm/dev')), ['private-key']);
   });
 
@@ -133,6 +133,30 @@ describe('secrets as files', () => {
         (error: Error) => error instanceof SecretsUnavailable && error.message.includes(dir),
       );
     }
+  });
+});
+
+/** As in two containers: neither process sees that the other one is alive. Needs the rights of root. */
+const ownProcessIds = ['--pid', '--fork', '--mount-proc', process.execPath];
+const areNamespacesAllowed = await promisify(execFile)('unshare', [...ownProcessIds, '--version']).then(
+  () => true,
+  () => false,
+);
+if (!areNamespacesAllowed)
+  console.error(
+    'SKIPPED: secrets between containers, because namespaces of process ids need the rights of root',
+  );
+
+describe('a folder that two containers share', {
+  skip: !areNamespacesAllowed && 'no rights to make namespaces of process ids',
+}, () => {
+  it('loses none of 800 writes', async () => {
+    const dir = join(await makeFolder(), 'secrets');
+    const script = join(import.meta.dirname, 'add-lines.ts');
+    const write = () => promisify(execFile)('unshare', [...ownProcessIds, script, dir, 'consumers/a', '400']);
+    await Promise.all([write(), write()]);
+    const lines = (await createFileSecretsManager({ dir }).read('consumers/a'))?.value.trim().split('\n');
+    assert.equal(new Set(lines).size, 800);
   });
 });
 
