@@ -56,8 +56,12 @@ describe('the page on data protection names all that is kept', () => {
         .map((name) => name.replace(/con_\w+$/, '<id>').replace('/dev/', '/<environment>/'));
 
     test('every secret, as does the page on secrets managers', () => {
-      // The first start with Redis, the first share, revocation and webhook endpoint make one more each.
-      const made = ['cache/<environment>/key', 'crm-shares', 'revoked-consumers', 'webhook-endpoints/<id>'];
+      // The first start with Redis, the first share, revocation, webhook endpoint and consumer of a test administrator make one
+      // more each.
+      const made = [
+        ...['cache/<environment>/key', 'crm-shares', 'revoked-consumers'],
+        ...['test-families/<id>', 'webhook-endpoints/<id>'],
+      ];
       const found = [...secretsIn(join(installation.dataDir, 'secrets')), ...made];
       const secrets = [...new Set(found)].toSorted();
       assert.ok(secrets.length > 5);

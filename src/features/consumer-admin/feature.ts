@@ -19,8 +19,8 @@ export const consumerAdmin = defineFeature({
   routes: (parts: Parts, cursors) => [
     ...consumerRoutes(parts, cursors),
     ...ownConsumerRoutes(parts, cursors),
-    listAuthAttemptsRoute(parts.audit, cursors),
-    listAuditEventsRoute(parts.audit, cursors),
+    listAuthAttemptsRoute(parts, cursors),
+    listAuditEventsRoute(parts, cursors),
   ],
   commands: (program, load) => registerConsumerCommands(program, (opened) => openConsumers(load(), opened)),
 });

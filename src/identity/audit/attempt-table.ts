@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { dayMs } from '../../platform/base/durations.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, isOfTest } from '../../platform/store/statements.ts';
+import { changeInChunks } from '../../platform/store/statements.ts';
 import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
 
 /** An attempt with its id, which gives the order of all attempts. */
@@ -39,8 +39,8 @@ export interface AttemptQuery {
   since?: number;
   /** Id of the last attempt of the page before. */
   after?: string;
-  /** Only those of test consumers. */
-  ofTest?: boolean;
+  /** Only those of these consumers. */
+  ofConsumers?: readonly string[] | undefined;
   limit: number;
 }
 
@@ -111,7 +111,7 @@ export class AttemptTable {
     api_key,
     since,
     after,
-    ofTest,
+    ofConsumers,
     limit,
   }: AttemptQuery): Promise<ListedAttempt[]> {
     const conditions = [
@@ -125,7 +125,7 @@ export class AttemptTable {
           ]),
       ...(since === undefined ? [] : [sql`id >= ${firstAttemptIdOf(since)}::uuid`]),
       ...(after === undefined ? [] : [sql`id < ${after}::uuid`]),
-      ...(ofTest ? [isOfTest(sql`consumer_id`)] : []),
+      ...(ofConsumers === undefined ? [] : [sql`consumer_id = any(${ofConsumers}::text[])`]),
     ];
     const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
     const { rows } = await sql<Row>`

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { dayMs } from '../../platform/base/durations.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, isOfTest } from '../../platform/store/statements.ts';
+import { changeInChunks } from '../../platform/store/statements.ts';
 import { firstAttemptIdOf } from './attempt.ts';
 import type { AuditAction, AuditEvent } from './audit-event.ts';
 
@@ -13,8 +13,8 @@ export interface AuditEventQuery {
   since?: number;
   /** Id of the last event of the page before. */
   after?: string;
-  /** Only what test consumers did. */
-  ofTest?: boolean;
+  /** Only what these consumers did. */
+  byConsumers?: readonly string[] | undefined;
   limit: number;
 }
 
@@ -66,7 +66,7 @@ export class AuditEventTable {
     target_id,
     since,
     after,
-    ofTest,
+    byConsumers,
     limit,
   }: AuditEventQuery): Promise<AuditEvent[]> {
     const conditions = [
@@ -76,7 +76,7 @@ export class AuditEventTable {
       ...(target_id === undefined ? [] : [sql`target_id = ${target_id}`]),
       ...(since === undefined ? [] : [sql`id >= ${firstAttemptIdOf(since)}::uuid`]),
       ...(after === undefined ? [] : [sql`id < ${after}::uuid`]),
-      ...(ofTest ? [isOfTest(sql`actor_id`)] : []),
+      ...(byConsumers === undefined ? [] : [sql`actor_id = any(${byConsumers}::text[])`]),
     ];
     const { rows } = await sql<{ event: AuditEvent }>`
       select event from audit_events where ${sql.join(conditions, sql` and `)}

@@ -27,6 +27,7 @@ import { checkPermissions, type FieldNames } from './permissions.ts';
 import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
+import { confirmPlace, leavePlace, takePlace } from './test-families.ts';
 
 /** What a rotation made; the secret exists here only. */
 export interface Rotation extends CredentialPair {
@@ -123,6 +124,9 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
         return (await writing(() => store.revoke(id, authorOf(authority), version))) ?? consumerNotFound();
       });
       await spread(options, revoked);
+      const { ancestors } = revoked.consumer;
+      // Where this fails, the place is found free once the family is full.
+      if (ancestors) await leavePlace({ id, ancestors }, options).catch(() => undefined);
     },
   };
 }
@@ -151,10 +155,14 @@ async function create(
     permissions: checkPermissions(given.permissions, fieldNames),
     mode: wanted.mode,
   };
-  if (authority) await asProblems(() => checkCreation(authority, bounds, options));
+  const caller = authority && (await asProblems(() => checkCreation(authority, bounds, options)));
   if (crmShare) await asProblems(() => requireFreeShare({ crmShare }, options));
-  const created = await writing(() => store.create(wanted, authorOf(authority)));
+  const isOfFamily = caller !== undefined && modeOf(caller.id) === 'test';
+  const place = isOfFamily ? await asProblems(() => takePlace(caller, options)) : undefined;
+  const created = await writing(() => store.create(wanted, authorOf(authority), place));
   await spread(options, created);
+  if (place)
+    await orRevoked(() => confirmPlace(place, options), created, { author: authorOf(authority), options });
   return crmShare ? giveShare(created, crmShare, authorOf(authority), options) : created;
 }
 
@@ -187,16 +195,31 @@ async function giveShare(
 ): Promise<CreatedConsumer> {
   const { store, clock } = options;
   const { id } = created.consumer;
+  return orRevoked(
+    async () => {
+      const saved = await changing(async () => {
+        const { consumer, version } = await findIn(store, id);
+        const changed = recordChange(consumer, { ...consumer, crmShare }, author, clock());
+        return save(consumer, { consumer: changed, version }, options);
+      });
+      await spread(options, saved);
+      return { ...created, ...saved };
+    },
+    created,
+    { author, options },
+  );
+}
+
+/** Does what a new consumer needs to stay, or revokes it. */
+async function orRevoked<T>(
+  work: () => Promise<T>,
+  { consumer }: CreatedConsumer,
+  { author, options }: { author: Author; options: AdministrationOptions },
+): Promise<T> {
   try {
-    const saved = await changing(async () => {
-      const { consumer, version } = await findIn(store, id);
-      const changed = recordChange(consumer, { ...consumer, crmShare }, author, clock());
-      return save(consumer, { consumer: changed, version }, options);
-    });
-    await spread(options, saved);
-    return { ...created, ...saved };
+    return await asProblems(work);
   } catch (error) {
-    const revoked = await store.revoke(id, author).catch(() => undefined);
+    const revoked = await options.store.revoke(consumer.id, author).catch(() => undefined);
     if (revoked) await spread(options, revoked);
     throw error;
   }

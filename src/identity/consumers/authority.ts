@@ -1,3 +1,4 @@
+import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Author } from '../audit/audit-event.ts';
 import { holdAnotherAdministrator, isAdministrator, type OtherAdministrators } from './administrators.ts';
@@ -8,6 +9,7 @@ import type { VersionedConsumer } from './consumer-store.ts';
 import { requireOneOf } from './permissions.ts';
 import { withinScopes } from './scopes.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
+import { isManagedBy } from './test-families.ts';
 
 /** What binds a change by the API, checked against the record just before it is written; the command line has none. */
 export interface Authority {
@@ -31,18 +33,20 @@ interface AuthorityOptions extends OtherAdministrators {
   clock: () => number;
 }
 
-/** Throws `Problem` permission_denied if the caller may not create this consumer. */
+/** The caller as it is now. Throws `Problem` permission_denied if it may not create this consumer. */
 export async function checkCreation(
   authority: Authority,
   wanted: Bounds,
   options: AuthorityOptions,
-): Promise<void> {
-  requireWithin(await currentCaller(authority, 'write', options), wanted);
+): Promise<Consumer> {
+  const caller = await currentCaller(authority, 'write', options);
+  requireWithin(caller, wanted);
+  return caller;
 }
 
 /**
- * Throws `Problem` permission_denied for what exceeds the caller, conflict for what would leave no administrator,
- * and what the precondition does. `after`: null where the consumer is deleted.
+ * Throws `Problem` not_found for a consumer that the caller does not see, permission_denied for what exceeds the caller,
+ * conflict for what would leave no administrator, and what the precondition does. `after`: null where the consumer is deleted.
  */
 export async function checkAuthority(
   authority: Authority,
@@ -53,6 +57,7 @@ export async function checkAuthority(
   if (authority.isOwnRotation) return checkOwnRotation(authority, before, options);
   const action = after === null ? 'delete' : 'write';
   const caller = await currentCaller(authority, action, options, before);
+  requireManaged(caller, before);
   requireWithin(caller, before);
   if (after !== null) requireWithin(caller, after);
   authority.precondition?.(before);
@@ -90,9 +95,20 @@ export async function checkRevocation(
     return version;
   } catch (error) {
     if (!(error instanceof BrokenConsumer) || authority.precondition) throw error;
+    // Whose test consumer it was stood in the record.
+    if (modeOf(authority.callerId) === 'test') throw notManaged();
     requireWithin(await currentCaller(authority, 'delete', options), unbounded);
     return undefined;
   }
+}
+
+/** Throws `Problem` not_found for a consumer that does not exist for the caller. */
+export function requireManaged(caller: Consumer, consumer: Parameters<typeof isManagedBy>[1]): void {
+  if (!isManagedBy(caller, consumer)) throw notManaged();
+}
+
+function notManaged(): Problem {
+  return new Problem('not_found', 'There is no consumer with this id.');
 }
 
 /**

@@ -39,7 +39,11 @@ export interface VersionedConsumer {
 /** Consumers in the secrets manager. Every method throws `SecretsUnavailable`. */
 export interface ConsumerStore {
   /** Throws `Problem` invalid_request for a bad name or permission, `KeyUnusable`. */
-  create(wanted: NewConsumer, author?: Author): Promise<CreatedConsumer>;
+  create(
+    wanted: NewConsumer,
+    author?: Author,
+    place?: Pick<Consumer, 'id' | 'ancestors'>,
+  ): Promise<CreatedConsumer>;
   /** All consumers, oldest first; broken records are logged and left out. */
   list(): Promise<Consumer[]>;
   /** Undefined where there is none, or where it was revoked. Throws `BrokenConsumer`. */
@@ -88,12 +92,12 @@ export function createConsumerStore(options: ConsumerStoreOptions): ConsumerStor
       }
       return true;
     },
-    create: async (wanted, author = commandLine()) => {
+    create: async (wanted, author = commandLine(), place?) => {
       const checked = checkChange(wanted, fieldNames) as Parameters<typeof newConsumer>[0];
       const { pepper } = await keys.load();
-      const id = makeConsumerId(wanted.mode);
+      const { id, ...others } = place ?? { id: makeConsumerId(wanted.mode) };
       const pair = makeCredentialPair(id);
-      const made = newConsumer({ ...checked, id }, pair, pepper, clock());
+      const made = newConsumer({ ...checked, ...others, id }, pair, pepper, clock());
       const consumer = recordChange(null, made, author, clock());
       return { consumer, ...pair, version: await save(consumer, null) };
     },

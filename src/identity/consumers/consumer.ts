@@ -67,6 +67,8 @@ export const consumerSchema = Type.Object({
   publicKeys: Type.Optional(Type.Array(storedPublicKeySchema)),
   /** Per cent of the CRM's calls that it gets at least while they are short; null or left out: none of its own. */
   crmShare: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 100 }))),
+  /** Of a test consumer that another one made: its maker, the maker of that one, and so on; the last is the first of its family. */
+  ancestors: Type.Optional(Type.Array(Type.String())),
   /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */
   auditEvents: Type.Optional(Type.Array(Type.Unknown())),
   /** It was revoked then; the record stays only until its last events are recorded. */

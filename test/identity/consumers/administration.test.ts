@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { type Consumers, createConsumers } from '../../../src/identity/consumers/consumers.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
+import { commandLine } from '../../../src/identity/consumers/record-changes.ts';
 import { readRevocations } from '../../../src/identity/consumers/revocations.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
@@ -221,5 +222,33 @@ describe('administration of consumers', () => {
     const [id = ''] = (await here.store.list()).flatMap((one) => (one.crmShare === 30 ? [one.id] : []));
     await here.administration.change(id, { crmShare: null });
     assert.equal((await create(30)).crmShare, 30);
+  });
+
+  it('makes no more than 50 of a test administrator, on however many replicas at the same time', async () => {
+    const cache = createMemoryCache();
+    opened.push({ stop: () => cache.close() });
+    const replicas = await Promise.all([1, 2, 3].map(() => startReplica(cache)));
+    const here = replicas[0] as Consumers;
+    const permissions = [{ resource: 'consumers', actions: ['read', 'write', 'delete'] }];
+    const { consumer: boss } = await here.administration.create({ name: 'boss', permissions, mode: 'test' });
+    const authority = { callerId: boss.id, author: commandLine() };
+    const create = (n: number) =>
+      (replicas[n % 3] as Consumers).administration.create({ name: 'made', permissions }, authority);
+    const tried = await Promise.allSettled(Array.from({ length: 58 }, (_, n) => create(n)));
+    const failures = tried.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    assert.equal(failures.length, 8);
+    assert.ok(failures.every(hasCode('conflict')));
+    const ofFamily = (await here.store.list()).filter(({ ancestors }) => ancestors?.includes(boss.id));
+    assert.equal(ofFamily.length, 50);
+    // One that was never made, an hour ago, and one that went past the gateway leave their places.
+    const name = `test-families/${boss.id}`;
+    const family = await store.secrets.read(name);
+    const [first = '', ...rest] = family?.value.trim().split('\n') ?? [];
+    const lines = [first, ...rest.map((line) => line.replace(/ .*/, ' 2026-01-01T00:00:00Z'))];
+    await store.secrets.write(name, lines.join('\n'), family?.version ?? null);
+    await here.store.revoke(rest[0]?.split(' ')[0] ?? '', commandLine());
+    for (const replica of replicas) await replica.directory.refresh();
+    await create(1);
+    await assert.rejects(create(2), hasCode('conflict'));
   });
 });

@@ -4,6 +4,9 @@ import { defineRoute, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
+import { idsManagedBy } from '../../../identity/consumers/test-families.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { id, mode, moment, orNull, since } from './schemas.ts';
 
@@ -90,8 +93,13 @@ function show(found: AuditEvent): unknown {
   return shown({ ...found, mode: modeOf(done.startsWith('handoff.') ? actor.id : target.id) });
 }
 
+interface EventsContext {
+  audit: Pick<Audit, 'listEvents'>;
+  directory: Pick<ConsumerDirectory, 'newestFirst'>;
+}
+
 /** Lists the changes of consumers. */
-export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: CursorCodec): Route {
+export function listAuditEventsRoute({ audit, directory }: EventsContext, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/audit-events',
@@ -118,7 +126,7 @@ export function listAuditEventsRoute(audit: Pick<Audit, 'listEvents'>, cursors: 
         ...filters,
         ...(from !== undefined && { since: Date.parse(from) }),
         ...(cursor !== undefined && { after: cursors.decode(cursor, list) as string }),
-        ofTest: modeOf(consumer?.id) === 'test',
+        byConsumers: idsManagedBy(consumer as Consumer, directory),
         limit: limit + 1,
       });
       return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, list));

@@ -4,9 +4,11 @@ import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
 import { attemptResults } from '../../../identity/audit/attempt.ts';
-import type { ListedAttempt } from '../../../identity/audit/attempt-table.ts';
+import type { AttemptQuery, ListedAttempt } from '../../../identity/audit/attempt-table.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
+import { idsManagedBy } from '../../../identity/consumers/test-families.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { networkOf, normaliseAddress } from '../../../platform/base/networks.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -108,8 +110,13 @@ const all = {
 const description =
   'Newest first. Attempts at other replicas can appear a second later. A cursor works only with the same filters.';
 
+interface AttemptsContext {
+  audit: Audit;
+  directory: Pick<ConsumerDirectory, 'newestFirst'>;
+}
+
 /** Lists the attempts to authenticate, and how each ended. */
-export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
+export function listAuthAttemptsRoute({ audit, directory }: AttemptsContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
     path: '/v1/admin/auth-attempts',
@@ -118,7 +125,8 @@ export function listAuthAttemptsRoute(audit: Audit, cursors: CursorCodec): Route
     description,
     permission: { resource: 'consumers', action: 'read' },
     request: { query },
-    handle: ({ query: sent, consumer }) => list(sent, consumer, audit, cursors),
+    handle: ({ query: sent, consumer }) =>
+      list({ ...sent, ofConsumers: idsManagedBy(consumer as Consumer, directory) }, audit, cursors),
   });
 }
 
@@ -133,13 +141,12 @@ export function listOwnAttemptsRoute(audit: Audit, cursors: CursorCodec): Route 
     permission: { anyCredentials: true },
     request: { query: ownQuery },
     handle: ({ query: sent, consumer }) =>
-      list({ ...sent, consumer_id: (consumer as Consumer).id }, consumer, audit, cursors),
+      list({ ...sent, consumer_id: (consumer as Consumer).id }, audit, cursors),
   });
 }
 
 async function list(
-  sent: Static<typeof query>,
-  caller: Consumer | undefined,
+  sent: Static<typeof query> & { ofConsumers?: AttemptQuery['ofConsumers'] },
   audit: Audit,
   cursors: CursorCodec,
 ) {
@@ -151,7 +158,6 @@ async function list(
     ...(address !== undefined && { address: addressOf(address) }),
     ...(from !== undefined && { since: Date.parse(from) }),
     ...(cursor !== undefined && { after: cursors.decode(cursor, name) as string }),
-    ofTest: modeOf(caller?.id) === 'test',
     limit: limit + 1,
   });
   return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, name));

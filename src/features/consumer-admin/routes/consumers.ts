@@ -5,9 +5,11 @@ import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
+import { requireManaged } from '../../../identity/consumers/authority.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../identity/consumers/directory-index.ts';
+import { isManagedBy } from '../../../identity/consumers/test-families.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -77,7 +79,7 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
     problems: ['invalid_cursor'],
     async handle({ query: { limit = defaultLimit, cursor }, consumer: caller }) {
       const after = cursor === undefined ? undefined : (cursors.decode(cursor, list) as ListPosition);
-      const consumers = directory.newestFirst().filter(({ id }) => isSeenBy(caller, id));
+      const consumers = directory.newestFirst().filter((one) => isManagedBy(caller as Consumer, one));
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
       const uses = await audit.lastUses(found);
@@ -132,11 +134,11 @@ function readRoute({ administration, audit }: ConsumersContext): Route {
     conditional: 'If-None-Match',
     request: { params: idParams },
     answers: readAnswers,
-    handle: async ({ params, headers: { 'if-none-match': known }, consumer }) =>
-      unlessNotModified(
-        known,
-        await consumerAnswer(await administration.find(seen(params, consumer)), audit),
-      ),
+    async handle({ params, headers: { 'if-none-match': known }, consumer: caller }) {
+      const consumer = await administration.find(seen(params, caller));
+      requireManaged(caller as Consumer, consumer);
+      return unlessNotModified(known, await consumerAnswer(consumer, audit));
+    },
   });
 }
 
@@ -212,13 +214,8 @@ function rotateRoute({ administration }: ConsumersContext): Route {
   });
 }
 
-/** Test consumers see test consumers only. */
-function isSeenBy(caller: Consumer | undefined, id: string): boolean {
-  return modeOf(caller?.id) === 'live' || modeOf(id) === 'test';
-}
-
-/** The id in the path. Throws `not_found` for one that the caller does not see. */
+/** The id in the path. Throws `not_found` for a live consumer where the caller is a test consumer. */
 function seen({ id }: { id: string }, caller: Consumer | undefined): string {
-  if (isSeenBy(caller, id)) return id;
+  if (modeOf(caller?.id) === 'live' || modeOf(id) === 'test') return id;
   throw new Problem('not_found', 'There is no consumer with this id.');
 }
