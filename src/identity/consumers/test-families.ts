@@ -110,10 +110,10 @@ async function livingOf(
   members: readonly Member[],
   { store, directory, clock }: FamilyOptions,
 ): Promise<Member[]> {
-  const isThere = ({ id, at }: Member) =>
+  const isThere = async ({ id, at }: Member) =>
     Date.parse(at) > clock() - heldMs ||
     directory.consumer(id) !== undefined ||
-    store.find(id).then((found) => found !== undefined, isBroken);
+    (await store.find(id).then((found) => found !== undefined, isBroken));
   const there = await Promise.all(members.map(isThere));
   return members.filter((_, n) => there[n]);
 }

@@ -79,7 +79,7 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
     problems: ['invalid_cursor'],
     async handle({ query: { limit = defaultLimit, cursor }, consumer: caller }) {
       const after = cursor === undefined ? undefined : (cursors.decode(cursor, list) as ListPosition);
-      const consumers = directory.newestFirst().filter((one) => isManagedBy(caller as Consumer, one));
+      const consumers = directory.newestFirst().filter((listed) => isManagedBy(caller as Consumer, listed));
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
       const uses = await audit.lastUses(found);
