@@ -14,6 +14,7 @@ import { readCopy } from './features/read-copy/feature.ts';
 import { records } from './features/records/feature.ts';
 import { reservations } from './features/reservations/feature.ts';
 import { testMode } from './features/test-mode/feature.ts';
+import { trips } from './features/trips/feature.ts';
 import { usage } from './features/usage/feature.ts';
 
 /** Every feature, in the order in which they start, and in which the documentation has their operations. */
@@ -25,6 +26,7 @@ export const features: readonly Feature[] = [
   // After what reads live records: from here on there are those of test consumers, too.
   testMode,
   handoff,
+  trips,
   records,
   reservations,
   events,

@@ -19,7 +19,7 @@ export const platformTags = {
 
 /**
  * Who may call a route. Every route states it: without it nothing compiles, so that no route is open by accident.
- * `byBody`: which permission is needed stands in the body; without any of `anyOf` the body is not even read. Without it
+ * `byBody`: which permissions are needed, all of them, stands in the body; without any of `anyOf` the body is not even read. Without it
  * the handler decides, by what the request is about, and `byPath` finds the permission that an earlier refusal names: undefined
  * where the path names nothing that the caller can see. `showsMore`: what callers with valid credentials get in addition.
  */
@@ -28,7 +28,7 @@ export type Permission =
   | { anyCredentials: true }
   | {
       anyOf: RequiredPermission[];
-      byBody?: (body: unknown) => RequiredPermission;
+      byBody?: (body: unknown) => readonly RequiredPermission[];
       byPath?: (params: unknown, consumer: Caller) => Promise<RequiredPermission | undefined>;
     }
   | { none: string; showsMore?: string };
@@ -209,7 +209,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * The fields of the permission's resource that a request writes, or by which it filters. A caller whose permission names
    * fields needs each of them. Runs before the schemas are checked; for such callers only.
    */
-  usedFields?(request: { body: unknown; query: unknown }): readonly string[];
+  usedFields?(request: { body: unknown; query: unknown }, resource: string): readonly string[];
   /** An answer of the ledger as the caller may see it now. */
   showStored?(answer: StoredAnswer, call: Call, body: Part<S, 'body'>): StoredAnswer;
   /**
@@ -217,6 +217,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * for it now.
    */
   checkRepeat?(input: Pick<Input<S, K, P>, 'params' | 'consumer'>): Promise<void>;
+  /** The External ID of what a request makes, where its content says which one it is. */
+  externalIdOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>): string | undefined;
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
   admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
   handle(input: Input<S, K, P>): Promise<RouteAnswer>;

@@ -6,16 +6,21 @@ import { Problem } from '../platform/base/problem.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
-import { creatorValues, ownerField } from '../records/created-by.ts';
-import type {
-  CreateOptions,
-  FieldValues,
-  ListQuery,
-  ReadBack,
-  RecordPage,
-  RecordRef,
-  Records,
-  StoredRecord,
+import { creatorOf } from '../records/created-by.ts';
+import {
+  type CreateOptions,
+  type FieldValues,
+  type Found,
+  isFromBefore,
+  type ListQuery,
+  type ReadBack,
+  type RecordKey,
+  type RecordPage,
+  type RecordRef,
+  type Records,
+  type RecordWrite,
+  type StoredRecord,
+  WritesRefused,
 } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
 import { Batcher } from './batching/batcher.ts';
@@ -35,6 +40,7 @@ import { type OptionalColumns, withKeyOnly } from './optional-columns.ts';
 import { CrmFailure, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
+import { findTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
 /** Never rejects. */
 export type OnMissing = (resource: Resource, externalId: string, call: Call) => Promise<void>;
@@ -114,34 +120,66 @@ class SalesforceRecords implements Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack = false, mayExist, validUntil }: CreateOptions & ReadBack = {},
-  ): Promise<RecordRef | StoredRecord> {
+    { readBack = false, mayExist, validUntil, madeSince }: CreateOptions & ReadBack = {},
+  ): Promise<(RecordRef | StoredRecord) & Found> {
     requireLive(call);
     const key = externalId.toLowerCase();
-    const lookUp = () => this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);
+    const lookUp = async () => {
+      const found = await this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);
+      return found && !isFromBefore(found, madeSince) ? found : undefined;
+    };
     const made = mayExist ? await lookUp() : undefined;
-    if (made !== undefined) return made;
+    if (made !== undefined) return { ...made, found: 'after loss' };
     try {
-      const isOwned = resource.fields[ownerField] !== undefined;
       const creation: Creation = {
         externalId: key,
-        values: isOwned ? { ...creatorValues(call), ...values } : values,
+        values: { ...creatorOf(resource, call), ...values },
         readBack,
         validUntil,
+        madeSince,
         visible: call.visible(resource.collection),
       };
-      const created = await this.#batchersOf(resource).creates.submit(creation, call);
-      return created.record ?? created;
+      const { record, ...created } = await this.#batchersOf(resource).creates.submit(creation, call);
+      return { ...created, ...record };
     } catch (error) {
       const problem = asProblem(error, resource);
       if (!isDuplicate(problem)) throw this.#noted(problem, resource, call);
       // An earlier try came through after all, or another unique field has the value already: look which.
       const found = await lookUp();
       if (found === undefined) throw this.#noted(problem, resource, call);
-      return found;
+      return { ...found, found: 'there' };
     } finally {
       this.#options.onWrite();
     }
+  }
+
+  async writeTogether(
+    writes: readonly RecordWrite[],
+    call: Call,
+    options?: ReadBack,
+  ): Promise<(RecordRef | StoredRecord)[]> {
+    requireLive(call);
+    try {
+      return await writeTogether(this.#together, writes, call, options);
+    } catch (error) {
+      if (error instanceof WritesRefused)
+        for (const { index, problem } of error.refusals)
+          this.#noted(problem, (writes[index] as RecordWrite).resource, call);
+      throw error;
+    } finally {
+      this.#options.onWrite();
+    }
+  }
+
+  async findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {
+    requireLive(call);
+    return findTogether(this.#together, keys, call);
+  }
+
+  get #together(): TogetherOptions {
+    const toRecordOf: TogetherOptions['toRecordOf'] = (resource, used) =>
+      this.#batchersOf(resource).toRecordOf(used);
+    return { ...this.#options, toRecordOf };
   }
 
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {

@@ -1,6 +1,6 @@
 import type { Call } from '../platform/base/call.ts';
 import type { FieldValues } from './records.ts';
-import { text } from './resource.ts';
+import { type Resource, text } from './resource.ts';
 
 const name = 'created_by';
 const description = 'Who made it through the API; null where it was made in another way.';
@@ -45,6 +45,11 @@ export function creatorValues({ consumerId, consumerName, actor }: Creator): Fie
     ...(consumerName !== undefined && { consumer_name: cut(consumerName) }),
     ...(actor !== undefined && { actor: cut(actor) }),
   };
+}
+
+/** Values for a new record of the resource; none where it has no such fields. */
+export function creatorOf({ fields }: Pick<Resource, 'fields'>, creator: Creator): FieldValues {
+  return fields[ownerField] === undefined ? {} : creatorValues(creator);
 }
 
 /** The consumer that made something, as answers name it. */

@@ -1,4 +1,5 @@
 import type { Call } from '../platform/base/call.ts';
+import type { Problem } from '../platform/base/problem.ts';
 import type { Resource } from './resource.ts';
 
 /**
@@ -26,7 +27,18 @@ export interface Records {
     values: FieldValues,
     call: Call,
     options?: CreateOptions & ReadBack,
-  ): Promise<RecordRef | StoredRecord>;
+  ): Promise<(RecordRef | StoredRecord) & Found>;
+  /**
+   * Inserts and changes records of several resources in one call that rolls back: all of them or none; at most 25. Returns
+   * references in the order of `writes`. Throws `WritesRefused` for refusals, and `Problem` for all else. What became of a write of unknown outcome is not looked up.
+   */
+  writeTogether(
+    writes: readonly RecordWrite[],
+    call: Call,
+    options?: ReadBack,
+  ): Promise<(RecordRef | StoredRecord)[]>;
+  /** Records of several resources in one call, those in the recycle bin too, in the order of the keys. */
+  findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]>;
   /** The same; returns the record as it is then, read in the same call where possible. Undefined: it was deleted meanwhile. */
   createAndRead(
     resource: Resource,
@@ -68,9 +80,62 @@ export interface MayExist {
   mayExist?: boolean | undefined;
 }
 
+/** Whether a record of this External ID was there; undefined where the call made it. */
+export interface Found {
+  /** `after loss`: an earlier call of unknown outcome may have made it. */
+  found?: 'there' | 'after loss' | undefined;
+}
+
+export interface RecordKey {
+  resource: Resource;
+  externalId: string;
+}
+
+/** A new record, or a change of one that was read. */
+export interface RecordWrite extends RecordKey {
+  values: FieldValues;
+  /** Undefined for a new one. */
+  record?: StoredRecord | undefined;
+  /** Milliseconds since 1970: from then on the call is not sent. */
+  validUntil?: number | undefined;
+}
+
+/** Why one of several writes was refused. */
+export interface WriteRefusal {
+  index: number;
+  problem: Problem;
+  /** A record with its External ID, or another unique value, is there. */
+  isDuplicate: boolean;
+}
+
+/** Refusals of some of several writes, of which none was done; at least one. */
+export class WritesRefused extends Error {
+  override readonly name = 'WritesRefused';
+  readonly refusals: readonly WriteRefusal[];
+
+  constructor(refusals: readonly WriteRefusal[]) {
+    super('writes were refused');
+    this.refusals = refusals;
+  }
+}
+
 export interface CreateOptions extends MayExist {
+  /**
+   * Milliseconds since 1970 by the clock of the database: a deleted record that is older is no result. For External IDs under
+   * which a record may be made again.
+   */
+  madeSince?: number | undefined;
   /** Milliseconds since 1970, by the clock of the service: from then on no call that creates the record is sent. */
   validUntil?: number | undefined;
+}
+
+/** The clocks of the database and of the CRM differ by less than this, in milliseconds. */
+const mostSkewMs = 60_000;
+
+/** Whether a deleted record is none that was made since then: see `CreateOptions`. */
+export function isFromBefore({ isDeleted, values }: StoredRecord, madeSince: number | undefined): boolean {
+  const madeAt = Date.parse(values['created_at'] ?? '');
+  return isDeleted === true && madeSince !== undefined && madeAt < madeSince - mostSkewMs;
 }
 
 export interface ReadBack {

@@ -79,6 +79,7 @@ export const mayImport: Record<string, readonly string[]> = {
 
   // Capabilities. What one uses of another stands here.
   'src/features/handoff': ['src/features/events', ...belowFeatures],
+  'src/features/trips': ['src/features/handoff', ...belowFeatures],
   'src/features/records': belowFeatures,
   'src/features/reservations': ['src/features/events', 'simulators/dining', ...belowFeatures],
   'src/features/events': belowFeatures,

@@ -83,9 +83,42 @@ function runOne(context: ApiContext, request: NamedRequest, route: Route): SubAn
  */
 export function handleComposite(context: ApiContext, call: ApiCall, route: Route): ApiAnswer {
   const body = bodyObject(call);
-  if (body.allOrNone === true) throw invalid('allOrNone is not simulated');
-  const compositeResponse = readRequests(body).map((request) => runOne(context, request, route));
+  const requests = readRequests(body);
+  const compositeResponse =
+    body.allOrNone === true
+      ? runAllOrNone(context, requests, route)
+      : requests.map((request) => runOne(context, request, route));
   return { status: 200, body: { compositeResponse } };
+}
+
+/** One transaction: the first subrequest that fails ends it, rolls it back, and the others say so (REST API, Composite). */
+function runAllOrNone(context: ApiContext, requests: readonly NamedRequest[], route: Route): SubAnswer[] {
+  const { store } = context.org;
+  return store.transaction(() => {
+    const start = store.savepoint();
+    const answers: SubAnswer[] = [];
+    for (const request of requests) {
+      const answer = runOne(context, request, route);
+      answers.push(answer);
+      if (hasFailed(answer)) break;
+    }
+    const failed = answers.at(-1);
+    if (failed === undefined || !hasFailed(failed)) return answers;
+    store.rollback(start);
+    return requests.map((request) => (request.referenceId === failed.referenceId ? failed : halted(request)));
+  });
+}
+
+/** A collection of which a record failed is answered 200 all the same. */
+function hasFailed({ httpStatusCode, body }: SubAnswer): boolean {
+  if (httpStatusCode >= 400) return true;
+  return Array.isArray(body) && body.some((item) => isPlainObject(item) && item.success === false);
+}
+
+function halted({ referenceId }: NamedRequest): SubAnswer {
+  const message = 'The transaction was rolled back since another operation in the same transaction failed.';
+  const body = [{ errorCode: 'PROCESSING_HALTED', message }];
+  return { body, httpHeaders: {}, httpStatusCode: 400, referenceId };
 }
 
 /** True when a call is or may hold a query, so that the parser must be loaded before it runs. */

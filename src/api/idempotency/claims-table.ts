@@ -17,6 +17,7 @@ export interface ClaimRow extends Held {
   entity_tag_before: string | null;
   fence: string;
   continued: boolean;
+  created_at: Date;
 }
 
 /** The answer of an owner to its claim. */
@@ -117,7 +118,7 @@ export class ClaimsTable {
         or (c.completed_at is null and ${lease.isOver} and c.fingerprint = excluded.fingerprint)
         or (c.repeat_until <= now() and (c.completed_at is not null or ${lease.isOver}))
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
-        created_at <> last_attempt_at as continued`;
+        created_at, created_at <> last_attempt_at as continued`;
     const rows = await withDeadline<ClaimRow & KeyColumns>(
       async () => (await executePrepared(this.#database.sql, 'claims.take', statement)).rows,
     );

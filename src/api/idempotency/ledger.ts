@@ -43,6 +43,8 @@ export interface Claim {
   readonly externalId: string;
   /** An earlier owner may have got as far as the CRM. */
   readonly continued: boolean;
+  /** When the key was claimed first, in milliseconds since 1970 by the clock of the database. */
+  readonly since: number;
   /** Entity tag of the record from before the first write, if an owner got that far. */
   readonly before: string | undefined;
   /**
@@ -195,6 +197,7 @@ function ownedClaim(
     key,
     externalId: row.external_id,
     continued: row.continued,
+    since: row.created_at.getTime(),
     before: row.entity_tag_before ?? undefined,
     leaseRecord: (record) => lease.take(record),
     async nameRecord(record) {

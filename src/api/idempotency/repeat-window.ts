@@ -1,3 +1,4 @@
+import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {
   claimant,
@@ -78,6 +79,7 @@ function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): Claim {
     key,
     externalId,
     continued: false,
+    since: wallMs(),
     before: undefined,
     leaseRecord: async () => undefined,
     nameRecord: async () => undefined,

@@ -107,10 +107,10 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
     ...((byBody !== undefined || usedFields !== undefined) && {
       preValidation: (request: FastifyRequest) => {
         const consumer = request.consumer as Caller;
-        const needed = byBody?.(request.body) ?? firstOf[0];
-        if (byBody !== undefined && needed !== undefined) requireOneOf(consumer, [needed]);
-        if (usedFields !== undefined && needed !== undefined)
-          requireFields(consumer, needed, () => usedFields(request));
+        const needed = byBody?.(request.body) ?? firstOf.slice(0, 1);
+        if (byBody !== undefined) for (const one of needed) requireOneOf(consumer, [one]);
+        if (usedFields !== undefined)
+          for (const one of needed) requireFields(consumer, one, () => usedFields(request, one.resource));
         if (byBody !== undefined) requireWithinLimit(request);
       },
     }),

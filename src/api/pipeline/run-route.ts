@@ -74,7 +74,7 @@ function answerOf(route: Route, ledger: Ledger) {
         throw withoutHiddenFaults(error, fieldsSeenBy(route, request, call));
       });
     const admit = route.admit && (() => route.admit?.(call, input));
-    const claimed = requestToClaim(route, request);
+    const claimed = requestToClaim(route, request, () => externalIdFor(route, input));
     if (claimed === undefined) {
       admit?.();
       return handle(undefined);
@@ -141,12 +141,16 @@ function asReplay(answer: StoredAnswer): StoredAnswer {
 
 /** The fields that the caller sees of what its request is about. */
 function fieldsSeenBy({ permission }: Route, { body }: FastifyRequest, call: Call): VisibleFields {
-  const needed = 'anyOf' in permission ? permission.byBody?.(body) : permission;
+  const needed = 'anyOf' in permission ? permission.byBody?.(body)[0] : permission;
   return needed && 'resource' in needed ? call.visibleFields?.(needed.resource) : undefined;
 }
 
 /** The request as the ledger takes it; undefined where it has no key and needs none. */
-function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | undefined {
+function requestToClaim(
+  route: Route,
+  request: FastifyRequest,
+  newId: () => string,
+): KeyedRequest | undefined {
   request.idempotencyKey = keyOf(route, request);
   const { consumer, actor, idempotencyKey, method, url } = request;
   const { operationId: operation, repeatWindowSeconds = 0 } = route;
@@ -154,7 +158,7 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
   const common = {
     consumerId: consumer.id,
     operation,
-    externalId: randomUUID(),
+    externalId: newId(),
     recordId: recordIn(request.params),
     actor,
   };
@@ -177,6 +181,11 @@ function requestToClaim(route: Route, request: FastifyRequest): KeyedRequest | u
 function keyOf({ method }: Route, { raw, idempotencyKey }: FastifyRequest): string | undefined {
   const passed = method === 'GET' ? undefined : passedRequestOf(raw);
   return passed?.key() ?? idempotencyKey;
+}
+
+/** The External ID of what a new request makes. */
+function externalIdFor(route: Route, input: ReturnType<typeof inputOf>): string {
+  return route.externalIdOf?.(input) ?? randomUUID();
 }
 
 function identifyingBytes(request: FastifyRequest): Buffer {

@@ -5,11 +5,12 @@ import type { ItemOutcome } from './operation.ts';
 
 /**
  * One metered call that does several things in order (REST Developer Guide, Composite). Without `collateSubrequests`
- * the CRM may change the order.
+ * the CRM may change the order. `allOrNone`: one part that fails rolls all back.
  */
 export function toComposite(
   dataPath: string,
   parts: readonly Part[],
+  { allOrNone = false } = {},
 ): Pick<CrmRequest, 'method' | 'path' | 'body' | 'parts'> {
   const compositeRequest = parts.map(({ method, path, body, httpHeaders = {} }, index) => ({
     method,
@@ -21,7 +22,7 @@ export function toComposite(
   return {
     method: 'POST',
     path: `${dataPath}/composite`,
-    body: { allOrNone: false, collateSubrequests: false, compositeRequest },
+    body: { allOrNone, collateSubrequests: false, compositeRequest },
     parts,
   };
 }

@@ -1,5 +1,5 @@
 import type { Visible } from '../../platform/base/call.ts';
-import type { FieldValues, StoredRecord } from '../../records/records.ts';
+import { type FieldValues, type Found, isFromBefore, type StoredRecord } from '../../records/records.ts';
 import { constantsOf, toCrmFields } from '../mapping/records.ts';
 import type { BatchCall } from '../rest/limiter.ts';
 import type { CrmRequest, Permit } from '../rest/request.ts';
@@ -17,11 +17,13 @@ export interface Creation {
   readBack: boolean;
   /** Milliseconds since 1970: from then on it is not made any more. */
   validUntil?: number | undefined;
+  /** See `CreateOptions`. */
+  madeSince?: number | undefined;
   /** What its maker may see: one that may see only its own needs to be written into it. */
   visible: Visible;
 }
 
-export interface Created {
+export interface Created extends Found {
   nativeId: string;
   /** Undefined where it was not read back. */
   record?: StoredRecord | undefined;
@@ -46,10 +48,11 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
       const wanted = items.map(({ externalId: key }) => ({ key, visible: 'all' as const }));
       const finds = createFind({ ...options, withDeleted: true, isAfterLoss: true });
       const looked = await finds.execute(wanted, call);
-      return looked.map((outcome): Reconciled<Created> => {
+      return looked.map((outcome, index): Reconciled<Created> => {
         if ('failure' in outcome) return outcome;
         const record = outcome.result;
-        return record === undefined ? 'not done' : { result: { nativeId: record.nativeId, record } };
+        if (record === undefined || isFromBefore(record, items[index]?.madeSince)) return 'not done';
+        return { result: { nativeId: record.nativeId, record, found: 'after loss' } };
       });
     },
   };
@@ -99,6 +102,6 @@ function toCreated(
     return { result: { nativeId: nativeIdOf(outcome.result?.['id'], { effect: 'create' }), record } };
   // An earlier try came through after all: the record with this External ID is there, and is the result.
   if (outcome.failure.kind === 'duplicate' && record !== undefined)
-    return { result: { nativeId: record.nativeId, record } };
+    return { result: { nativeId: record.nativeId, record, found: 'there' } };
   return outcome;
 }

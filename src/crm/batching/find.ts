@@ -63,7 +63,7 @@ export function createFind(options: OperationOptions): Operation<Lookup, StoredR
 }
 
 /** Deleted records first: an existing record then replaces earlier ones with the same key. */
-function deletedFirst(rows: readonly CrmRow[]): readonly CrmRow[] {
+export function deletedFirst(rows: readonly CrmRow[]): readonly CrmRow[] {
   return rows.toSorted((a, b) => Number(isDeleted(b)) - Number(isDeleted(a)));
 }
 

@@ -81,6 +81,8 @@ export interface NewHandoff extends HandoffRequest, Origin {
   externalId: string;
   /** An earlier try may have created the record. */
   mayExist: boolean;
+  /** Milliseconds since 1970 by the database's clock: no earlier try was made before. */
+  since: number;
   /** This process tries it at once, and nobody else does meanwhile. */
   isHeld: boolean;
   /** Another consumer has to approve it first. */
@@ -95,6 +97,9 @@ export interface TakenHandoff extends HandoffRequest, Origin, Held {
   fence: string;
   /** As it was before this try. */
   mayExist: boolean;
+  /** When it was accepted, in milliseconds since 1970. */
+  since: number;
+  needsApproval: boolean;
   /** Consecutive failures while the CRM was available. */
   failures: number;
 }
@@ -118,6 +123,8 @@ export interface StoredHandoff extends Origin {
   refusal: Refusal | undefined;
   attempts: number;
   acceptedAt: Date;
+  /** The offer's own, where it has one. */
+  reference: string | undefined;
   completedAt: Date | undefined;
 }
 

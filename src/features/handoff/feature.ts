@@ -3,6 +3,7 @@ import { type Core, defineFeature, type Erasure, type ErasureStores, type Starte
 import { visibleRecords } from '../../identity/consumers/visible-records.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
 import type { Mode } from '../../platform/base/mode.ts';
+import { defineOffer } from '../../platform/base/offers.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
 import { testWorlds } from '../../records/offers.ts';
@@ -12,12 +13,16 @@ import { createHandoffHistory } from './handoff-history.ts';
 import { createHandoffs, liveOrTestHandoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import { handoffHealth } from './health.ts';
+import { loadItemIds } from './items.ts';
 import { type HandoffMetrics, handoffMetrics } from './metrics.ts';
 import { acceptedHandoffRoutes } from './routes/accepted-handoffs.ts';
 import { approvalRoutes } from './routes/approvals.ts';
 import { type HandoffParts, handoffRoute } from './routes/handoff.ts';
 import { handoffEventData } from './routes/schemas.ts';
 import { type HandoffSettings, handoffPart } from './settings.ts';
+
+/** For features that hand several results off. */
+export const handoffParts = defineOffer<HandoffParts>('the parts of hand-offs');
 
 /** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
 const batchMs = { usual: 5000, withBudget: 25_000 };
@@ -42,8 +47,9 @@ export const handoff = defineFeature({
 });
 
 /** Also begins the delivery of those that were accepted, by processes before this one too. */
-function start(core: Core<HandoffSettings, HandoffMetrics>): Started<HandoffParts> {
+async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Started<HandoffParts>> {
   const { settings, database, records, resources, consumers, metrics, offers, opened } = core;
+  const idOfItem = await loadItemIds(core.secrets);
   const owner = randomUUID();
   const ofMode = (mode: Mode, lock: string) =>
     createHandoffs({
@@ -69,8 +75,11 @@ function start(core: Core<HandoffSettings, HandoffMetrics>): Started<HandoffPart
   core.offers.add(historySubjects, 'handoff');
   core.offers.add(historySources, createHandoffHistory(handoffs));
   handoffs.start();
+  const { repeatWindowSeconds } = settings.handoff;
+  const parts: HandoffParts = { records, resources, handoffs, idOfItem, repeatWindowSeconds };
+  offers.make(handoffParts, parts);
   return {
-    routes: { records, resources, handoffs, repeatWindowSeconds: settings.handoff.repeatWindowSeconds },
+    routes: parts,
     health: { handoffs: shareProbe(() => handoffs.checkHealth()) },
     jobs: [
       {

@@ -165,7 +165,7 @@ export class HandoffsTable {
         from due where h.external_id = due.external_id
         returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
           h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
-          h.troubles as failures
+          h.troubles as failures, h.accepted_at, h.reference, h.on_repeat, h.approval
       )
       select * from taken order by sequence`;
     const rows = await withDeadline<TakenRow>(async () => (await statement.execute(this.#database.sql)).rows);

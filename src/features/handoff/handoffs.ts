@@ -1,3 +1,4 @@
+import type { Claim } from '../../api/idempotency/ledger.ts';
 import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
@@ -28,12 +29,13 @@ import {
   type HandoffConfirmation,
   type HandoffRequest,
   handOff,
-  offerExpired,
+  requireValid,
   targets,
 } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
 import { type HandoffLease, HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
+import { itemInUse, knownItem, makeRoom, meetStored, pausesMs } from './stored-items.ts';
 
 export interface HandOffOptions {
   externalId: string;
@@ -45,6 +47,10 @@ export interface HandOffOptions {
   mayBeAccepted: boolean;
   /** So long the caller waits for the record all the same. */
   waitSeconds: number;
+  /** Milliseconds since 1970: no earlier try of the same request was made before. */
+  since?: number | undefined;
+  /** The claim of the request's key, where it hands one result off under one. */
+  claim?: Claim | undefined;
 }
 
 /** Hand-offs, made at once or accepted and delivered later. */
@@ -60,6 +66,15 @@ export interface Handoffs {
     options: HandOffOptions,
     call: Call,
   ): Promise<HandoffConfirmation | 'accepted' | 'awaiting_approval'>;
+  /**
+   * What the item's hand-off waits for, with the content of this one where it says so; undefined where none waits. Throws
+   * `conflict` for another member, and `idempotency_in_progress` while the one before is delivered or removed.
+   */
+  meetStored(
+    externalId: string,
+    request: HandoffRequest,
+    call: Call,
+  ): Promise<'accepted' | 'awaiting_approval' | undefined>;
   /** Throws `store_unavailable`, as all below. */
   find(externalId: string): Promise<StoredHandoff | undefined>;
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
@@ -114,6 +129,7 @@ export function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
   return {
     whenCrmIsUnavailable: live.whenCrmIsUnavailable,
     handOff: (request, options, call) => of(call).handOff(request, options, call),
+    meetStored: (externalId, request, call) => of(call).meetStored(externalId, request, call),
     find: (externalId) => live.find(externalId),
     list: (query) => live.list(query),
     details: (externalId) => live.details(externalId),
@@ -164,27 +180,48 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async handOff(request: HandoffRequest, options: HandOffOptions, call: Call) {
-    const { externalId, isContinued, needsApproval, mayBeAccepted, waitSeconds } = options;
-    // A request that was interrupted may have stored it already.
-    const stored = isContinued ? await this.find(externalId) : undefined;
-    if (stored) return stored.approval ? 'awaiting_approval' : 'accepted';
+    const { isContinued, mayBeAccepted, waitSeconds } = options;
+    const waiting = await this.#storedBefore(request, options, call);
+    if (waiting) return waiting;
     if (!isContinued) requireValid(request);
-    const origin = originOf(call);
-    const mayExist = isContinued;
-    const handoff = { ...request, ...origin, externalId, mayExist, isHeld: false, needsApproval };
-    if (needsApproval) return this.#storeForLater(handoff, call);
+    const handoff = newHandoff(request, options, call);
+    if (handoff.needsApproval) return this.#storeForLater(handoff, call);
     const delaySeconds = delayOfTest(request.memberId, call);
     if (delaySeconds !== undefined) return this.#storeForLater({ ...handoff, delaySeconds }, call);
-    if (!mayBeAccepted) return this.#makeOrAccept(handoff, call);
+    if (!mayBeAccepted) return this.#makeOrAccept(handoff, options.claim, call);
     if (waitSeconds > 0) return this.#storeAndTry(handoff, waitSeconds, call);
     return this.#storeForLater(handoff, call);
   }
 
+  /** What waits already: of a request that was interrupted, or of the item. */
+  async #storedBefore(
+    request: HandoffRequest,
+    { externalId, isContinued, since = 0 }: HandOffOptions,
+    call: Call,
+  ) {
+    const stored = isContinued ? await this.find(externalId) : undefined;
+    if (stored && (request.reference === undefined || stored.acceptedAt.getTime() >= since))
+      return stored.approval ? 'awaiting_approval' : 'accepted';
+    return this.meetStored(externalId, request, call);
+  }
+
+  async meetStored(externalId: string, request: HandoffRequest, call: Call) {
+    if (request.reference === undefined) return undefined;
+    const { database } = this.#options;
+    for (const pauseMs of pausesMs) {
+      const stored = await this.find(externalId);
+      const again = { stored, request, origin: originOf(call) };
+      const met = await atStore(() => meetStored(database, again, this.#eventOf));
+      if (met !== 'busy') return met;
+      await sleep(pauseMs);
+    }
+    throw itemInUse();
+  }
+
   async #storeForLater(handoff: NewHandoff, call: Call) {
-    const { needsApproval, externalId, type } = handoff;
-    // A record that an earlier request has made needs nobody's approval any more.
-    const made = handoff.mayExist ? await this.#findMade(handoff, call) : undefined;
-    if (made) return confirm(type, made, externalId);
+    const { needsApproval } = handoff;
+    const known = await this.#knownRecord(handoff, call);
+    if (known) return known;
     const isNew = (await this.#store(handoff)) !== 'known';
     if (isNew && needsApproval) this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
     if (isNew && !needsApproval) this.#noteAccepted();
@@ -192,16 +229,29 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   /**
-   * The record that an earlier request may have made, deleted ones included. While the CRM can't be asked, one that needs no
-   * approval is stored: its delivery looks first. Throws `Problem` for one that does.
+   * The record that is there already, for which nothing is stored: one that an earlier request has made needs nobody's approval
+   * any more, and an item that has one is not changed without. Throws `approval_required`, `conflict`.
    */
-  async #findMade({ type, externalId, needsApproval }: NewHandoff, call: Call) {
+  async #knownRecord(handoff: NewHandoff, call: Call): Promise<HandoffConfirmation | undefined> {
+    const { type, externalId, mayExist, needsApproval, reference } = handoff;
+    if (!mayExist && !(needsApproval && reference !== undefined)) return undefined;
+    const record = await this.#findMade(handoff, call);
+    if (record === undefined) return undefined;
+    if (reference === undefined) return confirm(type, record, externalId);
+    return knownItem(handoff, this.#options.resources[type], record);
+  }
+
+  /**
+   * The record, deleted ones included. While the CRM can't be asked, a hand-off is stored and its delivery looks first; but one
+   * that needs approval now may have been made without. Throws `Problem`.
+   */
+  async #findMade({ type, externalId, needsApproval, mayExist }: NewHandoff, call: Call) {
     const { records, resources } = this.#options;
     try {
       return await records.findWithDeleted(resources[type], externalId, call);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      if (!needsApproval && mayPass(error)) return undefined;
+      if (!(needsApproval && mayExist) && mayPass(error)) return undefined;
       throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
     }
   }
@@ -212,9 +262,9 @@ class AcceptedHandoffs implements Handoffs {
     return this.#tryFor(seconds, { ...handoff, ...stored, failures: 0 }, call);
   }
 
-  async #makeOrAccept(handoff: NewHandoff, call: Call) {
+  async #makeOrAccept(handoff: NewHandoff, claim: Claim | undefined, call: Call) {
     try {
-      return await handOff(this.#options, handoff, handoff, call);
+      return await handOff(this.#options, handoff, { ...handoff, claim }, call);
     } catch (error) {
       if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
       return this.#acceptInstead({ ...handoff, mayExist: handoff.mayExist || isUnknown(error) }, error);
@@ -222,14 +272,22 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   async #store(handoff: NewHandoff): Promise<HandoffLease | 'known'> {
+    await this.#forgetCreated(handoff);
     const facts = { ...kept, outcomeUnknown: true, externalId: handoff.externalId };
     const stored = await orUnavailable(() => this.#accept(handoff), facts);
     if (stored === undefined) throw queueFull();
     return stored;
   }
 
+  /** Of an item that was delivered before. Whether it still has its record is seen at the delivery. */
+  async #forgetCreated({ reference, externalId }: NewHandoff): Promise<void> {
+    if (reference === undefined) return;
+    await atStore(() => makeRoom(this.#options.database, externalId, ['created']));
+  }
+
   /** Where it can't be stored, the caller hears of the CRM's failure. */
   async #acceptInstead(handoff: NewHandoff, error: Problem) {
+    await this.#forgetCreated(handoff).catch(() => undefined);
     const stored = await this.#accept(handoff).catch(() => {
       // The answer may have been lost: then it is stored, and delivered later.
       const { externalId } = handoff;
@@ -402,9 +460,9 @@ class AcceptedHandoffs implements Handoffs {
   }
 }
 
-/** Throws `Problem` offer_expired. What was begun has to be looked for first. */
-function requireValid({ validUntil }: HandoffRequest): void {
-  if (validUntil !== undefined && wallMs() >= validUntil) throw offerExpired(validUntil);
+function newHandoff(request: HandoffRequest, options: HandOffOptions, call: Call): NewHandoff {
+  const { externalId, isContinued: mayExist, needsApproval, since = wallMs() } = options;
+  return { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval, since };
 }
 
 function originOf({ requestId, consumerId = '', consumerName, actor }: Call): Origin {

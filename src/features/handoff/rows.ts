@@ -8,7 +8,7 @@ import type { HandoffType } from './handoff.ts';
 export const columns = sql.raw(
   `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
    h.member_id, h.name, h.source, h.valid_until, h.approval, h.decided_by, h.decided_at, h.reason, h.native_id, h.problem,
-   h.attempts, h.accepted_at, h.completed_at`,
+   h.attempts, h.accepted_at, h.completed_at, h.reference, h.on_repeat`,
 );
 
 /** What a `TakenHandoff` is read from as well. */
@@ -21,6 +21,9 @@ interface CommonRow {
   request_id: string;
   trip_id: string;
   valid_until: Date | null;
+  accepted_at: Date;
+  reference: string | null;
+  on_repeat: 'return' | 'update' | null;
 }
 
 export interface Row extends CommonRow {
@@ -36,7 +39,6 @@ export interface Row extends CommonRow {
   native_id: string | null;
   problem: string | null;
   attempts: number;
-  accepted_at: Date;
   completed_at: Date | null;
 }
 
@@ -45,6 +47,7 @@ export interface TakenRow extends CommonRow, Held {
   name: string;
   source: string;
   details: string;
+  approval: Approval['status'] | null;
   fence: string;
   may_exist: boolean;
   failures: number;
@@ -64,6 +67,7 @@ export function toStored(row: Row): StoredHandoff {
     refusal: row.problem === null ? undefined : (JSON.parse(row.problem) as Refusal),
     attempts: row.attempts,
     acceptedAt: row.accepted_at,
+    reference: row.reference ?? undefined,
     completedAt: row.completed_at ?? undefined,
   };
 }
@@ -77,6 +81,10 @@ export function toTaken(row: TakenRow): TakenHandoff {
     validUntil: row.valid_until?.getTime(),
     fence: row.fence,
     mayExist: row.may_exist,
+    since: row.accepted_at.getTime(),
+    reference: row.reference ?? undefined,
+    onRepeat: row.on_repeat ?? undefined,
+    needsApproval: row.approval !== null,
     failures: row.failures,
     deadline: row.deadline,
   };

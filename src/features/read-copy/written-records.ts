@@ -1,7 +1,13 @@
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import type { RecordRef, Records, StoredRecord } from '../../records/records.ts';
+import {
+  type RecordRef,
+  type Records,
+  type RecordWrite,
+  type StoredRecord,
+  WritesRefused,
+} from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
@@ -53,6 +59,9 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
         },
       );
     },
+    writeTogether: (writes, call) =>
+      notingAll(note, writes, () => records.writeTogether(writes, call, { readBack: true })),
+    findTogether: (keys, call) => records.findTogether(keys, call),
     findWithDeleted: (resource, externalId, call) => records.findWithDeleted(resource, externalId, call),
     async list(resource, query, call) {
       const fromCopy = (taken: Call) => reads.list(resource, query, taken);
@@ -109,6 +118,30 @@ function createNoting(note: Note) {
       throw error;
     }
   };
+}
+
+/** Does several writes in one call and notes what they left behind. */
+async function notingAll(
+  note: Note,
+  writes: readonly RecordWrite[],
+  write: () => Promise<(RecordRef | StoredRecord)[]>,
+) {
+  const since = monotonicMs();
+  const noteAll = (written: readonly Written[]) =>
+    Promise.all(
+      writes.map(({ resource, externalId, record }, index) => {
+        const known = record ? nameOf(record) : { externalId: externalId.toLowerCase() };
+        return note(rowOf(resource, known, { written: written[index], since }));
+      }),
+    );
+  try {
+    const written = await write();
+    await noteAll(written);
+    return written;
+  } catch (error) {
+    if (!(error instanceof WritesRefused) && isOutcomeUnknown(error)) await noteAll([]);
+    throw error;
+  }
 }
 
 /** The write may have been done, or somebody else has deleted the record. */

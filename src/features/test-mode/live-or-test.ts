@@ -12,6 +12,8 @@ export function liveOrTest(live: Records, test: Records): Records {
       of(call).create(resource, externalId, values, call, options),
     createAndRead: (resource, externalId, values, call, options) =>
       of(call).createAndRead(resource, externalId, values, call, options),
+    writeTogether: (writes, call, options) => of(call).writeTogether(writes, call, options),
+    findTogether: (keys, call) => of(call).findTogether(keys, call),
     find: (resource, externalId, call) => of(call).find(resource, externalId, call),
     findWithDeleted: (resource, externalId, call) => of(call).findWithDeleted(resource, externalId, call),
     list: (resource, query, call) => of(call).list(resource, query, call),

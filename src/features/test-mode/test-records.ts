@@ -9,14 +9,19 @@ import { isUuid } from '../../platform/base/uuid.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { member, unknownMember } from '../../records/members.ts';
-import type {
-  CreateOptions,
-  FieldValues,
-  ListQuery,
-  RecordPage,
-  RecordRef,
-  Records,
-  StoredRecord,
+import {
+  type CreateOptions,
+  type FieldValues,
+  type Found,
+  isFromBefore,
+  type ListQuery,
+  type RecordKey,
+  type RecordPage,
+  type RecordRef,
+  type Records,
+  type RecordWrite,
+  type StoredRecord,
+  WritesRefused,
 } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
@@ -87,11 +92,14 @@ export class TestRecords implements Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    { validUntil }: CreateOptions = {},
-  ): Promise<StoredRecord> {
+    { validUntil, mayExist, madeSince }: CreateOptions = {},
+  ): Promise<StoredRecord & Found> {
     const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
     const known = await orUnavailable(() => this.#find(key), kept);
-    if (known !== undefined) return recordMade(resource, known, values, call);
+    if (known && !mayBeMadeAgain(toRecord(resource, known), mayExist, madeSince)) {
+      const made = recordMade(resource, known, values, call);
+      return { ...made, found: mayExist ? 'after loss' : 'there' };
+    }
     if (validUntil !== undefined && wallMs() >= validUntil)
       throw new Problem('offer_expired', 'The offer has ended.');
     const fault = await this.#check(key, values);
@@ -122,10 +130,82 @@ export class TestRecords implements Records {
   ): Promise<{ row?: Row | undefined; isNew?: true }> {
     const { records, bytes } = await this.#table.hold(transaction, key.consumerId);
     const [row] = await this.#table.find([key], transaction);
-    if (row !== undefined || records >= mostRecords) return { row };
+    // Its caller has seen that a deleted one may be made again.
+    if (row?.is_deleted) await this.#table.forget(transaction, row.id);
+    else if (row !== undefined || records >= mostRecords) return { row };
     const written = toWritten(resource, { ...values, id: key.externalId });
     if (bytes + Buffer.byteLength(written.content) > mostBytes) return {};
     return { row: await this.#table.insert(transaction, key, written), isNew: true };
+  }
+
+  /** In one transaction. */
+  async writeTogether(writes: readonly RecordWrite[], call: Call): Promise<StoredRecord[]> {
+    const faults: Fault[] = [];
+    for (const [index, write] of writes.entries()) faults.push(await this.#checkOf(write, index, call));
+    const { consumerId } = worldOf(call, (writes[0] as RecordWrite).resource);
+    const work = async (transaction: Database['sql']) => {
+      const written: StoredRecord[] = [];
+      for (const [index, write] of writes.entries())
+        written.push(await this.#writeOne(transaction, write, index, call));
+      return written;
+    };
+    const written = await this.#writing
+      .run(consumerId, () => this.#table.transaction(work))
+      .catch((error: unknown) => {
+        if (error instanceof Problem || error instanceof WritesRefused) throw error;
+        return orUnavailable(() => Promise.reject(error), { ...kept, outcomeUnknown: true });
+      });
+    const lost = faults.indexOf('lost');
+    if (lost >= 0) throw lostAnswer((writes[lost] as RecordWrite).externalId);
+    return written;
+  }
+
+  async #checkOf({ resource, externalId, values, validUntil }: RecordWrite, index: number, call: Call) {
+    const refuse = (problem: Problem) => new WritesRefused([{ index, problem, isDuplicate: false }]);
+    if (validUntil !== undefined && wallMs() >= validUntil)
+      throw refuse(new Problem('offer_expired', 'The offer has ended.'));
+    const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
+    return this.#check(key, values).catch((error: unknown) => {
+      throw error instanceof Problem && error.status < 500 ? refuse(error) : error;
+    });
+  }
+
+  async #writeOne(
+    transaction: Database['sql'],
+    write: RecordWrite,
+    index: number,
+    call: Call,
+  ): Promise<StoredRecord> {
+    const { resource, externalId, values, record } = write;
+    const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
+    if (record !== undefined) return this.#change(transaction, resource, { key, record, values });
+    const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
+    if (row === undefined || !isNew) {
+      const problem = row === undefined ? worldFull() : duplicate();
+      throw new WritesRefused([{ index, problem, isDuplicate: row !== undefined }]);
+    }
+    const after = toRecord(resource, row);
+    await noteEvent(transaction, eventOfWrite(resource, key.consumerId, 'created', { after }));
+    return after;
+  }
+
+  async #change(
+    transaction: Database['sql'],
+    resource: Resource,
+    { key, record, values }: { key: WorldKey; record: RecordRef; values: FieldValues },
+  ): Promise<StoredRecord> {
+    const row = await this.#lock(transaction, key, record);
+    const before = toRecord(resource, row);
+    const written = toWritten(resource, { ...before.values, ...values });
+    const after = toRecord(resource, await this.#table.update(transaction, row.id, written));
+    await noteEvent(transaction, eventOfWrite(resource, key.consumerId, 'updated', { after, before }));
+    return after;
+  }
+
+  findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {
+    return Promise.all(
+      keys.map(({ resource, externalId }) => this.findWithDeleted(resource, externalId, call)),
+    );
   }
 
   /** Made when it is asked for, so that the lists of a new world are empty. It is sample data, and has no event. */
@@ -305,6 +385,19 @@ function recordMade(resource: Resource, row: Row, values: FieldValues, call: Cal
   const { id, created_at, updated_at } = record.values as Required<FieldValues>;
   const asked = { ...newValues(values, call), id, created_at, updated_at } as FieldValues;
   return { ...record, values: allFields(resource, asked) };
+}
+
+async function noteEvent(transaction: Database['sql'], event: NewEvent | undefined): Promise<void> {
+  if (event !== undefined) await addEvents(transaction, [event]);
+}
+
+/** Whether a record of the id is one that was deleted and does not stand in the way of a new one. */
+function mayBeMadeAgain(record: StoredRecord, mayExist: boolean | undefined, madeSince: number | undefined) {
+  return mayExist ? isFromBefore(record, madeSince) : record.isDeleted === true;
+}
+
+function duplicate(): Problem {
+  return new Problem('crm_rejected', 'The CRM refused the record: a record with this id is there.');
 }
 
 function worldFull(): Problem {

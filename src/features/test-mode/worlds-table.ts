@@ -162,6 +162,13 @@ export class WorldsTable {
       from removed, before where w.consumer_id = removed.consumer_id`.execute(transaction);
   }
 
+  /** Frees the External ID of a deleted record. */
+  async forget(transaction: Database['sql'], id: string): Promise<void> {
+    await sql`delete from test_records where id = ${id}::bigint and deleted_at is not null`.execute(
+      transaction,
+    );
+  }
+
   /** Seconds since this write met a fault first, and exactly 0 if it has not before. */
   async metSince(consumerId: string, externalId: string): Promise<number> {
     const { rows } = await sql<{ since: number }>`

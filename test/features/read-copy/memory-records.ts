@@ -113,6 +113,14 @@ export class MemoryRecords implements ChangeSource, Records {
     return this.rows.get(externalId);
   }
 
+  findTogether(): never {
+    throw new Error('not used');
+  }
+
+  writeTogether(): never {
+    throw new Error('not used');
+  }
+
   async find(_resource: Resource, externalId: string, call?: Call): Promise<StoredRecord | undefined> {
     if (call) this.askedBy.add(call);
     await this.#pass();

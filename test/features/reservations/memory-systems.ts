@@ -95,6 +95,8 @@ export class MemorySystems {
         if (!before) throw new Problem('not_found', 'Gone.');
         this.bookings.set(nativeId, { ...before, ...values });
       }),
+    writeTogether: notUsed,
+    findTogether: notUsed,
     createAndRead: notUsed,
     updateAndRead: notUsed,
     remove: (_resource, { nativeId }, call) =>

@@ -1,14 +1,13 @@
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
 import { randomUUID } from '../../../platform/base/chance.ts';
-import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
-import { namesFrom, pointerTo, readDetails, valuesFrom } from '../../../records/field-values.ts';
+import { namesFrom, pointerTo } from '../../../records/field-values.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import type { Resource } from '../../../records/resource.ts';
 import {
@@ -20,51 +19,55 @@ import {
   targets,
 } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
+import type { IdOfItem } from '../items.ts';
 import { readPreferences } from '../prefer.ts';
 import { acceptedAnswer } from './accepted-handoffs.ts';
+import { offerFields, readOffer, tripFields } from './body.ts';
 import { acceptance } from './schemas.ts';
 
 const { fields } = quote;
 
 const requestBody = Type.Object(
   {
-    type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes in the CRM.' }),
-    trip_id: fields.trip_id.schema,
-    member_id: fields.member_id.schema,
-    result: Type.Object(
-      { name: fields.name.schema, source: fields.source.schema, details: fields.details.schema },
-      { additionalProperties: false, description: 'The search result that was chosen.' },
-    ),
-    valid_until: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        maxLength: 40,
-        description: 'When the offer ends: from then on nothing is made.',
-        examples: ['2030-03-02T18:00:00.000Z'],
-      }),
-    ),
+    type: offerFields.type,
+    ...tripFields,
+    result: offerFields.result,
+    valid_until: offerFields.valid_until,
+    reference: offerFields.reference,
+    on_repeat: offerFields.on_repeat,
   },
   { additionalProperties: false, title: 'Handoff' },
 );
 
-const confirmation = Type.Object(
-  {
-    id: Type.String({
-      description: "The CRM's own identifier of the record.",
-      maxLength: 18,
-      examples: ['a0B5g00000XyZ12EAF'],
-    }),
-    type: Type.Enum(['quote', 'booking'], { description: 'What the result became.' }),
-    status: Type.Enum(['created'], { description: 'What happened.' }),
-    external_id: fields.id.schema,
-  },
-  { additionalProperties: false, title: 'HandoffConfirmation' },
-);
+const confirmationWith = (statuses: readonly HandoffConfirmation['status'][]) =>
+  Type.Object(
+    {
+      id: Type.String({
+        description: "The CRM's own identifier of the record.",
+        maxLength: 18,
+        examples: ['a0B5g00000XyZ12EAF'],
+      }),
+      type: Type.Enum(['quote', 'booking'], { description: 'What the result became.' }),
+      status: Type.Enum(statuses, {
+        description: 'What happened. `existing`, `updated`: the offer was handed off before.',
+      }),
+      external_id: fields.id.schema,
+    },
+    {
+      additionalProperties: false,
+      title: statuses[0] === 'created' ? 'HandoffConfirmation' : 'HandoffRepetition',
+    },
+  );
 
 const answers = {
+  200: {
+    description: 'The offer was handed off before: its record is as it was, or updated.',
+    schema: confirmationWith(['existing', 'updated']),
+    headers: { Location: 'Where the record can be read.' },
+  },
   201: {
     description: 'The record exists in the CRM.',
-    schema: confirmation,
+    schema: confirmationWith(['created']),
     headers: { Location: 'Where the record can be read.' },
   },
   202: {
@@ -87,6 +90,7 @@ const tool: Tool = {
 
 export interface HandoffParts extends HandoffCrm {
   handoffs: Handoffs;
+  idOfItem: IdOfItem;
   /** For so long the same body without a key counts as a repeat; 0: never. */
   repeatWindowSeconds: number;
 }
@@ -135,32 +139,33 @@ export function handoffRoute(parts: HandoffParts): Route {
     reconcile: (externalId, call) => reconcile(parts, externalId, call),
     usedFields: ({ body }) => [...handedOffFields, ...namesFrom(resources[typeOf(body)], body)],
     showStored: (answer, call, { type }) => withoutHiddenStored(answer, resources[type], call),
-    prepare: (body, bodyText) => readHandoff(resources[body.type], body, bodyText),
+    prepare: (body, bodyText) => readOffer(resources[body.type], body, { bodyText, path: [] }),
+    externalIdOf: ({ prepared, consumer }) => itemIdOf(parts, prepared, consumer),
     admit: (call, { headers, body, consumer }) => {
       // A hand-off that can be stored needs no CRM.
       const mustBeNow =
         handoffs.whenCrmIsUnavailable === 'refuse' && !readPreferences(headers.prefer).respondAsync;
       if (mustBeNow && !mustBeApproved(consumer, body.type)) records.admit(call);
     },
-    async handle({ body, prepared: details, headers, consumer, call, claim }) {
+    async handle({ prepared: request, headers, consumer, call, claim }) {
       const { respondAsync, waitSeconds } = readPreferences(headers.prefer);
-      const externalId = claim?.externalId ?? randomUUID();
+      const externalId = claim?.externalId ?? itemIdOf(parts, request, consumer) ?? randomUUID();
       await claim?.confirmOwnership();
       const options = {
         externalId,
         isContinued: claim?.continued === true,
-        needsApproval: mustBeApproved(consumer, body.type),
+        since: claim?.since,
+        needsApproval: mustBeApproved(consumer, request.type),
         mayBeAccepted: respondAsync,
         waitSeconds,
+        claim,
       };
-      const answer = await handoffs
-        .handOff(requestOf(body, details), options, call)
-        .catch((error: unknown) => {
-          throw withoutHiddenPointers(error, resources[body.type], call);
-        });
+      const answer = await handoffs.handOff(request, options, call).catch((error: unknown) => {
+        throw withoutHiddenPointers(error, resources[request.type], call);
+      });
       if (typeof answer !== 'string') return confirmationOf(answer);
       const applied = respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
-      return acceptedAnswer(body.type, externalId, answer, applied);
+      return acceptedAnswer(request.type, externalId, answer, applied);
     },
   });
 }
@@ -169,7 +174,7 @@ export function handoffRoute(parts: HandoffParts): Route {
  * Shows where the mapping takes a field from only to those who see the field. Without it a refusal is about the record, of
  * which others are shown nothing.
  */
-function withoutHiddenPointers(error: unknown, resource: Resource, call: Call): unknown {
+export function withoutHiddenPointers(error: unknown, resource: Resource, call: Call): unknown {
   const hidden = hiddenPointers(resource, call);
   if (!(error instanceof Problem) || error.facts.errors === undefined || hidden.length === 0) return error;
   const { code, message, facts } = error;
@@ -198,36 +203,25 @@ function withoutThese(pointers: readonly string[], errors: readonly Fault[]): Fa
 }
 
 /** Whether another consumer has to approve it. */
-function mustBeApproved(consumer: Consumer | undefined, type: HandoffType): boolean {
+export function mustBeApproved(consumer: Consumer | undefined, type: HandoffType): boolean {
   return consumer !== undefined && needsApproval(consumer, targets[type].collection);
 }
 
-/** The details as text. What the mapping takes from the body is refused here, before anything is stored. */
-function readHandoff(
-  resource: Resource,
-  { type, trip_id, member_id, result }: Static<typeof requestBody>,
-  bodyText: string,
-): string {
-  const field = resource.fields['details'] ?? fields.details;
-  const details = readDetails(bodyText, ['result', 'details'], field);
-  valuesFrom(resource, { type, trip_id, member_id, ...result, details });
-  return details;
-}
-
-function requestOf(body: Static<typeof requestBody>, details: string): HandoffRequest {
-  const { type, trip_id, member_id, result, valid_until } = body;
-  return {
-    type,
-    tripId: trip_id.toLowerCase(),
-    memberId: member_id.toLowerCase(),
-    result: { name: result.name, source: result.source, details },
-    validUntil: valid_until === undefined ? undefined : readMoment(valid_until),
-  };
+/** The External ID of the item; undefined for a hand-off without a reference. */
+export function itemIdOf(
+  { idOfItem }: Pick<HandoffParts, 'idOfItem'>,
+  { tripId, type, result: { source }, reference }: HandoffRequest,
+  consumer: Consumer | undefined,
+): string | undefined {
+  if (reference === undefined || consumer === undefined) return undefined;
+  return idOfItem({ consumerId: consumer.id, tripId, type, source, reference });
 }
 
 function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
   const { collection } = targets[confirmed.type];
-  return json(201, confirmed, { location: `/v1/${collection}/${confirmed.external_id}` });
+  return json(confirmed.status === 'created' ? 201 : 200, confirmed, {
+    location: `/v1/${collection}/${confirmed.external_id}`,
+  });
 }
 
 /** The answer to a hand-off that was interrupted, if it is stored or its record exists. */
@@ -246,8 +240,8 @@ async function reconcile(
   return undefined;
 }
 
-function permissionByType(body: unknown): RequiredPermission {
-  return { resource: targets[typeOf(body)].collection, action: 'write' };
+function permissionByType(body: unknown): RequiredPermission[] {
+  return [{ resource: targets[typeOf(body)].collection, action: 'write' }];
 }
 
 /** Throws `invalid_request` for a body without one. */

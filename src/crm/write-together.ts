@@ -1,0 +1,337 @@
+import type { Call } from '../platform/base/call.ts';
+import { wallMs } from '../platform/base/chance.ts';
+import { creatorOf } from '../records/created-by.ts';
+import {
+  type ReadBack,
+  type RecordKey,
+  type RecordRef,
+  type RecordWrite,
+  type StoredRecord,
+  type WriteRefusal,
+  WritesRefused,
+} from '../records/records.ts';
+import type { Resource } from '../records/resource.ts';
+import {
+  nativeIdOf,
+  readCollection,
+  readComposite,
+  requireSuccess,
+  toComposite,
+  unusable,
+} from './batching/composite.ts';
+import { byKey, deletedFirst, readPage, toPart } from './batching/find.ts';
+import { asMisfit, ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
+import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
+import type { OptionalColumns, UsedColumns } from './optional-columns.ts';
+import { failureOf } from './rest/errors.ts';
+import { CrmFailure } from './rest/failure.ts';
+import { crmProblem } from './rest/problems.ts';
+import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from './rest/request.ts';
+import type { CrmClient } from './rest/rest-client.ts';
+import { findQuery, type RowsQuery } from './soql/query.ts';
+
+/*
+ * Several records of several resources in one metered call. A Composite call with `allOrNone` is one transaction: creations and
+ * changes are one collection each, with `allOrNone` too (REST Developer Guide, Composite, sObject Collections).
+ */
+
+export interface TogetherOptions {
+  client: Pick<CrmClient, 'send' | 'dataPath' | 'writeHeaders'>;
+  columnsOf: (resource: Resource) => OptionalColumns;
+  /** Reads rows with the columns of `used`. */
+  toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
+}
+
+/** Refusals by the position of the write; the cause is the first, from which it is learned what the org lacks. */
+class ItemsRefused extends Error {
+  readonly failures: readonly (CrmFailure | undefined)[];
+
+  constructor(failures: readonly (CrmFailure | undefined)[]) {
+    super('writes were refused', { cause: failures.find((failure) => failure !== undefined) });
+    this.failures = failures;
+  }
+}
+
+/** See `Records.writeTogether`. */
+export async function writeTogether(
+  options: TogetherOptions,
+  writes: readonly RecordWrite[],
+  call: Call,
+  { readBack = false }: ReadBack = {},
+): Promise<(RecordRef | StoredRecord)[]> {
+  const refused = writes.map((write) => refusalOf(write, call));
+  if (refused.some((failure) => failure !== undefined)) throw refusedOf(writes, refused);
+  try {
+    return await withColumns(options, writes.map(toNamed), (used) =>
+      send(options, writes, { call, used, readBack }),
+    );
+  } catch (error) {
+    if (error instanceof ItemsRefused) throw refusedOf(writes, error.failures);
+    throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
+  }
+}
+
+function toNamed({ resource, values }: RecordWrite): { resource: Resource; names: readonly string[] } {
+  return { resource, names: Object.keys(values) };
+}
+
+function refusalOf(
+  { resource, values, record, validUntil }: RecordWrite,
+  call: Call,
+): CrmFailure | undefined {
+  if (validUntil !== undefined && wallMs() >= validUntil)
+    return new CrmFailure('ended', 'an offer has ended');
+  const ofNew = record === undefined ? newRefusal(resource, call) : undefined;
+  return ofNew ?? valueRefusal(resource, values);
+}
+
+function newRefusal(resource: Resource, call: Call): CrmFailure | undefined {
+  return ownerRefusal(resource, call.visible(resource.collection)) ?? typeRefusal(resource);
+}
+
+function refusedOf(
+  writes: readonly RecordWrite[],
+  failures: readonly (CrmFailure | undefined)[],
+): WritesRefused {
+  const refusals = failures.flatMap((failure, index): WriteRefusal[] => {
+    const resource = writes[index]?.resource;
+    if (failure === undefined || resource === undefined) return [];
+    return [{ index, problem: crmProblem(failure, { resource }), isDuplicate: failure.kind === 'duplicate' }];
+  });
+  return new WritesRefused(refusals);
+}
+
+type Used = ReadonlyMap<string, UsedColumns>;
+
+/** Sends what names columns of several resources, again without those that the org lacks. */
+function withColumns<T>(
+  options: TogetherOptions,
+  named: readonly { resource: Resource; names: 'all' | readonly string[] }[],
+  work: (used: Used) => Promise<T>,
+  used: Used = new Map(),
+): Promise<T> {
+  const next = named.find(({ resource }) => !used.has(resource.name));
+  if (next === undefined) return work(used);
+  const ofResource = named.filter(({ resource }) => resource.name === next.resource.name);
+  const names = ofResource.some((one) => one.names === 'all')
+    ? 'all'
+    : ofResource.flatMap((one) => one.names);
+  return options
+    .columnsOf(next.resource)
+    .send(names, (columns) =>
+      withColumns(options, named, work, new Map(used).set(next.resource.name, columns)),
+    );
+}
+
+interface Sending {
+  call: Call;
+  used: Used;
+  readBack: boolean;
+}
+
+/** A write as it stands in the call. */
+interface Placed {
+  write: RecordWrite;
+  index: number;
+  body: object;
+}
+
+interface Group {
+  method: 'POST' | 'PATCH';
+  placed: readonly Placed[];
+}
+
+async function send(
+  { client, toRecordOf }: TogetherOptions,
+  writes: readonly RecordWrite[],
+  { call, used, readBack }: Sending,
+): Promise<(RecordRef | StoredRecord)[]> {
+  const { dataPath, writeHeaders } = client;
+  const placed = writes.map((write, index) => ({ write, index, body: toRecordBody(write, used, call) }));
+  const groups = groupsOf(placed);
+  const queries = readBack ? queriesOf(writes, used) : [];
+  const parts: Part[] = groups.map(({ method, placed: own }) => ({
+    method,
+    path: `${dataPath}/composite/sobjects`,
+    httpHeaders: writeHeaders,
+    body: { allOrNone: true, records: own.map(({ body }) => body) },
+  }));
+  parts.push(...queries.map(({ query }) => toPart(dataPath, query)));
+  const ends = writes.map(({ validUntil = Number.POSITIVE_INFINITY }) => validUntil);
+  const request: CrmRequest = {
+    operation: 'mixed',
+    effect: 'create',
+    records: writes.length,
+    notAfter: Math.min(...ends),
+    ...toComposite(dataPath, parts, { allOrNone: true }),
+  };
+  const answers = readComposite(await client.send(request, call), parts.length, request);
+  const ids = readIds(groups, answers, request, writes.length);
+  const rows = readBackOf(queries, answers.slice(groups.length), dataPath);
+  return writes.map(({ resource, externalId }, index) => {
+    const row = rows.get(resource.name)?.get(externalId.toLowerCase());
+    const columns = used.get(resource.name)?.resource ?? resource;
+    return (row && toRecordOf(resource, columns)(row)) ?? { nativeId: ids[index] as string };
+  });
+}
+
+/** Creations, then changes; those of one object together, since a collection takes few alternations of objects. */
+function groupsOf(placed: readonly Placed[]): Group[] {
+  const sorted = placed.toSorted((a, b) =>
+    a.write.resource.crmObject.localeCompare(b.write.resource.crmObject, 'en'),
+  );
+  const isNew = ({ write }: Placed) => write.record === undefined;
+  const groups: Group[] = [
+    { method: 'POST', placed: sorted.filter(isNew) },
+    { method: 'PATCH', placed: sorted.filter((one) => !isNew(one)) },
+  ];
+  return groups.filter((group) => group.placed.length > 0);
+}
+
+function toRecordBody({ resource, externalId, values, record }: RecordWrite, used: Used, call: Call): object {
+  const leftOut = used.get(resource.name)?.leftOut ?? new Set<string>();
+  const ofNew = { ...creatorOf(resource, call), ...values, id: externalId.toLowerCase() };
+  const given = record === undefined ? ofNew : values;
+  const written = Object.fromEntries(Object.entries(given).filter(([name]) => !leftOut.has(name)));
+  return {
+    attributes: { type: resource.crmObject },
+    ...(record === undefined ? constantsOf(resource) : { id: record.nativeId }),
+    ...toCrmFields(resource, written),
+  };
+}
+
+/** The CRM's own ids by the position of the write. Throws `ItemsRefused`, and `CrmFailure` where the call failed as a whole. */
+function readIds(
+  groups: readonly Group[],
+  answers: readonly CrmAnswer[],
+  request: CrmRequest,
+  count: number,
+): string[] {
+  const outcomes = groups.flatMap((group, at) => outcomesOf(group, answers[at] as CrmAnswer, request));
+  const failures: (CrmFailure | undefined)[] = Array.from({ length: count }, () => undefined);
+  const ids: string[] = [];
+  for (const { index, outcome } of outcomes) {
+    if ('result' in outcome) ids[index] = nativeIdOf(outcome.result['id'], request);
+    else if (!isRolledBack(outcome.failure)) failures[index] = outcome.failure;
+  }
+  if (failures.some((failure) => failure !== undefined)) throw new ItemsRefused(failures);
+  if (Object.keys(ids).length === count) return ids;
+  const failed = groups.flatMap((_, at) => wholeFailure(answers[at] as CrmAnswer, request));
+  throw failed.find((failure) => !isRolledBack(failure)) ?? unusable(request);
+}
+
+function outcomesOf({ method, placed }: Group, answer: CrmAnswer, request: CrmRequest) {
+  if (!isOfItems(answer, placed.length)) return [];
+  const singles = placed.map((one) => toSingle(one, method, request));
+  return readCollection(answer, singles, request).map((outcome, position) => {
+    const { write, index } = placed[position] as Placed;
+    return { index, outcome: asMisfit(write.resource, outcome) };
+  });
+}
+
+function wholeFailure(answer: CrmAnswer, request: CrmRequest): CrmFailure[] {
+  return isSuccess(answer) ? [] : [failureOf(answer, request)];
+}
+
+/** Whether it has a result for each item, not one error for all. */
+function isOfItems({ body }: CrmAnswer, count: number): boolean {
+  return Array.isArray(body) && body.length === count && body.every((item) => 'success' in Object(item));
+}
+
+/** Rolled back for another's failure, in this collection or in another part. */
+function isRolledBack({ facts: { error } }: CrmFailure): boolean {
+  return error?.code === 'ALL_OR_NONE_OPERATION_ROLLED_BACK' || error?.code === 'PROCESSING_HALTED';
+}
+
+/** The write as a request of its own, by which its errors are read. */
+function toSingle({ write, body }: Placed, method: Group['method'], { path }: CrmRequest): CrmRequest {
+  const isNew = method === 'POST';
+  const { resource } = write;
+  const kind = isNew
+    ? ({ operation: 'create', effect: 'create' } as const)
+    : ({ operation: 'update', effect: 'change' } as const);
+  return { ...kind, method, path, body, resource, addressesRecord: !isNew };
+}
+
+interface NamedQuery {
+  resource: Resource;
+  query: RowsQuery;
+}
+
+function queriesOf(keys: readonly RecordKey[], used: Used, withDeleted = false): NamedQuery[] {
+  const names = [...new Set(keys.map(({ resource }) => resource.name))];
+  return names.flatMap((name) => {
+    const own = keys.filter(({ resource }) => resource.name === name);
+    const resource = used.get(name)?.resource ?? own[0]?.resource;
+    if (resource === undefined) return [];
+    const wanted = { keys: own.map(({ externalId }) => externalId.toLowerCase()), visible: 'all' as const };
+    return [{ resource, query: findQuery(resource, [wanted], withDeleted) }];
+  });
+}
+
+type Rows = ReadonlyMap<string, ReadonlyMap<string, CrmRow>>;
+
+/** Rows by resource and External ID; none of a page that is not whole. */
+function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[], dataPath: string): Rows {
+  return new Map(
+    queries.map(({ resource }, index) => {
+      const answer = answers[index];
+      const rows = answer && isSuccess(answer) ? readPage(answer, dataPath) : undefined;
+      const isWhole = rows !== undefined && rows.next === undefined;
+      return [resource.name, byKey(resource, isWhole ? rows.rows : [])];
+    }),
+  );
+}
+
+/** See `Records.findTogether`. Throws `Problem`. */
+export async function findTogether(
+  options: TogetherOptions,
+  keys: readonly RecordKey[],
+  call: Call,
+): Promise<(StoredRecord | undefined)[]> {
+  const named = keys.map(({ resource }) => ({ resource, names: 'all' as const }));
+  try {
+    return await withColumns(options, named, async (used) => {
+      const { dataPath } = options.client;
+      const queries = queriesOf(keys, used, true);
+      const parts = queries.map(({ query }) => toPart(dataPath, query));
+      const request: CrmRequest = {
+        operation: 'mixed',
+        effect: 'read',
+        records: keys.length,
+        ...toComposite(dataPath, parts),
+      };
+      const answers = readComposite(await options.client.send(request, call), parts.length, request);
+      const rows = new Map<string, ReadonlyMap<string, CrmRow>>();
+      for (const [index, { resource }] of queries.entries()) {
+        const answer = requireSuccess(answers[index] as CrmAnswer, { ...request, resource });
+        const found = await readPages(options.client, answer, { ...request, resource }, call);
+        rows.set(resource.name, byKey(resource, deletedFirst(found)));
+      }
+      return keys.map(({ resource, externalId }) => {
+        const row = rows.get(resource.name)?.get(externalId.toLowerCase());
+        return row && options.toRecordOf(resource, used.get(resource.name)?.resource ?? resource)(row);
+      });
+    });
+  } catch (error) {
+    throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
+  }
+}
+
+/** All rows: the CRM makes pages short where records are long. */
+async function readPages(
+  client: TogetherOptions['client'],
+  first: CrmAnswer,
+  { operation, effect, resource }: CrmRequest & { resource: Resource },
+  call: Call,
+): Promise<CrmRow[]> {
+  let { rows, next } = readPage(first, client.dataPath);
+  while (next !== undefined) {
+    const request = { operation, effect, resource, method: 'GET', path: next } as const;
+    const page = readPage(await client.send(request, call), client.dataPath);
+    if (page.rows.length === 0) throw unusable({ effect });
+    rows = [...rows, ...page.rows];
+    next = page.next;
+  }
+  return rows;
+}

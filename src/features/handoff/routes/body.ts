@@ -1,0 +1,81 @@
+import { type Static, Type } from 'typebox';
+import { readMoment } from '../../../platform/base/moment.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { readDetails, valuesFrom } from '../../../records/field-values.ts';
+import { quote } from '../../../records/quotes-and-bookings.ts';
+import type { Resource } from '../../../records/resource.ts';
+import type { HandoffRequest } from '../handoff.ts';
+
+const { fields } = quote;
+
+/** What a request says of one search result. */
+export const offerFields = {
+  type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes in Salesforce.' }),
+  result: Type.Object(
+    { name: fields.name.schema, source: fields.source.schema, details: fields.details.schema },
+    { additionalProperties: false, description: 'The search result that was chosen.' },
+  ),
+  valid_until: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      maxLength: 40,
+      description: 'When the offer ends: from then on nothing is made.',
+      examples: ['2030-03-02T18:00:00.000Z'],
+    }),
+  ),
+  reference: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description:
+        "The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the " +
+        'offer is found, and no second record is made.',
+      examples: ['HB-8841273'],
+    }),
+  ),
+  on_repeat: Type.Optional(
+    Type.Enum(['return', 'update'], {
+      description:
+        'What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and ' +
+        'details again. Needs `reference`.',
+    }),
+  ),
+};
+
+/** What the hand-off of a trip says of all its items. */
+export const tripFields = { trip_id: fields.trip_id.schema, member_id: fields.member_id.schema };
+
+const offer = Type.Object(offerFields);
+const trip = Type.Object(tripFields);
+
+/**
+ * A hand-off as its body says it, whose details stand at `path` of the text. What the mapping takes from it is refused here,
+ * before anything is stored. Throws `invalid_request`, `details_too_large`.
+ */
+export function readOffer(
+  resource: Resource,
+  body: Static<typeof trip> & Static<typeof offer>,
+  { bodyText, path }: { bodyText: string; path: readonly string[] },
+): HandoffRequest {
+  const { type, trip_id, member_id, result, valid_until, reference, on_repeat } = body;
+  const at = ['#', ...path].join('/');
+  if (on_repeat !== undefined && reference === undefined) {
+    const message = 'needs a reference: without one nothing is found again';
+    throw new Problem('invalid_request', `The body's on_repeat ${message}.`, {
+      errors: [{ pointer: `${at}/on_repeat`, message }],
+    });
+  }
+  const field = resource.fields['details'] ?? fields.details;
+  const details = readDetails(bodyText, [...path, 'result', 'details'], field);
+  const [tripId, memberId] = [trip_id.toLowerCase(), member_id.toLowerCase()];
+  valuesFrom(resource, { type, trip_id: tripId, member_id: memberId, ...result, details });
+  return {
+    type,
+    tripId,
+    memberId,
+    result: { ...result, details },
+    validUntil: valid_until === undefined ? undefined : readMoment(valid_until),
+    reference,
+    onRepeat: reference === undefined ? undefined : (on_repeat ?? 'return'),
+  };
+}

@@ -1,0 +1,296 @@
+import { type Static, Type } from 'typebox';
+import type { Claim } from '../../../api/idempotency/ledger.ts';
+import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
+import { defineRoute, json, type Route, type RouteAnswer } from '../../../api/route.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
+import type { Call } from '../../../platform/base/call.ts';
+import { randomUUID } from '../../../platform/base/chance.ts';
+import { isObject } from '../../../platform/base/is-object.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
+import { namesFrom } from '../../../records/field-values.ts';
+import { handedOffFields } from '../../../records/quotes-and-bookings.ts';
+import { delayOfTest } from '../../../records/test-members.ts';
+import { mayPass } from '../../handoff/deliver.ts';
+import { type HandoffRequest, type HandoffType, targets } from '../../handoff/handoff.ts';
+import { readPreferences } from '../../handoff/prefer.ts';
+import { offerFields, readOffer, tripFields } from '../../handoff/routes/body.ts';
+import {
+  type HandoffParts,
+  itemIdOf,
+  mustBeApproved,
+  withoutHiddenPointers,
+} from '../../handoff/routes/handoff.ts';
+import { handOffTogether, type ItemAnswer, idInTrip, placed, type TripItem } from '../hand-off-trip.ts';
+import { tripConfirmation } from './schemas.ts';
+
+const mostItems = 25;
+
+export const tripBody = Type.Object(
+  {
+    ...tripFields,
+    atomic: Type.Optional(
+      Type.Boolean({
+        description: 'Whether all items are handed off or none (default), or each for itself.',
+      }),
+    ),
+    items: Type.Array(Type.Object(offerFields, { additionalProperties: false }), {
+      minItems: 1,
+      maxItems: mostItems,
+      description: 'The search results that were chosen.',
+    }),
+  },
+  { additionalProperties: false, title: 'TripHandoff' },
+);
+
+export type TripBody = Static<typeof tripBody>;
+
+const description =
+  'Writes several results of one trip, for one member. By default all of them are written or none, in one transaction; with ' +
+  '`atomic: false` each for itself, and the answer says which were refused. Send an Idempotency-Key to be able to repeat the request ' +
+  'safely. With `Prefer: respond-async`, and where an item needs approval, each item is stored as a hand-off of its own and ' +
+  'answered 202.';
+
+/** A trip as one hand-off: several results, all or none, or each for itself. */
+export function handOffTripRoute(parts: HandoffParts): Route {
+  return defineRoute({
+    method: 'POST',
+    path: '/api/v1/handoffs',
+    operationId: 'handOffTrip',
+    tag: 'Hand-off',
+    summary: 'Hand several results of a trip off',
+    description,
+    permission: {
+      anyOf: [
+        { resource: 'quotes', action: 'write' },
+        { resource: 'bookings', action: 'write' },
+      ],
+      byBody: permissionsOf,
+    },
+    idempotencyKey: 'optional',
+    requested: { about: ['quote', 'booking', 'handoff'], makes: true },
+    preferable: true,
+    tool: {
+      name: 'hand_off_trip',
+      description:
+        'Write several chosen search results of one trip into Salesforce at once, as quotes or bookings: all of them or none, unless ' +
+        'atomic is false. Check them with check_hand_off first. Give each item the reference that its source has for it: then the same ' +
+        'item is found again and not made twice. It makes records that others see.',
+    },
+    request: { body: tripBody },
+    answers: {
+      200: { description: 'Every item was handed off before.', schema: tripConfirmation },
+      201: { description: 'Something was made; each item says what became of it.', schema: tripConfirmation },
+      202: { description: 'The items are stored, and delivered each for itself.', schema: tripConfirmation },
+    },
+    problems: [
+      ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired', 'conflict'] as const),
+      ...(['approval_required', 'store_unavailable'] as const),
+      ...crmProblems,
+    ],
+    usedFields: ({ body }, resource) => usedBy(parts, body, resource),
+    prepare: (body, bodyText) => readTrip(parts, body, bodyText),
+    admit: (call, { headers, body: { atomic, items }, consumer }) => {
+      const isStored =
+        readPreferences(headers.prefer).respondAsync ||
+        items.some(({ type }) => mustBeApproved(consumer, type));
+      const mayBeStored = parts.handoffs.whenCrmIsUnavailable === 'accept' && atomic !== true;
+      if (!isStored && !mayBeStored) parts.records.admit(call);
+    },
+    async handle({ body, prepared, headers, consumer, call, claim }) {
+      const preferences = readPreferences(headers.prefer);
+      const items = itemsOf(parts, prepared, { consumer, claim });
+      const isDeferred = preferences.respondAsync || items.some((item) => isStoredFirst(item, call));
+      if (isDeferred && body.atomic === true) throw notAtomic();
+      const request = { claim, call };
+      const each = { ...request, mayBeAccepted: isDeferred, waitSeconds: preferences.waitSeconds };
+      const outcomes = await (isDeferred || body.atomic === false
+        ? handOffEach(parts, items, each)
+        : handOffAll(parts, items, { ...request, mayBeStored: body.atomic === undefined }));
+      return tripAnswer(parts, { items, outcomes, tripId: body.trip_id.toLowerCase(), call });
+    },
+  });
+}
+
+interface Request {
+  claim: Claim | undefined;
+  call: Call;
+}
+
+type Outcome = ItemAnswer | Problem;
+
+/** Its delivery does not begin with the request. */
+function isStoredFirst({ needsApproval, request: { memberId } }: TripItem, call: Call): boolean {
+  return needsApproval || delayOfTest(memberId, call) !== undefined;
+}
+
+/** All or none; where the CRM is away and `handoff.whenCrmIsUnavailable` says so, each is stored. */
+async function handOffAll(
+  parts: HandoffParts,
+  items: readonly TripItem[],
+  { mayBeStored, ...request }: Request & { mayBeStored: boolean },
+): Promise<Outcome[]> {
+  try {
+    return await handOffTogether(parts, items, request);
+  } catch (error) {
+    const isStored = mayBeStored && parts.handoffs.whenCrmIsUnavailable === 'accept' && mayPass(error);
+    if (!isStored) throw error;
+    const mayExist = error.facts.outcomeUnknown === true;
+    return handOffEach(parts, items, { ...request, mayBeAccepted: true, waitSeconds: 0, mayExist });
+  }
+}
+
+/** Each for itself. Throws the failure of one that may pass: the others are found again by a repeat. */
+async function handOffEach(
+  { handoffs }: HandoffParts,
+  items: readonly TripItem[],
+  {
+    claim,
+    call,
+    mayExist = false,
+    ...options
+  }: Request & { mayBeAccepted: boolean; waitSeconds: number; mayExist?: boolean },
+): Promise<Outcome[]> {
+  const isContinued = mayExist || claim?.continued === true;
+  await claim?.confirmOwnership();
+  const settled = await Promise.allSettled(
+    items.map(async ({ request, externalId, needsApproval }): Promise<ItemAnswer> => {
+      const itemOptions = { ...options, externalId, isContinued, needsApproval, since: claim?.since };
+      const answer = await handoffs.handOff(request, itemOptions, call);
+      return typeof answer === 'string'
+        ? { type: request.type, status: answer, external_id: externalId }
+        : answer;
+    }),
+  );
+  return settled.map((outcome, index) => {
+    if (outcome.status === 'fulfilled') return outcome.value;
+    const error = placed(outcome.reason, index);
+    if (error instanceof Problem && error.status < 500 && !error.facts.outcomeUnknown) return error;
+    throw error;
+  });
+}
+
+/** What the body says, with the External IDs of the items. */
+function itemsOf(
+  parts: HandoffParts,
+  requests: readonly HandoffRequest[],
+  { consumer, claim }: { consumer: Consumer | undefined; claim: Claim | undefined },
+): TripItem[] {
+  const root = claim?.externalId ?? randomUUID();
+  return requests.map((request, index) => ({
+    request,
+    externalId: itemIdOf(parts, request, consumer) ?? idInTrip(root, index),
+    needsApproval: mustBeApproved(consumer, request.type),
+  }));
+}
+
+/** Throws `invalid_request` with the place of the item, also where two are the same item. */
+function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string): HandoffRequest[] {
+  const { trip_id, member_id } = body;
+  const seen = new Set<string>();
+  return body.items.map((item, index) => {
+    const path = ['items', String(index)];
+    const request = placedBy(index, () =>
+      readOffer(resources[item.type], { trip_id, member_id, ...item }, { bodyText, path }),
+    );
+    const { type, reference, result } = request;
+    const name = JSON.stringify([type, result.source, reference]);
+    if (reference !== undefined && seen.has(name)) throw twice(index);
+    seen.add(name);
+    return request;
+  });
+}
+
+function placedBy<T>(index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw placed(error, index);
+  }
+}
+
+function twice(index: number): Problem {
+  const message = 'is the reference of another item of this type and source; hand each item off once';
+  return new Problem('invalid_request', `The reference of items/${index} ${message}.`, {
+    errors: [{ pointer: `#/items/${index}/reference`, message }],
+  });
+}
+
+function notAtomic(): Problem {
+  const message =
+    'must be false or left out here: what is delivered later, or waits for approval, is delivered each for itself';
+  return new Problem('invalid_request', `The body's atomic ${message}.`, {
+    errors: [{ pointer: '#/atomic', message }],
+  });
+}
+
+interface Answered {
+  items: readonly TripItem[];
+  outcomes: readonly Outcome[];
+  tripId: string;
+  call: Call;
+}
+
+function tripAnswer(parts: HandoffParts, { items, outcomes, tripId, call }: Answered): RouteAnswer {
+  const shown = outcomes.map((outcome, index) => {
+    if (!(outcome instanceof Problem)) return outcome;
+    const { type } = (items[index] as TripItem).request;
+    const problem = withoutHiddenPointers(outcome, parts.resources[type], call) as Problem;
+    return { problem, type };
+  });
+  const refused = shown.flatMap((one) => ('problem' in one ? [one.problem] : []));
+  const [first] = refused;
+  if (first !== undefined && refused.length === items.length) throw first;
+  const answered = shown.map((one) =>
+    'problem' in one
+      ? {
+          type: one.type,
+          status: 'failed',
+          external_id: null,
+          problem: JSON.parse(problemAnswer(one.problem, call.requestId, true).body) as unknown,
+        }
+      : one,
+  );
+  const statuses = new Set(answered.map(({ status }) => status));
+  return json(statusOf(statuses), { trip_id: tripId, items: answered }, { location: `/v1/trips/${tripId}` });
+}
+
+function statusOf(statuses: ReadonlySet<string>): number {
+  if (statuses.has('accepted') || statuses.has('awaiting_approval')) return 202;
+  return statuses.has('created') ? 201 : 200;
+}
+
+/** The permission to write for each type of the items. Throws `invalid_request` for a body without them. */
+function permissionsOf(body: unknown): RequiredPermission[] {
+  const types = new Set(itemsIn(body).map((item, index) => typeIn(item, index)));
+  return [...types].map((type) => ({ resource: targets[type].collection, action: 'write' }));
+}
+
+function itemsIn(body: unknown): unknown[] {
+  const items = isObject(body) ? body['items'] : undefined;
+  if (Array.isArray(items) && items.length > 0) return items.slice(0, mostItems);
+  const message = 'must be a list of 1 to 25 items';
+  throw new Problem('invalid_request', `The body's "items" ${message}.`, {
+    errors: [{ pointer: '#/items', message }],
+  });
+}
+
+function typeIn(item: unknown, index: number): HandoffType {
+  const type = isObject(item) ? item['type'] : undefined;
+  if (type === 'quote' || type === 'booking') return type;
+  const message = type === undefined ? 'is missing' : 'must be one of quote, booking';
+  throw new Problem('invalid_request', `The type of items/${index} ${message}.`, {
+    errors: [{ pointer: `#/items/${index}/type`, message }],
+  });
+}
+
+/** The fields of a resource that the items of its type write. */
+function usedBy({ resources }: HandoffParts, body: unknown, collection: string): string[] {
+  const { items: _, ...trip } = body as Record<string, unknown>;
+  const used = itemsIn(body).flatMap((item, index) => {
+    const resource = resources[typeIn(item, index)];
+    return resource.collection === collection ? namesFrom(resource, { ...trip, ...(item as object) }) : [];
+  });
+  return [...handedOffFields, ...used];
+}

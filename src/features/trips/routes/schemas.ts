@@ -1,0 +1,41 @@
+import { Type } from 'typebox';
+import { quote } from '../../../records/quotes-and-bookings.ts';
+
+const { id, trip_id } = quote.fields;
+
+const itemAnswer = Type.Object({
+  id: Type.Optional(
+    Type.String({
+      maxLength: 18,
+      description: "Salesforce's own identifier of the record; absent until there is one.",
+      examples: ['a0B5g00000XyZ12EAF'],
+    }),
+  ),
+  type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes.' }),
+  status: Type.Enum(['created', 'existing', 'updated', 'accepted', 'awaiting_approval', 'failed'], {
+    description:
+      '`existing`, `updated`: the item was handed off before. `accepted`, `awaiting_approval`: a hand-off of its own that waits. ' +
+      '`failed`: it was refused; `problem` says why.',
+  }),
+  external_id: Type.Union([id.schema, Type.Null()], {
+    description: 'External ID of the record; null where it was refused.',
+    examples: ['0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f'],
+  }),
+  problem: Type.Optional(
+    Type.Object(
+      {},
+      { additionalProperties: true, description: 'The problem document of an item that was refused.' },
+    ),
+  ),
+});
+
+export const tripConfirmation = Type.Object(
+  {
+    trip_id: trip_id.schema,
+    items: Type.Array(itemAnswer, {
+      maxItems: 25,
+      description: 'One for each item of the request, in its order.',
+    }),
+  },
+  { title: 'TripConfirmation' },
+);

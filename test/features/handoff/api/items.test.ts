@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
+import { assertProblem } from '../../../support/problems.ts';
+
+interface Answer {
+  id?: string;
+  status: string;
+  external_id: string;
+}
+
+describe('an item that is handed off again', () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway();
+  });
+  after(() => gateway.stop());
+
+  const item = (change: object = {}) => offerFor(gateway.org.memberId, { reference: 'HB-1', ...change });
+  const send = (
+    body: object,
+    headers: Record<string, string> = {},
+    as?: { apiKey: string; apiSecret: string },
+  ) => gateway.request('/api/v1/handoff', { body, headers, ...(as && { as }) });
+  const answerTo = async (body: object, status: number, headers: Record<string, string> = {}) => {
+    const response = await send(body, headers);
+    const text = await response.text();
+    assert.equal(response.status, status, text);
+    return JSON.parse(text) as Answer;
+  };
+  const renamed = (body: object, name: string) => ({
+    ...body,
+    on_repeat: 'update',
+    result: { name, source: 'hotelbeds', details: { net: 700 } },
+  });
+
+  test('is found, at once and by concurrent requests, under any key', async () => {
+    const body = item();
+    const answers = await Promise.all(
+      [{}, { 'idempotency-key': randomUUID() }, { 'idempotency-key': randomUUID() }].map((headers) =>
+        send(body, headers),
+      ),
+    );
+    const bodies = await Promise.all(answers.map((response) => response.json() as Promise<Answer>));
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 200, 201]);
+    const [first] = bodies as [Answer];
+    for (const { external_id, id } of bodies)
+      assert.deepEqual([external_id, id], [first.external_id, first.id]);
+    const again = await answerTo(renamed(body, 'Hotel Sol'), 200);
+    assert.equal(again.status, 'updated');
+    const [record, ...others] = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.equal(others.length, 0);
+    assert.partialDeepStrictEqual(record, {
+      Name__c: 'Hotel Sol',
+      Details__c: '{"net":700}',
+      External_Id__c: first.external_id,
+    });
+    assert.equal((await answerTo(body, 200)).status, 'existing');
+    assert.partialDeepStrictEqual((await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id }))[0], {
+      Name__c: 'Hotel Sol',
+    });
+  });
+
+  test('is another one with another type, source, trip, reference or consumer', async () => {
+    const body = item();
+    const { external_id } = await answerTo(body, 201);
+    const others = [
+      { ...body, type: 'booking' },
+      { ...body, trip_id: randomUUID() },
+      { ...body, reference: 'hb-1' },
+      { ...body, result: { ...body.result, source: 'tbo' } },
+    ];
+    for (const other of others) assert.notEqual((await answerTo(other, 201)).external_id, external_id);
+    const response = await send(body, {}, gateway.admin);
+    assert.equal(response.status, 201);
+    assert.notEqual(((await response.json()) as Answer).external_id, external_id);
+  });
+
+  test('of another member is a conflict, and on_repeat without a reference a fault', async () => {
+    const body = item();
+    await answerTo(body, 201);
+    const [other] = await gateway.org
+      .records('Contact')
+      .then((all) => all.filter((one) => one['External_Id__c'] !== gateway.org.memberId));
+    await assertProblem(
+      await send({ ...body, member_id: other?.['External_Id__c'] }),
+      409,
+      'conflict',
+      '#/member_id',
+    );
+    const response = await send(offerFor(gateway.org.memberId, { on_repeat: 'return' }));
+    await assertProblem(response, 400, 'invalid_request', '#/on_repeat');
+  });
+
+  test('is made again under the same id where its record was deleted', async () => {
+    const body = item();
+    const first = await answerTo(body, 201);
+    await gateway.org.bin('Quote__c', first.external_id);
+    const second = await answerTo(body, 201);
+    assert.equal(second.external_id, first.external_id);
+    assert.notEqual(second.id, first.id);
+    assert.equal((await answerTo(body, 200)).status, 'existing');
+  });
+
+  test('counts while its hand-off waits, and after it has ended', async () => {
+    const body = item();
+    const fault = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    const accepted = await answerTo(body, 202, respondAsync);
+    assert.equal((await answerTo(body, 202)).status, 'accepted');
+    const response = await gateway.request(`/v1/handoffs/${accepted.external_id}`, { method: 'DELETE' });
+    assert.equal(response.status, 204);
+    await fault.remove();
+    await gateway.org.disarm();
+    const again = await answerTo(body, 202, respondAsync);
+    assert.equal(again.external_id, accepted.external_id);
+    await untilHandoff(gateway, again.external_id);
+    assert.equal((await answerTo(body, 200)).status, 'existing');
+    const later = await answerTo(renamed(body, 'Hotel Luna'), 202, respondAsync);
+    await untilHandoff(gateway, later.external_id);
+    const rows = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.deepEqual(
+      rows.map((row) => row['Name__c']),
+      ['Hotel Luna'],
+    );
+  });
+
+  test('of a consumer that needs approval waits once, asks again for other content, and changes no record', async () => {
+    const maker = await gateway.newConsumer({
+      resource: 'quotes',
+      actions: ['read', 'write'],
+      approval: true,
+    });
+    const body = item();
+    const first = await send(body, {}, maker);
+    assert.equal(first.status, 202);
+    const { external_id } = (await first.json()) as Answer;
+    const changed = await send(renamed(body, 'Hotel Mar'), {}, maker);
+    assert.deepEqual([changed.status, ((await changed.json()) as Answer).status], [202, 'awaiting_approval']);
+    const approved = await gateway.request(`/v1/handoffs/${external_id}/approve`, {
+      method: 'POST',
+      as: gateway.admin,
+    });
+    assert.equal(approved.status, 202);
+    await untilHandoff(gateway, external_id);
+    const rows = await gateway.org.records('Quote__c', { External_Id__c: external_id });
+    assert.deepEqual(
+      rows.map((row) => row['Name__c']),
+      ['Hotel Mar'],
+    );
+    assert.equal((await send(body, {}, maker)).status, 200);
+    await assertProblem(await send(renamed(body, 'Hotel Sur'), {}, maker), 403, 'approval_required');
+  });
+});
