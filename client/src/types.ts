@@ -493,7 +493,7 @@ export interface Fault {
 }
 
 export interface Handoff {
-  /** What the result becomes in the CRM. */
+  /** What the result becomes in Salesforce. */
   type: 'quote' | 'booking';
   /** The trip it belongs to. */
   trip_id: string;
@@ -510,6 +510,10 @@ export interface Handoff {
   };
   /** When the offer ends: from then on nothing is made. */
   valid_until?: string | undefined;
+  /** The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the offer is found, and no second record is made. */
+  reference?: string | undefined;
+  /** What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+  on_repeat?: 'return' | 'update' | undefined;
 }
 
 export interface HandoffAcceptance {
@@ -526,7 +530,7 @@ export interface HandoffConfirmation {
   id: string;
   /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** What happened. Known values: `created`. Others may be added; treat an unknown one as such. */
+  /** What happened. `existing`, `updated`: the offer was handed off before. Known values: `created`. Others may be added; treat an unknown one as such. */
   status: 'created' | (string & {});
   /** External ID of the record, made by the service. */
   external_id: string;
@@ -544,6 +548,17 @@ export interface HandoffPage {
 export interface HandoffRejection {
   /** Why it is not to be made, for the consumer that made the hand-off. */
   reason: string;
+}
+
+export interface HandoffRepetition {
+  /** The CRM's own identifier of the record. */
+  id: string;
+  /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  type: 'quote' | 'booking' | (string & {});
+  /** What happened. `existing`, `updated`: the offer was handed off before. Known values: `existing`, `updated`. Others may be added; treat an unknown one as such. */
+  status: 'existing' | 'updated' | (string & {});
+  /** External ID of the record, made by the service. */
+  external_id: string;
 }
 
 export interface Health {
@@ -1005,6 +1020,53 @@ export interface TokenRequest {
   client_assertion?: string | undefined;
   /** Address of the service, or of a part of it (RFC 8707). */
   resource?: string | undefined;
+}
+
+export interface TripConfirmation {
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** One for each item of the request, in its order. */
+  items: ({
+    /** Salesforce's own identifier of the record; absent until there is one. */
+    id?: string | undefined;
+    /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+    type: 'quote' | 'booking' | (string & {});
+    /** `existing`, `updated`: the item was handed off before. `accepted`, `awaiting_approval`: a hand-off of its own that waits. `failed`: it was refused; `problem` says why. Known values: `created`, `existing`, `updated`, `accepted`, `awaiting_approval`, `failed`. Others may be added; treat an unknown one as such. */
+    status: 'created' | 'existing' | 'updated' | 'accepted' | 'awaiting_approval' | 'failed' | (string & {});
+    /** External ID of the record, made by the service. */
+    external_id: string | null;
+    /** The problem document of an item that was refused. */
+    problem?: JsonObject | undefined;
+  })[];
+}
+
+export interface TripHandoff {
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** Whether all items are handed off or none (default), or each for itself. */
+  atomic?: boolean | undefined;
+  /** The search results that were chosen. */
+  items: ({
+    /** What the result becomes in Salesforce. */
+    type: 'quote' | 'booking';
+    /** The search result that was chosen. */
+    result: {
+      /** What was chosen, for people. */
+      name: string;
+      /** The supplier that it came from. */
+      source: string;
+      /** The search result itself, whatever it holds. */
+      details: JsonObject;
+    };
+    /** When the offer ends: from then on nothing is made. */
+    valid_until?: string | undefined;
+    /** The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the offer is found, and no second record is made. */
+    reference?: string | undefined;
+    /** What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+    on_repeat?: 'return' | 'update' | undefined;
+  })[];
 }
 
 /** An event on its way to an endpoint. */

@@ -117,14 +117,14 @@ describe('records of test consumers', () => {
     const as = makeConsumerId('test');
     const id = randomUUID();
     const values = quoteFor(memberId, { name: 'To be freed' });
-    const create = () => records.create(resources.quote, id, values, aCall(as));
+    const create = (options = {}) => records.create(resources.quote, id, values, aCall(as), options);
     await records.remove(resources.quote, await create(), aCall(as));
     const { rows } = await sql<{ content: string; bytes: number }>`
       select content || filters::text as content, bytes::integer as bytes
       from test_records join test_worlds using (consumer_id) where consumer_id = ${as}`.execute(database.sql);
     assert.deepEqual(rows, [{ content: '{}{}', bytes: 0 }]);
     // The answer to a repeat of its creation.
-    const again = await create();
+    const again = await create({ mayExist: true });
     assert.deepEqual([again.isDeleted, again.values['name']], [true, 'To be freed']);
   });
 
