@@ -102,7 +102,7 @@ export const mayImport: Record<string, readonly string[]> = {
   'src/platform/secrets': platform('settings/table.ts', 'observability', 'base'),
   'src/platform/cache': platform('secrets/key-set.ts', 'secrets/secrets-manager.ts', 'observability', 'base'),
   'src/platform/store': platform('observability', 'base'),
-  'src/platform/jobs': platform('store/database.ts', 'observability', 'base'),
+  'src/platform/jobs': platform('store/database.ts', 'store/failures.ts', 'observability', 'base'),
   'src/platform/simulators': platform('settings/table.ts', 'secrets/secrets-manager.ts', 'base'),
   // Parts get their section of the settings whole; its type follows from the table.
   'src/platform/settings': platform('base'),
