@@ -7,7 +7,7 @@ import { HealthPage } from './health/health-page.ts';
 import { MyAccessPage } from './my-access.ts';
 import { RecordsPage } from './records/records-page.ts';
 import { ReservationsPage } from './reservations.ts';
-import type { Session } from './shared/session.ts';
+import { canReadRecords, type Session } from './shared/session.ts';
 import { isUuid } from './shared/uuid.ts';
 import { WaitingPage } from './waiting/waiting-page.ts';
 
@@ -24,8 +24,6 @@ interface ConsolePage {
 const canHandOff = ({ can }: Session) => can('quotes', 'write') || can('bookings', 'write');
 const canReadWaiting = ({ can }: Session) => can('quotes', 'read') || can('bookings', 'read');
 const canReadReservations = ({ can }: Session) => can('bookings', 'read');
-const canReadRecords = ({ can }: Session) =>
-  can('quotes', 'read') || can('bookings', 'read') || can('members', 'read');
 const isIdOrNone = (id: string | undefined) => id === undefined || isUuid(id);
 const canReadConsumers = ({ can }: Session) => can('consumers', 'read');
 
@@ -51,7 +49,7 @@ const pages: ConsolePage[] = [
   {
     path: 'events',
     title: 'Events',
-    isAllowed: canReadRecords,
+    isAllowed: (session) => canReadRecords(session) || session.can('webhooks', 'read'),
     isValidRest: ([tab = 'endpoints', _id, ...more]) => tab === 'endpoints' && more.length === 0,
     Page: EventsPage,
   },

@@ -1,20 +1,23 @@
 import type { VNode } from 'preact';
 import { NoPage } from '../no-page.ts';
 import { html } from '../shared/html.ts';
-import { useSession } from '../shared/session.ts';
+import { canReadRecords, useSession } from '../shared/session.ts';
 import { Deliveries } from './deliveries.ts';
 import { Endpoints } from './endpoints.ts';
 import { Feed } from './feed.ts';
 
 /** What has happened to records, and where it is sent. `route`: `endpoints`, and an endpoint's id. */
 export function EventsPage({ route }: { route: string[] }): VNode {
-  const { can } = useSession();
+  const session = useSession();
   const [tab, id] = route;
-  const isFeed = tab !== 'endpoints';
-  if (!isFeed && !can('webhooks', 'read')) return html`<${NoPage} isForbidden />`;
+  const hasFeed = canReadRecords(session);
+  const hasEndpoints = session.can('webhooks', 'read');
+  const isFeed = tab !== 'endpoints' && hasFeed;
+  if (!isFeed && !hasEndpoints) return html`<${NoPage} isForbidden />`;
   return html`<h1>Events</h1>
     ${
-      can('webhooks', 'read') &&
+      hasFeed &&
+      hasEndpoints &&
       html`<div class="tabs" role="group" aria-label="Kinds of events">
         <a href="#/events" aria-current=${isFeed ? 'page' : undefined}>All events</a>
         <a href="#/events/endpoints" aria-current=${isFeed ? undefined : 'page'}>Webhook endpoints</a>

@@ -16,6 +16,7 @@ interface PanelProps {
 /** What became of a pick: on its way, done, or what went wrong and how to go on. */
 export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
   const { state, problem, confirmation, resultId, name, type } = pick;
+  const { can } = useSession();
   const title = resultId === undefined ? html`<p class="quiet">${name}, as ${type}</p>` : undefined;
   if (state === 'failed' && problem) {
     return html`<div class="pick">
@@ -30,7 +31,7 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
   }
   if (confirmation?.status === 'failed' && confirmation.problem)
     return html`<div class="pick">${title}<${ProblemAlert} problem=${confirmation.problem}>
-      <p>You can try it again under <a href="#/waiting">Waiting</a>.</p>
+      ${can(`${type}s`, 'read') && html`<p>You can try it again under <a href="#/waiting">Waiting</a>.</p>`}
     </${ProblemAlert}></div>`;
   return html`<div class=${`pick ${lookOf(pick)}`} role=${isLatest ? 'status' : undefined}>
     ${title}

@@ -80,7 +80,7 @@ function Buttons({ types, own, made, name, isEarly, onHandOff }: ButtonsProps): 
     </div>
     <dialog ref=${dialog} aria-labelledby=${heading}>
       <h3 id=${heading}>Hand off again?</h3>
-      <p>${name} was already handed off as a ${last.type}. This makes another record.</p>
+      <p><bdi>${name}</bdi> was already handed off as a ${last.type}. This makes another record.</p>
       <div class="buttons">${buttons}<button type="button" class="plain" onClick=${close}>Cancel</button></div>
     </dialog>`;
 }

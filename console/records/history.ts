@@ -97,7 +97,7 @@ function Doer({ by }: Pick<HistoryEntry, 'by'>): VNode {
   const consumer = nameOf(by);
   return by.actor === null
     ? html`<strong>${consumer}</strong>`
-    : html`<strong>${by.actor}</strong> (${consumer})`;
+    : html`<strong>${by.actor}</strong> (<bdi>${consumer}</bdi>)`;
 }
 
 const verbs: Readonly<Record<string, string>> = { POST: 'create', PATCH: 'change', DELETE: 'delete' };

@@ -17,5 +17,6 @@ export function MakerName({ maker }: { maker: Quote['created_by'] | undefined })
   const nameOf = useConsumerName();
   if (!maker) return html`<span class="quiet">–</span>`;
   const consumer = nameOf(maker);
-  return html`${maker.actor === null ? consumer : `${maker.actor} (${consumer})`}`;
+  if (maker.actor === null) return html`<bdi>${consumer}</bdi>`;
+  return html`<bdi>${maker.actor}</bdi> (<bdi>${consumer}</bdi>)`;
 }

@@ -43,6 +43,10 @@ export function allows(consumer: OwnConsumer, resource: string, action: string):
   return consumer.permissions.some((one) => one.resource === resource && one.actions.includes(action));
 }
 
+export function canReadRecords({ can }: Session): boolean {
+  return can('quotes', 'read') || can('bookings', 'read') || can('members', 'read');
+}
+
 /** Whether what it does is not for real: the ids of such consumers have a beginning of their own. */
 export function isTest({ id }: Pick<OwnConsumer, 'id'>): boolean {
   return id.startsWith('con_test00');

@@ -1,11 +1,12 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { visible } from './html.ts';
 
 /** Names the document after what a page shows, as long as it is shown. Nothing while that is not known. */
 export function useDocumentTitle(name: string | undefined): void {
   useLayoutEffect(() => {
     if (name === undefined) return undefined;
     const before = document.title;
-    document.title = `${name} – Handoff Gateway`;
+    document.title = `${visible(name)} – Handoff Gateway`;
     return () => {
       document.title = before;
     };

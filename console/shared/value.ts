@@ -22,7 +22,8 @@ const words: Record<string, string> = { true: 'Yes', false: 'No' };
 export function Value({ json, ...rest }: ValueProps): VNode {
   if (['null', '""', '[]', '{}'].includes(json)) return html`<span class="quiet">–</span>`;
   if (json.startsWith('"')) return html`<${Text} text=${JSON.parse(json) as string} ...${rest} />`;
-  if (isFlat(json)) return html`${partsOf(json).map(plain).join(', ')}`;
+  if (isFlat(json))
+    return html`${partsOf(json).map((part, i) => html`${i > 0 && ', '}<bdi>${plain(part)}</bdi>`)}`;
   if (/^[{[]/.test(json)) return html`<${Level} json=${json} />`;
   return html`<span class="digits">${words[json] ?? json}</span>`;
 }

@@ -28,21 +28,31 @@ export function Actions({ handoff, act }: ActionsProps): VNode {
 }
 
 /** What the consumer may do with a hand-off as it is. */
-function rightsOn({ type, status, request }: AcceptedHandoff, { can, consumer }: Session) {
+function rightsOn(handoff: AcceptedHandoff, session: Session) {
+  const { type, status, approval } = handoff;
+  const { can, consumer } = session;
   const resource = `${type}s`;
-  const canWrite = can(resource, 'write');
-  const isOwn = request?.created_by.consumer_id === consumer.id;
-  if (status === 'awaiting_approval')
-    return {
-      canDecide: canWrite && !isOwn && !needsApproval(consumer, resource),
-      canRetry: false,
-      canCancel: isOwn ? canWrite : can(resource, 'delete'),
-    };
-  const isFailed = status === 'failed';
-  return {
-    ...{ canDecide: false, canRetry: isFailed && canWrite },
-    canCancel: (isFailed || status === 'accepted') && can(resource, 'delete'),
+  const isOwn = isMadeBy(handoff, consumer.id);
+  const mayWrite = can(resource, 'write');
+  const mayAlone = !needsApproval(consumer, resource);
+  const mayDelete = can(resource, 'delete') && (isOwn || mayAlone);
+  const isApproved = approval?.status === 'approved';
+  const byStatus: Partial<Record<AcceptedHandoff['status'], Rights>> = {
+    awaiting_approval: { canDecide: mayWrite && mayAlone && !isOwn, canCancel: isOwn ? mayWrite : mayDelete },
+    failed: { canRetry: mayWrite && (mayAlone || isApproved), canCancel: mayDelete },
+    accepted: { canCancel: mayDelete },
   };
+  return byStatus[status] ?? {};
+}
+
+function isMadeBy({ request }: AcceptedHandoff, consumerId: string): boolean {
+  return request?.created_by.consumer_id === consumerId;
+}
+
+interface Rights {
+  canDecide?: boolean;
+  canRetry?: boolean;
+  canCancel?: boolean;
 }
 
 interface RejectProps {

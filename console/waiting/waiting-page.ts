@@ -149,9 +149,8 @@ function Wanted({ handoff }: { handoff: AcceptedHandoff }): VNode {
       json?.startsWith('{') ? fieldOf(json, name) : undefined;
     setDetails(['request', 'result', 'details'].reduce(inside, answer?.text));
   };
-  const by = [maker.consumer_name ?? maker.consumer_id, maker.actor].filter(Boolean).join(', ');
   return html`<strong>${result.name}</strong><br />
-    <span class="quiet">${type} · ${result.source} · by ${by}</span>
+    <span class="quiet">${type} · <bdi>${result.source}</bdi> · by <bdi>${maker.consumer_name ?? maker.consumer_id}</bdi>${maker.actor && html`, <bdi>${maker.actor}</bdi>`}</span>
     <details onToggle=${read}><summary>Details</summary>
       <p class="hint">Trip <code>${trip}</code><br />Member <code>${member}</code><br />External ID <code>${id}</code></p>
       ${details !== undefined && html`<${Json} text=${details} label=${`Details of ${result.name}`} />`}

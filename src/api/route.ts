@@ -133,8 +133,6 @@ export interface Tool {
   description: string;
   /** It ends or overwrites something; by default what PATCH and DELETE do. */
   isDestructive?: boolean;
-  /** The same call again changes nothing further; by default all but POST. */
-  isIdempotent?: boolean;
   /** It reaches others than the CRM. */
   isOpenWorld?: true;
   /** It decides on what others have asked for: permissions with `approval` do not suffice. */

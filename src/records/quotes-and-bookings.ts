@@ -36,7 +36,7 @@ const fields = {
   }),
   details: json('Details__c', {
     description: 'The search result itself, whatever it holds.',
-    example: { rate_key: '20270412|W|1|1073|DBT.SU', net: '612.40', currency: 'EUR', nights: 3 },
+    example: { rate_key: '20270412|W|1|1073|DBT.SU', net: 612.4, currency: 'EUR', nights: 3 },
     writable: true,
     required: true,
     maxLength: 131_072,

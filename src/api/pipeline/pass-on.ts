@@ -22,10 +22,10 @@ export interface PassedRequest {
   url: string;
   /** JSON text. */
   body: string | undefined;
-  /** In place of the X-Actor of the request that came. */
+  /** Where the request that came has no X-Actor. */
   actor: string | undefined;
   /** Refuses it once its caller is admitted: it counts all the same. */
-  refusal?: Problem;
+  refusal?: Problem | undefined;
   /** The key under which a write is executed once, in place of an Idempotency-Key. Throws `Problem`. */
   key(): string;
   /** What makes a repeat the same, in place of the bytes of the body. */

@@ -58,7 +58,8 @@ export function describeTool(route: ToolRoute): object {
     annotations: {
       readOnlyHint: isRead,
       destructiveHint: tool.isDestructive ?? (method === 'PATCH' || method === 'DELETE'),
-      idempotentHint: tool.isIdempotent ?? method !== 'POST',
+      // A write is done once, by its intent or its arguments.
+      idempotentHint: true,
       openWorldHint: tool.isOpenWorld ?? false,
     },
   };
@@ -103,7 +104,8 @@ const writing = {
     type: 'string',
     minLength: 1,
     maxLength: 255,
-    description: 'The person for whom you act, for example their e-mail address. It is recorded.',
+    description:
+      'The person for whom you act, for example their e-mail address. It is recorded, unless your host says itself who it is.',
   },
 };
 

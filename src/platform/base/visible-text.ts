@@ -27,14 +27,36 @@ export function isVisible(text: string): boolean {
 /** The text with these characters escaped as in JSON; the same text where it has none. */
 export function escapeInvisible(text: string): string {
   if (ascii.test(text) || !disturbing.test(text)) return text;
-  return text.replaceAll(eachDisturbing, (character) =>
-    [...Array(character.length).keys()]
-      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
+  return text.replaceAll(eachDisturbing, escaped);
+}
+
+function escaped(character: string): string {
+  return [...Array(character.length).keys()]
+    .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+    .join('');
 }
 
 /** The same for several lines. */
 export function escapeLines(text: string): string {
   return asciiLines.test(text) ? text : text.split('\n').map(escapeInvisible).join('\n');
+}
+
+const eachDirection = /\p{Bidi_Control}/gu;
+
+/**
+ * The text with what turns its direction escaped as in JSON: JSON text then means the same, and shows its characters in
+ * their order.
+ */
+export function escapeDirections(text: string): string {
+  return ascii.test(text) ? text : text.replaceAll(eachDirection, escaped);
+}
+
+const eachEscape = /\\(?:u(?:061c|200[ef]|202[a-e]|206[6-9])|.)|\p{Bidi_Control}/giu;
+
+/** JSON text whose values have the escapes in place of these characters, for readers who see no more than values. */
+export function escapeDirectionsInValues(json: string): string {
+  return json.replaceAll(eachEscape, (found) => {
+    if (!found.startsWith('\\')) return `\\${escaped(found)}`;
+    return found.length > 2 ? `\\${found.toLowerCase()}` : found;
+  });
 }

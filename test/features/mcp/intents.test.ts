@@ -197,7 +197,7 @@ describe('what an agent asks for', () => {
       length = Number(structuredContent['details_length'] ?? text.length);
     }
     assert.deepEqual(JSON.parse(text), { note, net: 1 });
-    const { structuredContent: page } = await call('list_quotes', { limit: 200 });
+    const { structuredContent: page } = await call('list_quotes', { limit: 50 });
     const listed = (page['data'] as Record<string, unknown>[]).find((quote) => quote['id'] === id);
     assert.equal(String(listed?.['details']).length, 200);
     assert.equal(listed?.['details_length'], length);
@@ -291,7 +291,10 @@ describe('what an agent asks for', () => {
       return (structuredContent['created_by'] as { actor: string }).actor;
     };
     assert.equal(await person({}, { 'x-actor': 'eva@example.com' }), 'eva@example.com');
-    assert.equal(await person({ actor: 'José 100%' }, { 'x-actor': 'eva@example.com' }), 'José 100%');
+    assert.equal(await person({ actor: 'José 100%' }, {}), 'José 100%');
+    // The host has met the person, the model has not.
+    for (const actor of ['José 100%', '\u0007', 7])
+      assert.equal(await person({ actor }, { 'x-actor': 'eva@example.com' }), 'eva@example.com');
     for (const actor of ['\u0007', '', null, 'a\r\nx-api-key: b', 'x'.repeat(256)]) {
       const { structuredContent } = await call('hand_off', offer({ actor }));
       assert.equal(structuredContent['code'], 'invalid_request');

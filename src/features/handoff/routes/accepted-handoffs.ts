@@ -8,6 +8,7 @@ import { visibleFields, visibleRecords } from '../../../identity/consumers/visib
 import { isRecordVisible } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/uuid.ts';
+import { escapeDirections } from '../../../platform/base/visible-text.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
@@ -105,12 +106,13 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as string),
         limit: limit + 1,
       });
-      return pageAnswer(
+      const page = pageAnswer(
         found,
         limit,
         (handoff) => viewOfHandoffFor(consumer, handoff),
         ({ sequence }) => cursors.encode(sequence, list),
       );
+      return shownAnswer(page);
     },
   });
 }
@@ -148,11 +150,16 @@ async function readAnswer(
 ): Promise<RouteAnswer> {
   const view = viewOfHandoffFor(consumer, handoff);
   const text = JSON.stringify(view);
-  if (view.request === null) return { status: 200, body: text };
+  if (view.request === null) return shownAnswer({ status: 200, body: text });
   const details = await handoffs.details(handoff.externalId);
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
-  return { status: 200, body };
+  return shownAnswer({ status: 200, body });
+}
+
+/** An answer by which people decide. JSON means the same with and without these escapes. */
+export function shownAnswer({ body = '', ...answer }: RouteAnswer): RouteAnswer {
+  return { ...answer, body: escapeDirections(body.toString()) };
 }
 
 /** Has a failed hand-off delivered again. */

@@ -41,7 +41,7 @@ function approveRoute(handoffs: Handoffs): Route {
       description:
         'Decide for a hand-off of another consumer that waits for approval: it is then written into the CRM. Only when a person ' +
         'with that right has said so; read it with get_hand_off first. Cannot be undone. Costs one CRM call.',
-      isIdempotent: true,
+      isDestructive: true,
       decides: true,
     },
     request: { params },
@@ -92,7 +92,6 @@ function rejectRoute(handoffs: Handoffs): Route {
         'Decide against a hand-off of another consumer that waits for approval, with the reason for its maker. It is never ' +
         'written. Cannot be undone. Costs no CRM call.',
       isDestructive: true,
-      isIdempotent: true,
       decides: true,
     },
     request: { params, body },

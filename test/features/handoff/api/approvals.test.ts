@@ -97,6 +97,23 @@ describe('hand-offs that need approval', () => {
     }
   });
 
+  test('show what turns the direction of a text as escapes, and mean the same', async () => {
+    const result = { name: 'Suite \u202e00.0001', source: 'ב\u2067', details: { 'a\u200e': '\u061c' } };
+    const id = await ask({ result });
+    for (const path of [id, '?status=awaiting_approval']) {
+      const text = await (
+        await gateway.request(`/v1/handoffs${path === id ? `/${id}` : path}`, { as: approver })
+      ).text();
+      assert.doesNotMatch(text, /\p{Bidi_Control}/u);
+      assert.ok(text.includes('"Suite \\u202e00.0001"'), text);
+    }
+    const { request } = (await (
+      await gateway.request(`/v1/handoffs/${id}`, { as: approver })
+    ).json()) as AcceptedHandoff;
+    assert.deepEqual(request?.result, result);
+    assert.equal((await cancel(id, agent)).status, 204);
+  });
+
   test('wait, whatever Prefer says, and are made once they are approved', async () => {
     for (const prefer of [undefined, 'respond-async', 'respond-async, wait=5']) {
       const response = await handOff({}, prefer === undefined ? {} : { prefer });
