@@ -68,6 +68,10 @@ describe('a stored answer', () => {
   /** By name of the operation, a request of it that succeeds. A route without one fails below. */
   const requests: Record<string, (as: Credentials) => Promise<Request>> = {
     handOff: async () => ({ resource: 'quotes', body: offerFor(gateway.org.memberId) }),
+    handOffTrip: async () => {
+      const { trip_id, member_id, type, result } = offerFor(gateway.org.memberId);
+      return { resource: 'quotes', body: { trip_id, member_id, items: [{ type, result }] } };
+    },
     approveHandoff: async () => ({ resource: 'quotes', id: await waiting() }),
     rejectHandoff: async () => ({ resource: 'quotes', id: await waiting(), body: { reason: 'too dear' } }),
     createQuote: async () => ({ resource: 'quotes', body: recordFor(gateway.org.memberId) }),
