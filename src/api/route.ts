@@ -5,7 +5,7 @@ import type { RequiredPermission } from '../identity/consumers/permissions.ts';
 import type { Caller } from '../identity/consumers/scopes.ts';
 import type { Call } from '../platform/base/call.ts';
 import type { Problem } from '../platform/base/problem.ts';
-import type { ProblemCode } from '../platform/base/problems.ts';
+import type { Fault, ProblemCode } from '../platform/base/problems.ts';
 import type { HistorySubject } from './history.ts';
 import type { StoredAnswer } from './idempotency/keyed-request.ts';
 import type { Claim } from './idempotency/ledger.ts';
@@ -50,6 +50,8 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   body: Part<S, 'body'>;
   /** What `prepare` made of the body. */
   prepared: P;
+  /** How the body differs from its schema; nothing but for a route that tells it. */
+  faults: readonly Fault[];
   headers: IncomingHttpHeaders;
   /** The body as it came. */
   bodyText: string;
@@ -170,6 +172,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   form?: FormCheck;
   /** The answer to a problem where another standard says how; undefined: as everywhere. */
   answerProblem?(problem: Problem, headers: IncomingHttpHeaders): RouteAnswer | undefined;
+  /** Its handler tells what is wrong with a body that is an object, in place of a refusal: `faults`. */
+  tellsFaults?: true;
   /** Bytes of the body at most, where it is less than usual. */
   maxBodyBytes?: number;
   deprecation?: Deprecation;

@@ -230,6 +230,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       readActor(route),
       boundFaults(route),
     ]),
+    attachValidation: route.tellsFaults === true,
     handler: runRoute(route, ledger),
   });
 }

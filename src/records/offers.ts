@@ -1,6 +1,7 @@
 import type { Call } from '../platform/base/call.ts';
 import { defineOffer } from '../platform/base/offers.ts';
-import type { StoredRecord } from './records.ts';
+import type { ListQuery, RecordPage, StoredRecord } from './records.ts';
+import type { Resource } from './resource.ts';
 
 /** Members that are kept for a short time, to spare calls to the CRM. */
 export interface MemberCache {
@@ -22,6 +23,14 @@ export interface MemberCache {
 }
 
 export const memberCache = defineOffer<MemberCache>('the cache of members');
+
+/** The copy of the CRM's records, which costs no call. */
+export interface RecordCopy {
+  /** However old; undefined where the copy cannot answer. */
+  list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
+}
+
+export const recordCopy = defineOffer<RecordCopy>('the copy of the records');
 
 /** Throws `conflict` for a booking that something else needs as it is. */
 export type RequireFreeBooking = (externalId: string, call: Call) => Promise<void>;

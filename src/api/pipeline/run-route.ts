@@ -1,10 +1,12 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
 import { type Call, startCall, type VisibleFields } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
+import { isObject } from '../../platform/base/is-object.ts';
 import { ownWorldOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import type { Fault } from '../../platform/base/problems.ts';
 import type { Span } from '../../platform/base/span.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 import type { Reconcile } from '../idempotency/housekeeping.ts';
@@ -20,9 +22,11 @@ import type { Route, RouteAnswer } from '../route.ts';
 import { requireWithinLimit } from './authentication.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
+import { problemOfFramework } from './framework-errors.ts';
 import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
 import { type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
 import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
+import { readOnlyFields } from './read-only-fields.ts';
 import type { Step } from './step.ts';
 
 declare module 'fastify' {
@@ -126,6 +130,7 @@ function inputOf(route: Route, request: FastifyRequest, call: Call) {
     prepared: route.prepare?.(request.body as never, request.bodyText),
     headers: request.headers,
     bodyText: request.bodyText,
+    faults: faultsIn(route, request),
     consumer: request.consumer,
     credential: request.attempt?.credential,
     address: request.attempt?.address ?? null,
@@ -133,6 +138,14 @@ function inputOf(route: Route, request: FastifyRequest, call: Call) {
     passOn: route.passesOn && ((inner: PassedRequest) => passOn(request, inner)),
     requireWithinLimit: route.passesOn && (() => requireWithinLimit(request)),
   };
+}
+
+/** Throws `Problem` for faults that the handler does not tell. */
+function faultsIn(route: Route, { validationError, body }: FastifyRequest): readonly Fault[] {
+  if (validationError === undefined) return [];
+  const problem = problemOfFramework(validationError as FastifyError, readOnlyFields(route));
+  if (validationError.validationContext !== 'body' || !isObject(body)) throw problem ?? validationError;
+  return problem?.facts.errors ?? [];
 }
 
 function asReplay(answer: StoredAnswer): StoredAnswer {

@@ -8,6 +8,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
+import type { RecordCopy } from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CopyWriter } from '../events/copy-writer.ts';
@@ -69,6 +70,7 @@ interface CopyOptions {
 export interface Copy {
   /** The CRM's records, read from the copy where that is allowed. */
   records: Records;
+  reads: RecordCopy;
   writer: CopyWriter;
   /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
   markStale(resource: Resource, externalId: string): Promise<void>;
@@ -100,6 +102,10 @@ export function createCopy(options: CopyOptions): Copy {
   });
   return {
     start: () => unnoted.start(),
+    reads: {
+      list: (resource, query, call) =>
+        reads.list(resource, query, { ...call, freshness: { maxAgeSeconds: Number.MAX_SAFE_INTEGER } }),
+    },
     records: withCopy(records, reads, (row) => notes.add(row)),
     writer: new CopySync({ ...options, table }),
     markStale: (resource, externalId) => table.markStale({ resource: resource.name, externalId }),

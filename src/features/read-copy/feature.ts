@@ -1,7 +1,7 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
 import { listOf } from '../../records/mapping.ts';
-import { memberCache } from '../../records/offers.ts';
+import { memberCache, recordCopy } from '../../records/offers.ts';
 import { copyWriterOffer } from '../events/copy-writer.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import { registerCopyCommands } from './cli.ts';
@@ -55,6 +55,7 @@ async function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetri
   await copy.start();
   crm.missing.add(copy.missing);
   offers.make(copyWriterOffer, copy.writer);
+  offers.make(recordCopy, copy.reads);
   // The copy is the cache: what is dropped from it is read again for the copy.
   offers.make(memberCache, {
     find: (_id, fetch) => fetch(),

@@ -48,31 +48,79 @@ export const tripFields = { trip_id: fields.trip_id.schema, member_id: fields.me
 const offer = Type.Object(offerFields);
 const trip = Type.Object(tripFields);
 
+export type OfferBody = Static<typeof trip> & Static<typeof offer>;
+
+/** Where an offer stands in the text of a body. */
+export interface OfferPlace {
+  bodyText: string;
+  path: readonly string[];
+}
+
 /**
- * A hand-off as its body says it, whose details stand at `path` of the text. What the mapping takes from it is refused here,
- * before anything is stored. Throws `invalid_request`, `details_too_large`.
+ * A hand-off as its body says it. What the mapping takes from it is refused here, before anything is stored. Throws
+ * `invalid_request`, `details_too_large`.
  */
-export function readOffer(
-  resource: Resource,
-  body: Static<typeof trip> & Static<typeof offer>,
-  { bodyText, path }: { bodyText: string; path: readonly string[] },
-): HandoffRequest {
-  const { type, trip_id, member_id, result, valid_until, reference, on_repeat } = body;
-  const at = ['#', ...path].join('/');
-  if (on_repeat !== undefined && reference === undefined) {
-    const message = 'needs a reference: without one nothing is found again';
-    throw new Problem('invalid_request', `The body's on_repeat ${message}.`, {
-      errors: [{ pointer: `${at}/on_repeat`, message }],
-    });
-  }
+export function readOffer(resource: Resource, body: OfferBody, place: OfferPlace): HandoffRequest {
+  requireReference(body);
+  const request = requestOf(body, detailsOf(resource, place));
+  readMapped(resource, request);
+  return request;
+}
+
+/** All that `readOffer` would refuse. */
+export function offerProblems(resource: Resource, body: OfferBody, place: OfferPlace): Problem[] {
+  const checks = [
+    () => requireReference(body),
+    () => readMapped(resource, requestOf(body, detailsOf(resource, place))),
+  ];
+  return checks.flatMap((check) => {
+    try {
+      check();
+      return [];
+    } catch (error) {
+      if (error instanceof Problem) return [error];
+      throw error;
+    }
+  });
+}
+
+function requireReference({ reference, on_repeat }: OfferBody): void {
+  if (on_repeat === undefined || reference !== undefined) return;
+  const message = 'needs a reference: without one nothing is found again';
+  throw new Problem('invalid_request', `The body's on_repeat ${message}.`, {
+    errors: [{ pointer: '#/on_repeat', message }],
+  });
+}
+
+function detailsOf(resource: Resource, { bodyText, path }: OfferPlace): string {
   const field = resource.fields['details'] ?? fields.details;
-  const details = readDetails(bodyText, [...path, 'result', 'details'], field);
-  const [tripId, memberId] = [trip_id.toLowerCase(), member_id.toLowerCase()];
-  valuesFrom(resource, { type, trip_id: tripId, member_id: memberId, ...result, details });
+  return withoutPrefix(path, () => readDetails(bodyText, [...path, 'result', 'details'], field));
+}
+
+/** Refusals have the places of a single hand-off. */
+function withoutPrefix<T>(path: readonly string[], work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const prefix = ['#', ...path].join('/');
+    const errors = error.facts.errors?.map((fault) =>
+      'pointer' in fault ? { ...fault, pointer: fault.pointer.replace(prefix, '#') } : fault,
+    );
+    throw new Problem(error.code, error.message, { ...error.facts, ...(errors && { errors }) });
+  }
+}
+
+function readMapped(resource: Resource, { type, tripId, memberId, result }: HandoffRequest): void {
+  valuesFrom(resource, { type, trip_id: tripId, member_id: memberId, ...result });
+}
+
+function requestOf(body: OfferBody, details: string): HandoffRequest {
+  const { type, trip_id, member_id, result, valid_until, reference, on_repeat } = body;
   return {
     type,
-    tripId,
-    memberId,
+    tripId: trip_id.toLowerCase(),
+    memberId: member_id.toLowerCase(),
     result: { ...result, details },
     validUntil: valid_until === undefined ? undefined : readMoment(valid_until),
     reference,

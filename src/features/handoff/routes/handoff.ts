@@ -27,7 +27,7 @@ import { acceptance } from './schemas.ts';
 
 const { fields } = quote;
 
-const requestBody = Type.Object(
+export const handoffBody = Type.Object(
   {
     type: offerFields.type,
     ...tripFields,
@@ -133,7 +133,7 @@ export function handoffRoute(parts: HandoffParts): Route {
     repeatWindowSeconds,
     preferable: true,
     tool,
-    request: { body: requestBody },
+    request: { body: handoffBody },
     answers,
     problems,
     reconcile: (externalId, call) => reconcile(parts, externalId, call),

@@ -25,7 +25,7 @@ import {
 import { handOffTogether, type ItemAnswer, idInTrip, placed, type TripItem } from '../hand-off-trip.ts';
 import { tripConfirmation } from './schemas.ts';
 
-const mostItems = 25;
+export const mostItems = 25;
 
 export const tripBody = Type.Object(
   {
@@ -188,17 +188,29 @@ function itemsOf(
 /** Throws `invalid_request` with the place of the item, also where two are the same item. */
 function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string): HandoffRequest[] {
   const { trip_id, member_id } = body;
-  const seen = new Set<string>();
+  const [repeated] = twiceIn(body);
+  if (repeated !== undefined)
+    throw new Problem('invalid_request', `The body is not valid: ${repeated.pointer} ${repeated.message}.`, {
+      errors: [repeated],
+    });
   return body.items.map((item, index) => {
     const path = ['items', String(index)];
-    const request = placedBy(index, () =>
+    return placedBy(index, () =>
       readOffer(resources[item.type], { trip_id, member_id, ...item }, { bodyText, path }),
     );
-    const { type, reference, result } = request;
+  });
+}
+
+/** The items that another one before them is too. */
+export function twiceIn({ items }: TripBody): { pointer: string; message: string }[] {
+  const seen = new Set<string>();
+  return items.flatMap(({ type, reference, result }, index) => {
+    if (reference === undefined) return [];
     const name = JSON.stringify([type, result.source, reference]);
-    if (reference !== undefined && seen.has(name)) throw twice(index);
+    const message = 'is the reference of another item of this type and source; hand each item off once';
+    const fault = seen.has(name) ? [{ pointer: `#/items/${index}/reference`, message }] : [];
     seen.add(name);
-    return request;
+    return fault;
   });
 }
 
@@ -208,13 +220,6 @@ function placedBy<T>(index: number, work: () => T): T {
   } catch (error) {
     throw placed(error, index);
   }
-}
-
-function twice(index: number): Problem {
-  const message = 'is the reference of another item of this type and source; hand each item off once';
-  return new Problem('invalid_request', `The reference of items/${index} ${message}.`, {
-    errors: [{ pointer: `#/items/${index}/reference`, message }],
-  });
 }
 
 function notAtomic(): Problem {

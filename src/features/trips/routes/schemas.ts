@@ -39,3 +39,37 @@ export const tripConfirmation = Type.Object(
   },
   { title: 'TripConfirmation' },
 );
+
+const fault = Type.Object(
+  { message: Type.String({ maxLength: 4000, description: 'What is wrong there.' }) },
+  { additionalProperties: true },
+);
+
+export const checkAnswer = Type.Object(
+  {
+    ok: Type.Boolean({ description: 'Whether nothing is known against the hand-off.' }),
+    problems: Type.Array(
+      Type.Object({
+        code: Type.String({
+          maxLength: 100,
+          description: 'Code of the problem that the hand-off would be answered with.',
+        }),
+        detail: Type.String({ maxLength: 4000, description: 'What is wrong.' }),
+        errors: Type.Array(fault, { description: 'The places in the body.' }),
+      }),
+      { description: 'All that the hand-off would be refused for.' },
+    ),
+    warnings: Type.Array(
+      Type.Object({
+        code: Type.Enum(['possible_duplicate', 'offer_ends_soon'], { description: 'The kind of warning.' }),
+        pointer: Type.String({ maxLength: 400, description: 'The place in the body.' }),
+        detail: Type.String({ maxLength: 400, description: 'What may be unwanted.' }),
+        external_id: Type.Union([id.schema, Type.Null()], {
+          description: 'The record that is there already.',
+        }),
+      }),
+      { description: 'What the hand-off would not be refused for.' },
+    ),
+  },
+  { title: 'HandoffCheck' },
+);
