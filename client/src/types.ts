@@ -525,6 +525,34 @@ export interface HandoffAcceptance {
   external_id: string;
 }
 
+export interface HandoffCheck {
+  /** Whether nothing is known against the hand-off. */
+  ok: boolean;
+  /** All that the hand-off would be refused for. */
+  problems: ({
+    /** Code of the problem that the hand-off would be answered with. */
+    code: string;
+    /** What is wrong. */
+    detail: string;
+    /** The places in the body. */
+    errors: ({
+      /** What is wrong there. */
+      message: string;
+    })[];
+  })[];
+  /** What the hand-off would not be refused for. */
+  warnings: ({
+    /** The kind of warning. Known values: `possible_duplicate`, `offer_ends_soon`. Others may be added; treat an unknown one as such. */
+    code: 'possible_duplicate' | 'offer_ends_soon' | (string & {});
+    /** The place in the body. */
+    pointer: string;
+    /** What may be unwanted. */
+    detail: string;
+    /** External ID of the record, made by the service. */
+    external_id: string | null;
+  })[];
+}
+
 export interface HandoffConfirmation {
   /** The CRM's own identifier of the record. */
   id: string;
