@@ -14,7 +14,7 @@ export function lateAnswers(database: Database, text: string, ms: number): Datab
       return node;
     },
     transformResult: async ({ result, queryId }) => {
-      if (late.has(queryId)) advance(ms);
+      if (late.has(queryId)) standStill(ms);
       return result;
     },
   };
@@ -26,7 +26,8 @@ export function lateAnswers(database: Database, text: string, ms: number): Datab
   };
 }
 
-function advance(ms: number): void {
+/** As if this process had stood still for so many milliseconds until now. */
+export function standStill(ms: number): void {
   const before: Chance = replaceChance({} as Chance);
   replaceChance({ ...before, now: () => before.now() + ms });
 }

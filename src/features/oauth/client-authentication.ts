@@ -24,7 +24,7 @@ const maxJtiLength = 255;
 
 export interface ClientAuthenticationOptions {
   authenticate: Authenticate;
-  directory: Pick<ConsumerDirectory, 'find' | 'consumer' | 'lookUp'>;
+  directory: Pick<ConsumerDirectory, 'find' | 'consumer' | 'lookUp' | 'catchUp'>;
   /** Notes that the id was used; false where it was before, on any replica. Throws `Problem` store_unavailable. */
   useOnce(consumerId: string, jti: string, expiresAt: Date): Promise<boolean>;
   publicUrl: () => string;
@@ -98,6 +98,7 @@ async function byAssertion(
   const clientId = fields.get('client_id');
   if (clientId !== undefined && clientId !== consumerId) return unknownKey;
   const { directory } = options;
+  await directory.catchUp();
   if (directory.consumer(consumerId) === undefined) await directory.lookUp(consumerId, consumerId);
   const found = await findSigner(assertion, consumerId, options);
   if (!('entry' in found)) return found;

@@ -1,5 +1,5 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
-import { bearerTokens } from '../../identity/consumers/authentication.ts';
+import { bearerTokens, caughtUp } from '../../identity/consumers/authentication.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { createAccessTokens } from './access-tokens.ts';
 import { AssertionsTable } from './assertions-table.ts';
@@ -38,7 +38,7 @@ async function start(core: Core): Promise<Started<Parts>> {
   const { directory, authenticate } = consumers;
   const tokens = createAccessTokens({ keys, directory, publicUrl, clock });
   offers.make(bearerTokens, {
-    authenticate: (token) => tokens.authenticate(token),
+    authenticate: caughtUp((token: string) => tokens.authenticate(token), directory),
     metadataUrl: (path) => publicUrl() + resourceMetadataOf(path),
   });
   const assertions = new AssertionsTable(core.database);

@@ -6,6 +6,8 @@ import { withinScopesOf } from './endpoint.ts';
 
 /** The consumers of the service, as they are now. */
 export interface Owners {
+  /** Settles once what happened during a pause of this process is known. */
+  catchUp(): Promise<void> | undefined;
   /** As it is loaded; undefined where it is not. */
   find(id: string): Consumer | undefined;
   /** Reads one that is not loaded: another process may have just made it. False where it has been revoked. Throws. */
@@ -42,6 +44,7 @@ export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointCo
   }
 
   return async (viewers: readonly EndpointViewer[]): Promise<EndpointConsumers> => {
+    await owners.catchUp();
     const consumerIds = new Set(viewers.map(({ consumer_id }) => consumer_id));
     for (const id of searchedAt.keys()) if (!consumerIds.has(id)) searchedAt.delete(id);
     for (const id of consumerIds) if (!owners.find(id)) await search(id);

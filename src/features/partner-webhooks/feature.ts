@@ -32,6 +32,7 @@ function start(
   const endpoints = createWebhookEndpoints({
     ...core,
     owners: {
+      catchUp: () => consumers.directory.catchUp(),
       find: (id) => consumers.directory.consumer(id),
       exists: async (id) => {
         await consumers.directory.readAgain(id);

@@ -20,7 +20,7 @@ export type Authentication = Accepted | Refused;
 
 /**
  * Identifies the caller, synchronously for every loaded key. A promise is returned only for an unknown key that is worth
- * one read of the secrets manager. Never fails.
+ * one read of the secrets manager, and after a pause of the process. Never fails.
  */
 export type Authenticate = (presented: PresentedCredentials) => Authentication | Promise<Authentication>;
 
@@ -38,6 +38,24 @@ export const bearerTokens = defineOffer<BearerTokens>('bearer tokens');
 export function withTokens(authenticate: Authenticate, tokens: BearerTokens | undefined): Authenticate {
   if (tokens === undefined) return authenticate;
   return (presented) => (presented.token ? tokens.authenticate(presented.token) : authenticate(presented));
+}
+
+/**
+ * Decides by what is known once this process has caught up with what happened while it paused, and again where it pauses while it
+ * decides.
+ */
+export function caughtUp<T>(
+  authenticate: (presented: T) => Authentication | Promise<Authentication>,
+  directory: Pick<ConsumerDirectory, 'catchUp'>,
+) {
+  const decide = (presented: T): Authentication | Promise<Authentication> => {
+    const catchingUp = directory.catchUp();
+    if (catchingUp !== undefined) return catchingUp.then(() => decide(presented));
+    const found = authenticate(presented);
+    if (!(found instanceof Promise)) return found;
+    return found.then((later) => (directory.catchUp() === undefined ? later : decide(presented)));
+  };
+  return decide;
 }
 
 /** Authenticates live consumers only: nothing is there for test consumers to work on. */

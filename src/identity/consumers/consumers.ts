@@ -6,7 +6,7 @@ import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { AttemptRecorder } from '../audit/attempt.ts';
 import type { AuditEvent } from '../audit/audit-event.ts';
 import { type ConsumerAdministration, createConsumerAdministration } from './administration.ts';
-import { type Authenticate, createAuthentication } from './authentication.ts';
+import { type Authenticate, caughtUp, createAuthentication } from './authentication.ts';
 import type { Consumer } from './consumer.ts';
 import { type ConsumerStore, createConsumerStore } from './consumer-store.ts';
 import { isConsumerId } from './credentials.ts';
@@ -68,7 +68,7 @@ export function createConsumers(options: ConsumersOptions): Consumers {
   let unfollow: (() => void) | undefined;
   return {
     directory,
-    authenticate: createAuthentication({ directory, keys, clock }),
+    authenticate: caughtUp(createAuthentication({ directory, keys, clock }), directory),
     attempts: createAttempts(options),
     store,
     administration: createConsumerAdministration({

@@ -2,6 +2,8 @@ import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { inParallel } from '../../platform/base/in-parallel.ts';
+import { inTime } from '../../platform/base/in-time.ts';
+import { Pauses } from '../../platform/base/pauses.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import {
@@ -42,6 +44,9 @@ const parallelReads = 16;
 /** At most one unknown key a second costs a read, over all callers: random keys must not load the secrets manager. */
 const lookUpIntervalMs = 1000;
 
+/** How long decisions wait at most for all to be read again after a pause: then what is loaded stays valid. */
+const catchUpMs = 5000;
+
 /** Unknown API keys that are remembered, and for how long: a refresh forgets them earlier. */
 const maxMissedKeys = 10_000;
 const missedForMs = 30_000;
@@ -68,6 +73,9 @@ export class ConsumerDirectory {
   /** The one that ends last. */
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #pauses: Pauses | undefined;
+  #pausesKnown = 0;
+  #catchingUp: Promise<void> | undefined;
   #unwatch: (() => void)[] = [];
   #started = false;
   #connected = false;
@@ -84,6 +92,7 @@ export class ConsumerDirectory {
     await this.#load();
     if (!this.#connected && this.#index.size === 0) throw new SecretsUnavailable('No consumer could be read');
     this.#started = true;
+    this.#pauses = new Pauses();
     const refresh = () => void this.refresh();
     this.#unwatch = [consumersFolder, keysFolder].map((folder) =>
       this.#options.secrets.watch(folder, refresh),
@@ -94,6 +103,7 @@ export class ConsumerDirectory {
 
   async stop(): Promise<void> {
     this.#started = false;
+    this.#pauses?.stop();
     clearTimeout(this.#timer);
     for (const unwatch of this.#unwatch.splice(0)) unwatch();
     const readings = [...this.#readings.values()].map(({ done }) => done);
@@ -104,6 +114,29 @@ export class ConsumerDirectory {
   status(): DirectoryStatus {
     const age = this.#completeAt === null ? null : (this.#options.clock() - this.#completeAt) / 1000;
     return { connected: this.#connected, consumers: this.#index.size, ageSeconds: age };
+  }
+
+  /**
+   * Settles once all is read again, where this process has paused; undefined where all is known. To be asked before each
+   * decision about credentials: they may have been disabled or rotated meanwhile. Never fails.
+   */
+  catchUp(): Promise<void> | undefined {
+    const pauses = this.#pauses?.count ?? 0;
+    if (pauses !== this.#pausesKnown) {
+      this.#pausesKnown = pauses;
+      const catchingUp = this.#refreshInTime().finally(() => {
+        if (this.#catchingUp === catchingUp) this.#catchingUp = undefined;
+      });
+      this.#catchingUp = catchingUp;
+    }
+    return this.#catchingUp;
+  }
+
+  async #refreshInTime(): Promise<void> {
+    const late = () => new Error('the secrets manager is too slow');
+    await inTime(this.refresh(), catchUpMs, late).catch((err: unknown) =>
+      this.#options.log.warn({ err }, 'after a pause the consumers could not be read again in time'),
+    );
   }
 
   find(apiKey: string): IndexEntry | undefined {

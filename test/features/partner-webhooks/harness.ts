@@ -66,6 +66,7 @@ export async function startHarness(
   const metrics = createMetrics(partnerWebhookMetrics);
   const notLoaded = new Set<string>();
   const owners = {
+    catchUp: () => undefined,
     find: (id: string) => (notLoaded.has(id) ? undefined : consumers.get(id)),
     exists: async (id: string) => consumers.has(id),
   };

@@ -3,11 +3,13 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Permission } from '../../../src/identity/consumers/consumer.ts';
 import type { CreatedConsumer } from '../../../src/identity/consumers/consumer-store.ts';
 import type { Consumers } from '../../../src/identity/consumers/consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../../../src/identity/consumers/credentials.ts';
 import { consumerSecretName } from '../../../src/identity/consumers/stored-consumer.ts';
 import { type SecretsManager, SecretsUnavailable } from '../../../src/platform/secrets/secrets-manager.ts';
+import { standStill } from '../../support/late-answers.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
 
 type Fixture = ReturnType<typeof createTestConsumers>;
@@ -69,6 +71,57 @@ describe('directory of consumers', () => {
     fixture.consumers.directory.put(shop.consumer, shop.version);
     await store.secrets.delete(consumerSecretName(shop.consumer.id), shop.version);
     await until(fixture.consumers, shop, 'revoked');
+  });
+
+  it('reads all again after a pause of over a second, before it decides about anybody', async () => {
+    const fixture = await start(deaf());
+    const shop = await create(fixture);
+    const other = await create(fixture, 'other');
+    await fixture.consumers.directory.refresh();
+    await fixture.consumers.store.save({ ...shop.consumer, enabled: false }, shop.version);
+    const permissions: Permission[] = [{ resource: 'quotes', actions: ['read', 'write'] }];
+    await fixture.consumers.store.save({ ...other.consumer, permissions }, other.version);
+    standStill(900);
+    assert.equal(await resultOf(fixture, shop), 'accepted');
+    standStill(1100);
+    const answers = [shop, other, shop].map((pair) => fixture.consumers.authenticate(pair));
+    assert.deepEqual(
+      (await Promise.all(answers)).map(({ result }) => result),
+      ['disabled', 'accepted', 'disabled'],
+    );
+    assert.deepEqual(fixture.consumers.directory.consumer(other.consumer.id)?.permissions, permissions);
+    assert.ok(!(fixture.consumers.authenticate(shop) instanceof Promise));
+  });
+
+  it('decides again where it pauses while it decides', async () => {
+    const answer = Promise.withResolvers<void>();
+    let isPaused = false;
+    const secrets = deaf();
+    const read = async (name: string) => {
+      const secret = await secrets.read(name);
+      if (isPaused) await answer.promise;
+      return secret;
+    };
+    const fixture = await start({ ...secrets, read });
+    const maker = await start(deaf());
+    const shop = await create(maker);
+    isPaused = true;
+    const deciding = resultOf(fixture, shop);
+    while (!store.reads.includes(consumerSecretName(shop.consumer.id))) await delay(1);
+    await maker.consumers.store.save({ ...shop.consumer, enabled: false }, shop.version);
+    isPaused = false;
+    standStill(1100);
+    answer.resolve();
+    assert.equal(await deciding, 'disabled');
+  });
+
+  it('goes on with what is loaded where a pause ends while the secrets manager is unavailable', async () => {
+    const fixture = await start(deaf());
+    const shop = await create(fixture);
+    await fixture.consumers.directory.refresh();
+    store.failWith(new SecretsUnavailable('no route to the vault'));
+    standStill(1100);
+    assert.equal(await resultOf(fixture, shop), 'accepted');
   });
 
   it('finds a new consumer by the one read that its key is worth', async () => {
