@@ -9,6 +9,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
+import { lateAnswers } from '../../support/late-answers.ts';
 import { recordLog } from '../../support/log.ts';
 import { newRequest } from './keyed-requests.ts';
 
@@ -135,6 +136,20 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       dead.reject(new Problem('crm_timeout', 'late'));
       await assert.rejects(first, fails('crm_timeout'));
       assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+    });
+
+    behaves('an owner that stood still before it knew of its claim writes nothing', async () => {
+      const late = createLedger({
+        database: lateAnswers(database, 'insert into idempotency_claims', 31_000),
+        ...{ metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 },
+      });
+      const request = newRequest();
+      const stopped = late.run(request, async (claim) => {
+        await claim.confirmOwnership();
+        return assert.fail('must not write');
+      });
+      await assert.rejects(stopped, fails('idempotency_in_progress'));
+      assert.deepEqual((await ledger.run(request, succeed)).answer, created);
     });
 
     behaves('an owner that was replaced can not complete', async () => {

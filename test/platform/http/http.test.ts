@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { after, before, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { createHttp, type Http } from '../../../src/platform/http/http.ts';
+import { standStill } from '../../support/late-answers.ts';
 
 let server: Server;
 let http: Http;
@@ -82,4 +83,19 @@ it('counts the time for the head and the body together', async () => {
     response.on('close', () => clearInterval(drip));
   };
   await assert.rejects(get(150), { kind: 'timeout' });
+});
+
+it('sends nothing where the process stands still until its time is over, and is connected then', async () => {
+  let requests = 0;
+  answer = (_, response) => {
+    requests += 1;
+    response.writeHead(200).end();
+  };
+  const fresh = createHttp(longMs);
+  const sent = fresh.exchange({ url, method: 'POST', headers: {}, body: 'text', timeoutMs: longMs });
+  standStill(longMs);
+  await assert.rejects(sent, { name: 'HttpFailure', kind: 'unreachable' });
+  assert.equal((await fresh.exchange({ url, method: 'GET', headers: {}, timeoutMs: longMs })).status, 200);
+  assert.equal(requests, 1);
+  await fresh.close();
 });

@@ -7,8 +7,9 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import tls from 'node:tls';
 import { now } from '../../../src/platform/base/chance.ts';
 import { createCheckedAddresses } from '../../../src/platform/http/checked-addresses.ts';
-import { createOutboundHttp, type OutboundHttp } from '../../../src/platform/http/outbound.ts';
+import { createOutboundHttp, type OutboundHttp, TooLate } from '../../../src/platform/http/outbound.ts';
 import { createCertificates } from '../../support/certificates.ts';
+import { standStill } from '../../support/late-answers.ts';
 
 const opened = new AsyncDisposableStack();
 after(() => opened.disposeAsync());
@@ -181,6 +182,21 @@ describe('a failure is reported as its kind alone', () => {
   test('timeout', async () => {
     answer = () => undefined;
     await assert.rejects(post(outbound([[allowed]], 200), 'hooks.example'), { kind: 'timeout' });
+  });
+
+  test('is not sent after its deadline, nor where there is too little time for all of it', async () => {
+    const to = (deadline: number) => ({
+      url: `http://hooks.example:${port}/`,
+      headers: {},
+      body: '',
+      deadline,
+    });
+    const http = outbound([[allowed]], 5000);
+    await assert.rejects(http.post(to(now() + 4000)), TooLate);
+    const sent = http.post(to(now() + 6000));
+    standStill(6000);
+    await assert.rejects(sent, TooLate);
+    assert.deepEqual(received, []);
   });
 
   test('unless it is the caller who gives up', async () => {
