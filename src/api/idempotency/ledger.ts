@@ -211,9 +211,8 @@ function ownedClaim(
       throw inProgress();
     },
     async confirmOwnership() {
-      const leftMs = row.deadline - now();
-      if (leftMs > certainMs) return;
-      if (leftMs <= 0 || !(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
+      if (row.deadline - now() > certainMs) return;
+      if (!(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
     },
   };
 }

@@ -145,6 +145,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       });
       const request = newRequest();
       const stopped = late.run(request, async (claim) => {
+        await age(request.key, "lease_until = now() - interval '1 second'");
         await claim.confirmOwnership();
         return assert.fail('must not write');
       });
