@@ -601,8 +601,17 @@ export interface Health {
       /** Display name of the integration user, not its user name. */
       Name: string;
     } | null;
+    /** What does not work: signing in, all data calls, the version of the API, or the way to the CRM; else absent. Known values: `sign_in`, `data`, `version`, `network`. Others may be added; treat an unknown one as such. */
+    reason?: 'sign_in' | 'data' | 'version' | 'network' | (string & {}) | undefined;
     /** What its operator has to fix so that the CRM gives the service access; else absent. */
-    reason?: string | undefined;
+    advice?: string | undefined;
+    /** Why the org refused the last sign-in; else absent. */
+    sign_in?: {
+      /** The error of the token endpoint. */
+      error: string;
+      /** What the org says of it. */
+      error_description: string | null;
+    } | undefined;
     /** Objects and fields of the org that are missing or do not fit; requests that do not need them work. Else absent. */
     lacks?: ({
       /** The CRM's name of the object. */

@@ -3,16 +3,19 @@ import { monotonicMs, wallMs } from '../platform/base/chance.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
 import type { OrgFault } from './org-schema.ts';
-import { CrmFailure, isConnected } from './rest/failure.ts';
+import { CrmFailure, type DisconnectedBy, disconnectedBy, isConnected } from './rest/failure.ts';
 import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { parseObject } from './token/access-token.ts';
+import type { TokenFault } from './token/backoff.ts';
+import type { SignInRefusal } from './token/token-failure.ts';
 import type { TokenProvider } from './token/token-provider.ts';
 
-/** A result older than this is checked again: while connected, and while not. */
+/** A result older than this is checked again: while connected, and while not; longer where a metered call has to show it. */
 const connectedForMs = 30_000;
 const disconnectedForMs = 2000;
+const withoutDataForMs = 5000;
 /** The time that a probe has, token included: callers of the health check wait for it. */
 const probeMs = 3000;
 
@@ -25,8 +28,12 @@ export interface CrmUser {
 interface CrmState {
   connected: boolean;
   user: CrmUser | null;
-  /** What an operator has to repair before a new access token can be had. An earlier token may still work. */
-  reason?: string;
+  /** What does not work; `sign_in` also while an earlier token still works. */
+  reason?: DisconnectedBy;
+  /** What an operator has to repair before a new access token can be had. */
+  advice?: string;
+  /** What the org says of the last sign-in, which it refused. */
+  sign_in?: SignInRefusal;
   /** What of the org does not fit; absent where all does. */
   lacks?: readonly OrgFault[];
   /** Use of the daily quota of calls, as the CRM last reported; undefined before it did and where there is no budget. */
@@ -38,7 +45,9 @@ interface CrmHealthOptions {
   connectionHash: string;
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
-  tokens: Pick<TokenProvider, 'faultToFix'>;
+  tokens: Pick<TokenProvider, 'fault'>;
+  /** Path of a query that shows whether the data API answers. */
+  dataProbe: string;
   lacks: () => readonly OrgFault[];
   budget?: CallBudget | undefined;
 }
@@ -48,24 +57,32 @@ export class CrmHealth {
   readonly #key: string;
   /** Undefined until the first result. */
   #connected: boolean | undefined;
+  /** Why not, while it is not connected. */
+  #disconnected: DisconnectedBy | undefined;
   /** Milliseconds since 1970 of the last result, of this replica or another. */
   #checkedAt = 0;
   #user: CrmUser | null = null;
   #userAskedAt = 0;
   /** The probe that all callers share. */
   #probing: Promise<void> | undefined;
-  /** See `CrmState.reason`; `at` by `monotonicMs()`. */
-  #reason: { text: Promise<string | undefined>; at: number } | undefined;
+  /** `at` by `monotonicMs()`. */
+  #fault: { found: Promise<TokenFault | undefined>; at: number } | undefined;
 
   constructor(options: CrmHealthOptions) {
     this.#options = options;
     this.#key = `crm_health:${options.environment}`;
   }
 
-  /** A call has ended: whether the CRM was reached and took our token. */
-  noteOutcome(connected: boolean): void {
-    this.#connected = connected;
+  /** A call has ended: why the CRM counts as not connected; undefined where it was reached and took our token. */
+  noteOutcome(disconnected: DisconnectedBy | undefined): void {
+    const isNew = this.#connected !== undefined && disconnected !== this.#disconnected;
+    this.#connected = disconnected === undefined;
+    this.#disconnected = disconnected;
     this.#checkedAt = wallMs();
+    if (!isNew) return;
+    this.#fault = undefined;
+    // Replicas without requests would not know that data calls fail.
+    void this.#share();
   }
 
   /**
@@ -81,12 +98,11 @@ export class CrmHealth {
     }
     const quota = await this.#readQuota();
     const lacks = this.#options.lacks();
-    const reason = await this.#findReason();
     const connected = this.#connected === true;
     return {
       connected,
       user: connected ? this.#user : null,
-      ...(reason !== undefined && { reason }),
+      ...this.#explain((await this.#findFault()) ?? { advice: null, refusal: null }),
       ...(lacks.length > 0 && { lacks }),
       ...(quota !== undefined && { quota }),
     };
@@ -98,11 +114,27 @@ export class CrmHealth {
     return client.usage && { used: client.usage.used, limit: client.usage.limit };
   }
 
-  #findReason(): Promise<string | undefined> {
+  #explain({ advice, refusal }: TokenFault): Pick<CrmState, 'reason' | 'advice' | 'sign_in'> {
+    const reason = this.#reasonFor({ advice, refusal });
+    return {
+      ...(reason !== undefined && { reason }),
+      ...(advice !== null && { advice }),
+      ...(refusal !== null && { sign_in: refusal }),
+    };
+  }
+
+  /** Without a token the token endpoint may be what can't be reached. */
+  #reasonFor({ advice, refusal }: TokenFault): DisconnectedBy | undefined {
+    const isRefused = advice !== null || refusal !== null;
+    if (this.#disconnected !== 'sign_in') return isRefused ? 'sign_in' : this.#disconnected;
+    return isRefused ? 'sign_in' : 'network';
+  }
+
+  #findFault(): Promise<TokenFault | undefined> {
     const now = monotonicMs();
-    if (this.#reason === undefined || now - this.#reason.at > disconnectedForMs)
-      this.#reason = { text: this.#options.tokens.faultToFix(), at: now };
-    return this.#reason.text;
+    if (this.#fault === undefined || now - this.#fault.at > disconnectedForMs)
+      this.#fault = { found: this.#options.tokens.fault(), at: now };
+    return this.#fault.found;
   }
 
   #isFresh(): boolean {
@@ -110,7 +142,12 @@ export class CrmHealth {
     if (this.#connected === undefined) return false;
     // Calls showed that the CRM answers, but not who we are.
     if (this.#connected && this.#user === null && now - this.#userAskedAt > disconnectedForMs) return false;
-    return now - this.#checkedAt < (this.#connected ? connectedForMs : disconnectedForMs);
+    if (this.#connected) return now - this.#checkedAt < connectedForMs;
+    return now - this.#checkedAt < (this.#isWithoutData ? withoutDataForMs : disconnectedForMs);
+  }
+
+  get #isWithoutData(): boolean {
+    return this.#disconnected === 'data' || this.#disconnected === 'version';
   }
 
   async #refresh(): Promise<void> {
@@ -132,29 +169,40 @@ export class CrmHealth {
   async #adoptShared(): Promise<boolean> {
     const shared = parseObject(await this.#options.cache.get(this.#key).catch(() => undefined));
     if (shared?.['connection'] !== this.#options.connectionHash) return false;
-    const { connected, at, user } = shared;
+    const { connected, at, user, reason } = shared;
     // What this process has seen itself is newer.
     if (typeof connected !== 'boolean' || typeof at !== 'number' || at <= this.#checkedAt) return false;
     if (connected && !isUser(user)) return false;
     this.#connected = connected;
+    this.#disconnected = connected ? undefined : readReason(reason);
     this.#checkedAt = at;
     if (isUser(user)) this.#user = user;
     return this.#isFresh();
   }
 
   async #probe(): Promise<void> {
-    const { cache, client, connectionHash } = this.#options;
+    const { client, dataProbe } = this.#options;
     this.#userAskedAt = wallMs();
-    let connected = true;
+    const call = startCall('crm-health', undefined, probeMs);
+    let disconnected: DisconnectedBy | undefined;
     try {
-      this.#user = (await fetchUser(client, startCall('crm-health', undefined, probeMs))) ?? this.#user;
+      this.#user = (await fetchUser(client, call)) ?? this.#user;
+      // That the user can sign in shows nothing of the data API.
+      if (this.#isWithoutData) await client.probe(get('query', dataProbe), call);
     } catch (error) {
-      connected = error instanceof CrmFailure && isConnected(error);
+      disconnected = error instanceof CrmFailure ? disconnectedBy(error) : 'network';
     }
-    this.noteOutcome(connected);
-    const result = { connected, at: this.#checkedAt, user: this.#user, connection: connectionHash };
-    const ttlMs = connected ? connectedForMs : disconnectedForMs;
-    await cache.set(this.#key, JSON.stringify(result), ttlMs).catch(() => undefined);
+    this.noteOutcome(disconnected);
+    await this.#share();
+  }
+
+  async #share(): Promise<void> {
+    const { cache, connectionHash: connection } = this.#options;
+    const [connected, reason, at, user] = [this.#connected, this.#disconnected, this.#checkedAt, this.#user];
+    const result = JSON.stringify({ connected, reason, at, user, connection });
+    // Without a user another replica asks for it itself.
+    if (connected && user === null) return;
+    await cache.set(this.#key, result, connectedForMs).catch(() => undefined);
   }
 }
 
@@ -177,7 +225,13 @@ export async function fetchUser(
   return toUser(await client.probe(get('identity', identity.pathname), call), 'display_name');
 }
 
-function get(operation: 'userinfo' | 'identity', path: string) {
+const reasons: readonly DisconnectedBy[] = ['sign_in', 'data', 'version', 'network'];
+
+function readReason(given: unknown): DisconnectedBy {
+  return reasons.find((one) => one === given) ?? 'network';
+}
+
+function get(operation: 'userinfo' | 'identity' | 'query', path: string) {
   return { operation, effect: 'read', method: 'GET', path } as const;
 }
 

@@ -10,6 +10,7 @@ import type { CrmSettings } from '../platform/settings/table.ts';
 import type { ChangeSource } from '../records/changes.ts';
 import { type Resources, resourcesOf } from '../records/mapping.ts';
 import type { Records } from '../records/records.ts';
+import { queryPath } from './batching/find.ts';
 import { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
@@ -84,15 +85,17 @@ export function createCrm(options: CrmOptions): Crm {
     budget,
     http,
     tokens,
-    onOutcome: (connected) => health.noteOutcome(connected),
+    onOutcome: (disconnected) => health.noteOutcome(disconnected),
     digitsOf: () => schema.numberColumns,
     onMetered: (...call) => void signals.metered.notify(...call),
   });
   const connection = { cache, environment, connectionHash };
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const columnsOf = createColumns();
-  const schema = new OrgSchema({ resources: options.resources ?? resourcesOf(), client, columnsOf, log });
-  const health = new CrmHealth({ ...connection, client, tokens, budget, lacks: () => schema.faults });
+  const resources = options.resources ?? resourcesOf();
+  const schema = new OrgSchema({ resources, client, columnsOf, log });
+  const checked = { ...connection, client, tokens, budget, dataProbe: dataProbeFor(resources, client) };
+  const health = new CrmHealth({ ...checked, lacks: () => schema.faults });
   let unwatch: (() => void) | undefined;
   return {
     records: createSalesforceRecords({
@@ -142,6 +145,11 @@ function createTokens(options: CrmOptions, http: Http, connectionHash: string) {
     signer,
     tokens: new TokenProvider({ ...options, connectionHash, signer, endpoint, backoff, now }),
   };
+}
+
+/** A query that is cheap, and refused where data calls are. */
+function dataProbeFor({ quote }: Resources, { dataPath }: CrmClient): string {
+  return queryPath(dataPath, `SELECT Id FROM ${quote.crmObject} LIMIT 1`);
 }
 
 function createSignals(): Pick<Crm, 'changed' | 'missing' | 'metered' | 'stopped'> {

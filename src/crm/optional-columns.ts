@@ -3,7 +3,7 @@ import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { namesIn } from './mapping/names.ts';
-import { type CrmError, CrmFailure } from './rest/failure.ts';
+import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts';
 
 /*
  * Columns that a request leaves out, since the org does not have them, or does not show them to the integration user.
@@ -167,8 +167,9 @@ export class OptionalColumns {
     const { fit } = this.#options.resource;
     for (const [name, { crm }] of hidden) fit.note({ name, column: columnOf(crm), ...isNotThere });
     const isLearned = parts.length + hidden.length > 0;
-    // The org is looked at for all else that may be missing; also where the refusal is in words that are not known here.
-    if (isLearned || isOfSchema(error)) fit.onRefused();
+    // The org is looked at for all else that may be missing.
+    const { facts } = failureIn(error) ?? {};
+    if (facts?.ofOrg?.length) void fit.onRefused({ about: aboutOf(facts.ofOrg, this.#options.resource) });
     return isLearned;
   }
 
@@ -178,8 +179,8 @@ export class OptionalColumns {
 }
 
 /** A request that needs what does not fit the org. */
-export function misfitFailure(problem: Problem): CrmFailure {
-  return new CrmFailure('setup', problem.message, { problem });
+export function misfitFailure(problem: Problem, facts: FailureFacts = {}): CrmFailure {
+  return new CrmFailure('setup', problem.message, { ...facts, problem });
 }
 
 /** What a column is that the org does not show to the integration user. */
@@ -234,14 +235,20 @@ export function lacksOwner({ crmObject }: Resource): CrmFailure {
   return new CrmFailure('setup', advice, { advice });
 }
 
-/** Codes of refusals that may come from what the org has. */
-const ofSchema =
-  /^INVALID_(FIELD|TYPE|FIELD_FOR_INSERT_UPDATE|TYPE_ON_FIELD_IN_RECORD)$|^MALFORMED_QUERY$|^NOT_FOUND$/;
-
-function isOfSchema(error: unknown): boolean {
-  const failure = failureIn(error);
-  return failure?.kind === 'setup' && ofSchema.test(failure.facts.error?.code ?? '');
+/** What refusals are about, the same for all that one look at the org may explain: their codes and the columns of the resource. */
+export function aboutOf(errors: readonly CrmError[], { fields, constants = {} }: Resource): string {
+  const own = Object.values(fields).flatMap(({ crm }) => [columnOf(crm), ...(crm.continuations ?? [])]);
+  const known = new Set([...own, ...Object.keys(constants)].map((column) => column.toLowerCase()));
+  // Not the words in quotes that are none: requests could make up ever new ones.
+  const columnsOf = (error: CrmError) => [
+    ...error.fields.map((name) => name.toLowerCase()),
+    ...namedBy(error).filter((name) => known.has(name)),
+  ];
+  const abouts = errors.map((error) => [error.code, ...new Set(columnsOf(error).toSorted())].join(' '));
+  return [...new Set(abouts)].toSorted().join(', ').slice(0, longestAbout);
 }
+
+const longestAbout = 500;
 
 /** The columns in lower case that an error of the CRM names. */
 export function namedBy(error: Pick<CrmError, 'message' | 'fields'>): string[] {

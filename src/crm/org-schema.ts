@@ -2,7 +2,9 @@ import type { Call } from '../platform/base/call.ts';
 import { Listeners } from '../platform/base/listeners.ts';
 import type { Log } from '../platform/observability/log.ts';
 import { listOf, type Resources, untyped } from '../records/mapping.ts';
-import type { Resource } from '../records/resource.ts';
+import type { LookAtOrg, Misfit } from '../records/org-fit.ts';
+import { nameOfType } from '../records/org-types.ts';
+import type { Field, Resource } from '../records/resource.ts';
 import { type Described, describeObjects } from './describe.ts';
 import type { OptionalColumns } from './optional-columns.ts';
 import type { CrmClient } from './rest/rest-client.ts';
@@ -32,8 +34,8 @@ export class OrgSchema {
   numberColumns: ReadonlySet<string> = new Set();
   /** Notified when types have changed. */
   readonly changed = new Listeners<[]>();
-  /** Notified when a request is refused for what the org is like: it may have changed. */
-  readonly refused = new Listeners<[]>();
+  /** Looks at the org, or has it looked at, because of a refusal. Set by who watches it. */
+  look: LookAtOrg = async () => false;
   readonly #options: OrgSchemaOptions;
   readonly #all: readonly Resource[];
   #types = '';
@@ -41,7 +43,9 @@ export class OrgSchema {
   constructor(options: OrgSchemaOptions) {
     this.#options = options;
     this.#all = listOf(options.resources);
-    for (const { fit } of this.#all) fit.onRefused = () => void this.refused.notify();
+    for (const { fit, crmObject } of this.#all)
+      fit.onRefused = ({ about, ...refusal } = {}) =>
+        this.look({ ...refusal, ...(about !== undefined && { about: `${crmObject}: ${about}` }) });
   }
 
   /** Asks the CRM for the objects of all resources, in one call. Throws `Problem`, `CrmFailure`. */
@@ -81,18 +85,34 @@ function take(resource: Resource, checked: Checked, described: Described, column
   const object = described.get(crmObject.toLowerCase());
   if (object === undefined) return;
   for (const [name, field] of Object.entries(fields)) {
-    const size = checked.sizes.get(name);
-    if (field.columns !== undefined && size !== undefined) field.columns = { ...field.columns, size };
-    if (field.added === undefined) continue;
-    const type = checked.types.get(name);
-    field.added.type = type;
-    field.kind = type?.kind ?? 'unknown';
+    takeField(field, name, checked);
+    checked.misfits.push(...changeOfType(name, field));
   }
   const usable = object?.recordTypes.filter(({ available }) => available) ?? [];
   fit.recordTypeIds = new Map(usable.map(({ developerName, id }) => [developerName.toLowerCase(), id]));
   const known = new Set(checked.misfits.map(({ name }) => name));
   fit.set([...checked.misfits, ...untyped(fields).filter(({ name }) => object !== null && !known.has(name))]);
   columns.learn(checked.missing);
+}
+
+function takeField(field: Field, name: string, checked: Checked): void {
+  const size = checked.sizes.get(name);
+  if (field.columns !== undefined && size !== undefined) field.columns = { ...field.columns, size };
+  field.values = checked.values.get(name);
+  if (field.added === undefined) return;
+  const type = checked.types.get(name);
+  field.added.type = type;
+  field.added.first ??= type;
+  field.kind = type?.kind ?? 'unknown';
+}
+
+/** The service goes on with the new type; whoever goes by the one of before is not to blame. */
+function changeOfType(name: string, { crm, added: { first, type } = { type: undefined } }: Field): Misfit[] {
+  if (first === undefined || type === undefined) return [];
+  const [before, after] = [nameOfType(first), nameOfType(type)];
+  if (before === after) return [];
+  const problem = `was ${before} when the service started and is ${after} now: a restart takes it as it is`;
+  return [{ name, column: crm.path, problem, needs: [] }];
 }
 
 /** Once for each change. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Call, remainingMs } from '../platform/base/call.ts';
 import { inTime } from '../platform/base/in-time.ts';
 import { requireLive } from '../platform/base/mode.ts';
-import { Problem } from '../platform/base/problem.ts';
+import { Problem, withSecondLook } from '../platform/base/problem.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
@@ -37,7 +37,8 @@ import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
 import { createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
 import { type OptionalColumns, withKeyOnly } from './optional-columns.ts';
-import { CrmFailure, queueFull } from './rest/failure.ts';
+import { explainByOrg, type Refused } from './org-refusals.ts';
+import { CrmFailure, type FailureKind, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { findTogether, type TogetherOptions, writeTogether } from './write-together.ts';
@@ -130,24 +131,24 @@ class SalesforceRecords implements Records {
     };
     const made = mayExist ? await lookUp() : undefined;
     if (made !== undefined) return { ...made, found: 'after loss' };
+    const creation: Creation = {
+      externalId: key,
+      values: { ...creatorOf(resource, call), ...values },
+      readBack,
+      validUntil,
+      madeSince,
+      visible: call.visible(resource.collection),
+    };
     try {
-      const creation: Creation = {
-        externalId: key,
-        values: { ...creatorOf(resource, call), ...values },
-        readBack,
-        validUntil,
-        madeSince,
-        visible: call.visible(resource.collection),
-      };
-      const { record, ...created } = await this.#batchersOf(resource).creates.submit(creation, call);
+      const { creates } = this.#batchersOf(resource);
+      const { record, ...created } = await this.#submit(() => creates.submit(creation, call));
       return { ...created, ...record };
     } catch (error) {
-      const problem = asProblem(error, resource);
-      if (!isDuplicate(problem)) throw this.#noted(problem, resource, call);
       // An earlier try came through after all, or another unique field has the value already: look which.
-      const found = await lookUp();
-      if (found === undefined) throw this.#noted(problem, resource, call);
-      return { ...found, found: 'there' };
+      const found = isDuplicate(error) ? await lookUp() : undefined;
+      if (found !== undefined) return { ...found, found: 'there' };
+      const written = Object.keys(creation.values);
+      throw await this.#refused(error, { resource, need: 'create', written, call });
     } finally {
       this.#options.onWrite();
     }
@@ -164,7 +165,7 @@ class SalesforceRecords implements Records {
     } catch (error) {
       if (error instanceof WritesRefused)
         for (const { index, problem } of error.refusals)
-          this.#noted(problem, (writes[index] as RecordWrite).resource, call);
+          this.#note(problem, (writes[index] as RecordWrite).resource, call);
       throw error;
     } finally {
       this.#options.onWrite();
@@ -204,7 +205,7 @@ class SalesforceRecords implements Records {
       if (found === undefined && by === 'finds') await this.#noteMissing(resource, lookup.key, call);
       return found;
     } catch (error) {
-      throw asProblem(error, resource);
+      throw await asProblemOfOrg(error, { resource, need: 'read', written: [], call });
     }
   }
 
@@ -215,7 +216,7 @@ class SalesforceRecords implements Records {
       const options = { ...this.#options, resource, columns, toRecordOf, largePages: this.#largePages };
       return await listRecords(options, query, call);
     } catch (error) {
-      throw asProblem(error, resource);
+      throw await asProblemOfOrg(error, { resource, need: 'read', written: [], call });
     }
   }
 
@@ -240,59 +241,69 @@ class SalesforceRecords implements Records {
 
   #update(resource: Resource, update: Update, call: Call): Promise<Updated> {
     const { updates } = this.#batchersOf(resource);
-    return this.#change(resource, update.ref, call, () => updates.submit(update, call));
+    const written = Object.keys(update.values);
+    return this.#change({ resource, need: 'write', written, call }, update.ref, () =>
+      updates.submit(update, call),
+    );
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
     const { deletes } = this.#batchersOf(resource);
-    await this.#change(resource, ref, call, () => deletes.submit({ ref }, call));
+    await this.#change({ resource, need: 'write', written: [], call }, ref, () =>
+      deletes.submit({ ref }, call),
+    );
   }
 
   /** Changes or deletes a record, after the writes to it that came before. */
-  async #change<T>(
-    resource: Resource,
-    ref: RecordRef | StoredRecord,
-    call: Call,
-    send: () => Promise<T>,
-  ): Promise<T> {
+  async #change<T>(work: Refused, ref: RecordRef | StoredRecord, send: () => Promise<T>): Promise<T> {
+    const { resource, call } = work;
     requireLive(call);
     try {
-      return await this.#order.run(ref.nativeId, call, send);
+      return await this.#order.run(ref.nativeId, call, () => this.#submit(send));
     } catch (error) {
-      throw await this.#asProblemOf(ref, error, resource, call);
+      const problem = await this.#refused(error, work);
+      const isGone = problem instanceof Problem && problem.code === 'not_found';
+      const externalId = 'values' in ref ? ref.values['id'] : undefined;
+      // The record may have been deleted since it was read.
+      if (isGone && externalId) await this.#noteMissing(resource, externalId, call);
+      throw problem;
     } finally {
       this.#options.onWrite();
     }
   }
 
-  /** Logs a refusal of the CRM: the org's administrator needs to know which rule refused the record. */
-  #noted(problem: unknown, { crmObject: object }: Resource, { requestId: request_id }: Call): unknown {
-    const isRefused =
-      problem instanceof Problem && problem.status === 422 && problem.code !== 'offer_expired';
-    if (isRefused && problem.cause instanceof CrmFailure) {
-      const errors = refusalForLog(problem.cause);
-      this.#options.log.info({ request_id, object, errors }, 'the CRM refused a record');
-    }
+  /** Once more where the service itself refused it for what the org was. */
+  #submit<T>(send: () => Promise<T>): Promise<T> {
+    return withSecondLook(() =>
+      send().catch((error: unknown) => {
+        throw (error instanceof CrmFailure && error.facts.problem) || error;
+      }),
+    );
+  }
+
+  /** The failure of a write as callers get it. */
+  async #refused(error: unknown, refused: Refused): Promise<unknown> {
+    const problem = await asProblemOfOrg(error, refused);
+    this.#note(problem, refused.resource, refused.call);
     return problem;
+  }
+
+  /** Counts and logs a refusal of the CRM: the org's administrator needs to know what refused the record. */
+  #note(problem: unknown, { crmObject: object }: Resource, { requestId: request_id }: Call): void {
+    if (!(problem instanceof Problem) || !(problem.cause instanceof CrmFailure)) return;
+    const { cause, facts, message } = problem;
+    if (!recordRefusals.includes(cause.kind)) return;
+    const errors = refusalForLog(cause);
+    for (const { code } of errors.slice(0, 1)) this.#options.metrics.crmRejected.inc({ object, code });
+    this.#options.log.info(
+      { request_id, object, errors, ...(facts.isOfOrg && { misfit: message }) },
+      'the CRM refused a record',
+    );
   }
 
   /** Not for background work, which handles missing records itself. */
   async #noteMissing(resource: Resource, externalId: string, call: Call): Promise<void> {
     if (call.background === undefined) await this.#options.onMissing(resource, externalId, call);
-  }
-
-  /** The record may have been deleted since it was read. */
-  async #asProblemOf(
-    ref: RecordRef | StoredRecord,
-    error: unknown,
-    resource: Resource,
-    call: Call,
-  ): Promise<unknown> {
-    const problem = this.#noted(asProblem(error, resource), resource, call);
-    const isGone = problem instanceof Problem && problem.code === 'not_found';
-    const externalId = 'values' in ref ? ref.values['id'] : undefined;
-    if (isGone && externalId) await this.#noteMissing(resource, externalId, call);
-    return problem;
   }
 
   #batchersOf(resource: Resource): Batchers {
@@ -387,8 +398,24 @@ function asProblem(error: unknown, resource: Resource | undefined): unknown {
   return error instanceof CrmFailure ? crmProblem(error, resource === undefined ? {} : { resource }) : error;
 }
 
+/** The same once the org was looked at, where that may explain it. */
+async function asProblemOfOrg(error: unknown, refused: Refused): Promise<unknown> {
+  const failure = error instanceof CrmFailure ? await explainByOrg(error, refused) : error;
+  return asProblem(failure, refused.resource);
+}
+
+/** Kinds of failure that are about the record, or about what the org makes of it. */
+const recordRefusals: readonly FailureKind[] = [
+  'rejected',
+  'reference',
+  'duplicate',
+  'conflict',
+  'setup',
+  'broken',
+];
+
 function isDuplicate(error: unknown): boolean {
-  return error instanceof Problem && error.cause instanceof CrmFailure && error.cause.kind === 'duplicate';
+  return error instanceof CrmFailure && error.kind === 'duplicate';
 }
 
 /** Writes to one record that may wait for the one before them. */

@@ -12,6 +12,8 @@ export interface Checked {
   missing: Set<string>;
   /** Types of the fields that a mapping adds, by API name. */
   types: Map<string, OrgType>;
+  /** Values of restricted picklists, by API name. */
+  values: Map<string, readonly string[]>;
   /** UTF-16 code units that each column of a long text holds, by API name. */
   sizes: Map<string, number>;
   /** Columns that lists are filtered by and the CRM does not index. */
@@ -68,7 +70,14 @@ export function typeOf(field: DescribedField): OrgType | undefined {
  * like those that are not there. Validation rules, layouts and triggers may demand more. `memberObject`: where lookups lead.
  */
 export function checkResource(resource: Resource, described: Described, memberObject: string): Checked {
-  const checked: Checked = { misfits: [], missing: new Set(), types: new Map(), sizes: new Map(), slow: [] };
+  const checked: Checked = {
+    misfits: [],
+    missing: new Set(),
+    types: new Map(),
+    values: new Map(),
+    sizes: new Map(),
+    slow: [],
+  };
   const object = described.get(resource.crmObject.toLowerCase());
   if (object === undefined) return checked;
   const fault = objectFault(resource, object);
@@ -121,6 +130,11 @@ function checkField(one: FieldToCheck, found: DescribedField | undefined, checke
   }
   if (found === undefined) return;
   if (field.indexed && !hasIndex(found)) checked.slow.push(column);
+  noteType(one, found, checked);
+}
+
+function noteType({ name, field }: FieldToCheck, found: DescribedField, checked: Checked): void {
+  if (found.type === 'picklist' && found.restrictedPicklist) checked.values.set(name, found.values);
   const type = field.added && typeOf(found);
   if (type !== undefined) checked.types.set(name, type);
 }

@@ -20,9 +20,10 @@ import {
   unusable,
 } from './batching/composite.ts';
 import { byKey, deletedFirst, readPage, toPart } from './batching/find.ts';
-import { asMisfit, ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
+import { ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import type { OptionalColumns, UsedColumns } from './optional-columns.ts';
+import { explainByOrg } from './org-refusals.ts';
 import { failureOf } from './rest/errors.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
@@ -60,13 +61,13 @@ export async function writeTogether(
   { readBack = false }: ReadBack = {},
 ): Promise<(RecordRef | StoredRecord)[]> {
   const refused = writes.map((write) => refusalOf(write, call));
-  if (refused.some((failure) => failure !== undefined)) throw refusedOf(writes, refused);
+  if (refused.some((failure) => failure !== undefined)) throw await refusedOf(writes, refused, call);
   try {
     return await withColumns(options, writes.map(toNamed), (used) =>
       send(options, writes, { call, used, readBack }),
     );
   } catch (error) {
-    if (error instanceof ItemsRefused) throw refusedOf(writes, error.failures);
+    if (error instanceof ItemsRefused) throw await refusedOf(writes, error.failures, call);
     throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
   }
 }
@@ -89,16 +90,23 @@ function newRefusal(resource: Resource, call: Call): CrmFailure | undefined {
   return ownerRefusal(resource, call.visible(resource.collection)) ?? typeRefusal(resource);
 }
 
-function refusedOf(
+async function refusedOf(
   writes: readonly RecordWrite[],
   failures: readonly (CrmFailure | undefined)[],
-): WritesRefused {
-  const refusals = failures.flatMap((failure, index): WriteRefusal[] => {
-    const resource = writes[index]?.resource;
-    if (failure === undefined || resource === undefined) return [];
-    return [{ index, problem: crmProblem(failure, { resource }), isDuplicate: failure.kind === 'duplicate' }];
-  });
-  return new WritesRefused(refusals);
+  call: Call,
+): Promise<WritesRefused> {
+  const refusals = await Promise.all(
+    failures.map(async (failure, index): Promise<WriteRefusal[]> => {
+      const write = writes[index];
+      if (failure === undefined || write === undefined) return [];
+      const { resource, record, values } = write;
+      const need = record === undefined ? 'create' : 'write';
+      const explained = await explainByOrg(failure, { resource, need, written: Object.keys(values), call });
+      const problem = crmProblem(explained, { resource });
+      return [{ index, problem, isDuplicate: failure.kind === 'duplicate' }];
+    }),
+  );
+  return new WritesRefused(refusals.flat());
 }
 
 type Used = ReadonlyMap<string, UsedColumns>;
@@ -224,8 +232,8 @@ function outcomesOf({ method, placed }: Group, answer: CrmAnswer, request: CrmRe
   if (!isOfItems(answer, placed.length)) return [];
   const singles = placed.map((one) => toSingle(one, method, request));
   return readCollection(answer, singles, request).map((outcome, position) => {
-    const { write, index } = placed[position] as Placed;
-    return { index, outcome: asMisfit(write.resource, outcome) };
+    const { index } = placed[position] as Placed;
+    return { index, outcome };
   });
 }
 

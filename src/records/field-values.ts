@@ -2,9 +2,10 @@ import { compactField } from '../platform/base/json-text.ts';
 import { Problem } from '../platform/base/problem.ts';
 import type { Fault } from '../platform/base/problems.ts';
 import { splitText, type TextColumns } from '../platform/base/split-text.ts';
+import type { OrgFit } from './org-fit.ts';
 import { isSame, type ReadValue, readJsonValue } from './org-types.ts';
 import type { FieldValues } from './records.ts';
-import type { Field, Resource } from './resource.ts';
+import type { Resource } from './resource.ts';
 
 /** How deep `details` may nest, itself counted as the first level. */
 const maxDetailsDepth = 100;
@@ -13,7 +14,12 @@ const maxDetailsDepth = 100;
  * The JSON object at `path` of a request body as compact text, digit for digit as it came. `bodyText` has passed
  * JSON.parse and the body's schema. Throws `details_too_large`, and `invalid_request` where it nests too deep.
  */
-export function readDetails(bodyText: string, path: readonly string[], field: Field): string {
+export function readDetails(
+  bodyText: string,
+  path: readonly string[],
+  { fields, fit }: Pick<Resource, 'fields' | 'fit'>,
+): string {
+  const columns = fields['details']?.columns;
   const details = compactField(bodyText, path);
   if (details === undefined)
     throw new Error(`there is no ${path.join('.')} in a body that passed its schema`);
@@ -24,54 +30,76 @@ export function readDetails(bodyText: string, path: readonly string[], field: Fi
       errors: [{ pointer, message }],
     });
   }
-  if (field.columns && splitText(details.text, field.columns) === undefined)
-    throw detailsTooLarge(pointer, details.text.length, field.columns);
+  if (columns && splitText(details.text, columns) === undefined)
+    throw detailsTooLarge(pointer, details.text.length, columns, fit);
   return details.text;
 }
 
 /** The refusal of a text of this length, which no cuts fit into the columns. */
-export function detailsTooLarge(pointer: string, length: number, { size, count }: TextColumns): Problem {
+export function detailsTooLarge(
+  pointer: string,
+  length: number,
+  { size, count }: TextColumns,
+  fit: OrgFit,
+): Problem {
   const most =
     count === 1 || length > size * count
       ? `the CRM holds at most ${size * count}`
       : `the CRM stores them in parts of at most ${size}, and they have too much white space in a row to be cut there`;
   const message = `have ${length} characters without insignificant white space; ${most}`;
-  return new Problem('details_too_large', `The details ${message}.`, { errors: [{ pointer, message }] });
+  return new Problem('details_too_large', `The details ${message}.`, {
+    errors: [{ pointer, message }],
+    ...fit.lookAgain('length of details'),
+  });
 }
 
 /**
  * The values of a body that has passed its schema, as the records port takes them: UUIDs in lower case, JSON as the
  * text that was sent. Throws `details_too_large`, `invalid_request`.
  */
-export function readFieldValues({ fields }: Resource, body: unknown, bodyText: string): FieldValues {
+export function readFieldValues(resource: Resource, body: unknown, bodyText: string): FieldValues {
+  const { fields } = resource;
   const values: Record<string, string | null> = {};
   const faults: Fault[] = [];
   for (const [name, value] of Object.entries(body as Record<string, unknown>)) {
     const field = fields[name];
     if (field === undefined) throw new Error(`the field ${name} passed the schema and is not declared`);
-    if (field.kind === 'json') values[name] = readDetails(bodyText, [name], field);
+    if (field.kind === 'json') values[name] = readDetails(bodyText, [name], resource);
     else if (field.added !== undefined) {
-      const read = readAdded(field, compactField(bodyText, [name])?.text ?? 'null');
+      const read = readAdded(resource, name, compactField(bodyText, [name])?.text ?? 'null');
       if ('fault' in read) faults.push({ pointer: `#/${name}`, message: read.fault });
       else values[name] = read.value;
     } else values[name] = field.kind === 'uuid' ? (value as string).toLowerCase() : (value as string);
   }
-  if (faults.length > 0) throw invalidValues(faults);
+  if (faults.length > 0) throw invalidValues(faults, resource.fit);
   return values;
 }
 
-/** A value that a mapping's field is given, as JSON text. Of an unknown type it is kept as it is: nothing is written then. */
-function readAdded({ added, required }: Field, json: string): ReadValue {
+/**
+ * A value that a mapping's field is given, as JSON text. Of an unknown type it is kept as it is: nothing is written then. Throws
+ * `crm_error` for a value of the type that the field had before the org was changed.
+ */
+function readAdded({ fields, fit }: Resource, name: string, json: string): ReadValue {
+  const { added, required } = fields[name] ?? {};
   if (required && json === 'null') return { fault: 'must not be null' };
-  return added?.type === undefined ? { value: json } : readJsonValue(added.type, json);
+  if (added?.type === undefined) return { value: json };
+  const read = readJsonValue(added.type, json);
+  const misfit = fit.whyUnfit([name]);
+  const wasFit = 'fault' in read && misfit && added.first && 'value' in readJsonValue(added.first, json);
+  if (wasFit) throw fit.refusal(misfit);
+  return read;
 }
 
-function invalidValues(faults: Fault[]): Problem {
+function invalidValues(faults: Fault[], fit: OrgFit): Problem {
   const [first] = faults.map((fault) =>
     'pointer' in fault ? `${fault.pointer} ${fault.message}` : fault.message,
   );
   const more = faults.length > 1 ? `, and ${faults.length - 1} more` : '';
-  return new Problem('invalid_request', `The body is not valid: ${first}${more}.`, { errors: faults });
+  return new Problem('invalid_request', `The body is not valid: ${first}${more}.`, {
+    errors: faults,
+    // By the first alone, so that requests can't make up ever new ones.
+    ...fit.lookAgain(`value of ${faults[0] && 'pointer' in faults[0] ? faults[0].pointer : ''}`),
+  });
 }
 
 /** What a hand-off, or a booking that is made in the same way, says; `details` is JSON text. */
@@ -88,21 +116,21 @@ export interface HandedOff {
  * The values that the mapping takes out of a hand-off: from the parts of its body that `from` names. What is not there is
  * not written. Throws `invalid_request` for what is of another type or too long.
  */
-export function valuesFrom({ fields }: Resource, handedOff: HandedOff): FieldValues {
+export function valuesFrom(resource: Resource, handedOff: HandedOff): FieldValues {
   const values: Record<string, string | null> = {};
   const faults: Fault[] = [];
   let body: string | undefined;
-  for (const [name, field] of Object.entries(fields)) {
+  for (const [name, field] of Object.entries(resource.fields)) {
     const from = field.added?.from;
     if (from === undefined) continue;
     body ??= bodyOf(handedOff);
     const json = compactField(body, from)?.text;
     if (json === undefined || json === 'null') continue;
-    const read = readAdded(field, json);
+    const read = readAdded(resource, name, json);
     if ('fault' in read) faults.push({ pointer: pointerTo(from), message: read.fault });
     else values[name] = read.value;
   }
-  if (faults.length > 0) throw invalidValues(faults);
+  if (faults.length > 0) throw invalidValues(faults, resource.fit);
   return values;
 }
 

@@ -1,4 +1,5 @@
 import { Problem } from '../platform/base/problem.ts';
+import type { ProblemFacts } from '../platform/base/problems.ts';
 
 /** What is impossible in the org as it is: to read a field, to write it, to filter by it, or to create a record. */
 export type Need = 'read' | 'write' | 'filter' | 'create';
@@ -15,6 +16,20 @@ export interface Misfit {
   needs: readonly Need[];
 }
 
+/** A refusal that the org as it is now may explain, or end. */
+export interface OrgRefusal {
+  /**
+   * What it is about, such as the code and the fields of an error: for the same the org is looked at once in 5 minutes. None
+   * for something that is known not to fit, and may have been repaired.
+   */
+  about?: string;
+  /** Milliseconds that the caller may wait for it. */
+  waitMs?: number;
+}
+
+/** Asks for a look at the org. Resolves, never rejects: true once it was looked at, false where that is not to be waited for. */
+export type LookAtOrg = (refusal?: OrgRefusal) => Promise<boolean>;
+
 /**
  * What does not fit between a resource and the org, as far as is known now. It changes while the service runs: when the org
  * was looked at, and when the CRM refuses a column.
@@ -26,8 +41,8 @@ export class OrgFit {
   hidden: ReadonlySet<string> = new Set();
   /** Ids of the object's record types by developer name in lower case. */
   recordTypeIds: ReadonlyMap<string, string> = new Map();
-  /** Called where a request is refused for one of them: the org may have been repaired. */
-  onRefused: () => void = () => undefined;
+  /** Set by who watches the org. */
+  onRefused: LookAtOrg = async () => false;
 
   constructor(object: string) {
     this.#object = object;
@@ -72,13 +87,18 @@ export class OrgFit {
     );
   }
 
-  /** The column that records must have and that nothing sets, or whose constant the org does not take. */
-  whyNotCreated(columns: readonly string[]): Misfit | undefined {
+  /** What is known of one of these columns, or else why this is impossible with the whole object. */
+  whyRefused(need: Need, columns: readonly string[]): Misfit | undefined {
     const wanted = columns.map((column) => column.toLowerCase());
-    return this.#misfits.find(
-      ({ needs, column }) =>
-        needs.includes('create') && column !== null && wanted.includes(column.toLowerCase()),
+    return (
+      this.#misfits.find(({ column }) => column !== null && wanted.includes(column.toLowerCase())) ??
+      this.#misfits.find(({ column, needs }) => column === null && needs.includes(need))
     );
+  }
+
+  /** What is known of one of these fields, by API name. */
+  whyUnfit(names: readonly string[]): Misfit | undefined {
+    return this.#misfits.find(({ name }) => name !== undefined && names.includes(name));
   }
 
   /** Throws `crm_error` that names the first of these fields with which this is impossible. */
@@ -96,11 +116,24 @@ export class OrgFit {
     throw this.refusal(this.why('read', name) ?? unseen);
   }
 
-  /** The answer to a request that needs what does not fit. */
-  refusal({ name, column, problem }: Misfit): Problem {
-    this.onRefused();
+  /** The answer to a request that needs what does not fit. Has the org looked at again. */
+  refusal(misfit: Misfit, facts?: ProblemFacts): Problem {
+    void this.onRefused();
+    return this.problemOf(misfit, facts);
+  }
+
+  /** The same where the org was looked at just now. */
+  problemOf({ name, column, problem }: Misfit, facts: ProblemFacts = {}): Problem {
     const where = column === null ? this.#object : `${this.#object}.${column}`;
     const subject = name === undefined ? where : `${name} (${where})`;
-    return new Problem('crm_error', `The CRM is not set up as the service needs it: ${subject} ${problem}.`);
+    const detail = `The CRM is not set up as the service needs it: ${subject} ${problem}. ${remedy}`;
+    return new Problem('crm_error', detail, { ...facts, isOfOrg: true });
+  }
+
+  /** What a refusal of a caller's values says of itself: it rests on what the org was. */
+  lookAgain(about: string): Pick<ProblemFacts, 'lookAgain'> {
+    return { lookAgain: () => this.onRefused({ about, waitMs: 1000 }) };
   }
 }
+
+const remedy = 'Its operator has to undo the change in Salesforce, or to adapt the mapping.';

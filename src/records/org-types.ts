@@ -40,6 +40,21 @@ export function isDate(text: string): boolean {
   return !Number.isNaN(moment.getTime()) && moment.toISOString().startsWith(text);
 }
 
+const typeNames: Record<OrgType['kind'], string> = {
+  text: 'text',
+  choice: 'text',
+  number: 'a number',
+  boolean: 'true or false',
+  date: 'a date',
+  timestamp: 'a date and time',
+  choices: 'a list of values',
+};
+
+/** What values of this type are, whatever their bounds. */
+export function nameOfType({ kind }: OrgType): string {
+  return typeNames[kind];
+}
+
 /** JSON Schema of a value in requests and answers. */
 export function schemaOf(type: OrgType): TSchema {
   if (type.kind === 'text') return Type.String({ minLength: 1, maxLength: type.maxLength });

@@ -41,12 +41,22 @@ export interface Field<S extends TSchema = TSchema> {
   within?: { name: string; description: string };
   /** The org has nothing for it: it is null in answers, and never written. */
   isAbsent?: true;
+  /** The values that a restricted picklist of the org takes, where the field is one. */
+  values?: readonly string[] | undefined;
   /** For a field that a mapping adds: its type is the org's, and known once the org was looked at. */
   added?: {
     type: OrgType | undefined;
+    /** The type that it had when the service first knew it. */
+    first?: OrgType | undefined;
     /** Where its value is in the body of a hand-off: the parts of a JSON Pointer. */
     from?: readonly string[] | undefined;
   };
+}
+
+/** The values that the org takes for a field; undefined where it takes others. */
+export function allowedValues(one: Field): readonly string[] | undefined {
+  const type = one.added?.type;
+  return type !== undefined && 'values' in type ? type.values : one.values;
 }
 
 /** A value that is written into each new record: as it is, or the id of a record type. */

@@ -34,7 +34,7 @@ it('hears from calls that the CRM is lost, and that it is back', async () => {
   assertConnected(await crm.health.check());
   await org.fault({ kind: 'down' });
   await assert.rejects(crm.records.find(quote, randomUUID(), aCall()), hasCode('crm_unavailable'));
-  assert.deepEqual(await crm.health.check(), down);
+  assert.deepEqual(await crm.health.check(), { ...down, reason: 'network' });
   await org.heal();
   await crm.records.create(quote, randomUUID(), quoteFor(memberId), aCall());
   assertConnected(await crm.health.check());
@@ -50,9 +50,13 @@ it('takes a refusal of a record for a sign that the CRM is there', async () => {
 
 it('is not connected while there is no token, without asking for it more often than the back-off allows', async () => {
   await harness.org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'user is locked' });
-  const reason = 'The integration user is locked: unlock it in the org.';
+  const told = {
+    reason: 'sign_in',
+    advice: 'The integration user is locked: unlock it in the org.',
+    sign_in: { error: 'invalid_grant', error_description: 'user is locked' },
+  };
   for (let round = 0; round < 5; round++)
-    assert.deepEqual(await harness.crm.health.check(), { ...down, reason });
+    assert.deepEqual(await harness.crm.health.check(), { ...down, ...told });
   assert.equal(await harness.org.calls('token'), 1);
   assert.equal(await harness.org.calls('userinfo'), 0);
 });
@@ -68,7 +72,7 @@ it('says what to fix where a refresh fails for good, though the token of before 
   assert.equal(await org.calls('token'), 2);
   const other = harness.addReplica();
   assertConnected(await other.crm.health.check());
-  assert.match((await other.crm.health.check()).reason ?? '', /audience is wrong: set crm\.loginUrl/);
+  assert.match((await other.crm.health.check()).advice ?? '', /audience is wrong: set crm\.loginUrl/);
 });
 
 it('probes every 2 s while not connected and every 30 s while connected', async () => {
@@ -123,5 +127,36 @@ it('asks the identity URL where userinfo is not for the app', async () => {
 
 it('gives up on a CRM that hangs', async () => {
   await harness.org.fault({ kind: 'hang' });
-  assert.deepEqual(await harness.crm.health.check(), down);
+  assert.deepEqual(await harness.crm.health.check(), { ...down, reason: 'network' });
+});
+
+it('is not connected while data calls fail, though signing in works', async () => {
+  const { crm, org } = harness;
+  const other = harness.addReplica();
+  assertConnected(await crm.health.check());
+  const refusal = { status: 403, errorCode: 'API_DISABLED_FOR_ORG', message: 'API is not enabled' };
+  await org.fault({ kind: 'error', ...refusal }, { operation: 'query' });
+  await assert.rejects(crm.records.find(quote, randomUUID(), aCall()), hasCode('crm_error'));
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  for (const state of [crm.health, other.crm.health]) {
+    assert.deepEqual(
+      { ...(await state.check()), quota: undefined },
+      { ...down, reason: 'data', quota: undefined },
+    );
+    mock.timers.tick(6000);
+    assert.equal((await state.check()).reason, 'data');
+  }
+  await org.heal();
+  mock.timers.tick(6000);
+  assertConnected(await crm.health.check());
+});
+
+it('is not connected while the org does not offer the version, and asks for it seldom', async () => {
+  const { crm, org } = harness;
+  await crm.records.find(quote, randomUUID(), aCall());
+  await org.change({ newestVersion: 60 });
+  for (let read = 0; read < 10; read++)
+    await assert.rejects(crm.records.find(quote, randomUUID(), aCall()), /does not offer version 68\.0/);
+  assert.equal((await crm.health.check()).reason, 'version');
+  assert.equal(await org.calls('versions'), 1);
 });

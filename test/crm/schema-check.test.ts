@@ -212,7 +212,7 @@ describe('the description of an object', () => {
         if (needs.includes(need)) assert.ok(isNeeded, need);
         if (needs.length === 0) assert.ok(!isNeeded);
       }
-      assert.equal(fit.whyNotCreated([column]) !== undefined, needs.includes('create'));
+      assert.equal(fit.whyRefused('create', [column])?.column, column);
       assert.ok(lines.some((line) => line.facts['field'] === column));
     });
   }

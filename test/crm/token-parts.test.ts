@@ -169,6 +169,14 @@ describe('the token endpoint', () => {
     ['invalid_grant', 'invalid assertion', /certificate/],
     ['invalid_grant', 'expired authorization code', /clock/],
     ['invalid_grant', 'user is locked', /locked/],
+    ['invalid_grant', 'ip restricted', /address of this machine/],
+    ['OAUTH_APP_BLOCKED', 'this app is blocked by admin', /unblock it in Setup/],
+    ['OAUTH_APPROVAL_ERROR_GENERIC', '', /API Access Control/],
+    [
+      'OAUTH_APP_ACCESS_DENIED',
+      'user is not admin approved to access this app',
+      /assign the app's permission set/,
+    ],
     ['invalid_grant', '', /crm\.username/],
     ['invalid_client_id', 'client identifier invalid', /crm\.clientId/],
     ['invalid_client_credentials', '', /crm\.clientId/],
@@ -231,12 +239,17 @@ describe('the token endpoint', () => {
 describe('the back-off', () => {
   it('doubles from about a second to five minutes, is shared, and forgets after a quiet minute', async () => {
     let now = 1_000_000;
+    const passing = { advice: null, refusal: null };
+    const lasting = {
+      advice: 'approve the app',
+      refusal: { error: 'invalid_grant', error_description: null },
+    };
     const cache = createMemoryCache({ now: () => now });
     const make = (connectionHash = 'same') =>
       new Backoff({ cache, key: 'b', connectionHash, now: () => now });
     const [one, two] = [make(), make()];
     for (let failures = 1; failures <= 12; failures++) {
-      const waitMs = await (failures % 2 === 0 ? one : two).failed('v1');
+      const waitMs = await (failures % 2 === 0 ? one : two).failed('v1', passing);
       const middle = Math.min(300_000, 1000 * 2 ** (failures - 1));
       assert.ok(
         waitMs >= Math.max(1000, 0.75 * middle) && waitMs <= Math.min(300_000, 1.25 * middle),
@@ -249,11 +262,12 @@ describe('the back-off', () => {
       assert.equal(await one.current(), undefined);
     }
     now += 60_000;
-    assert.ok((await one.failed('v1')) <= 1250);
-    assert.equal(await one.failed('v1', 'approve the app'), 300_000);
-    assert.equal(await two.faultToFix(), 'approve the app');
+    assert.ok((await one.failed('v1', passing)) <= 1250);
+    assert.equal(await one.failed('v1', lasting), 300_000);
+    const { advice, refusal } = (await two.fault()) ?? {};
+    assert.deepEqual({ advice, refusal }, lasting);
     now += 360_000;
-    assert.equal(await two.faultToFix(), undefined);
+    assert.equal(await two.fault(), undefined);
   });
 
   it('lets the first refused token go free', async () => {

@@ -45,7 +45,16 @@ describe('what the documentation names exists', () => {
     const groups = [...keys].filter((key) => key.includes('.')).map((key) => key.split('.')[0]);
     // Fields of the health and of a booking's details, events, audit events, and attributes of spans, that begin like settings.
     const others = new Set([
-      ...['crm.reason', 'crm.lacks', 'crm.quota', 'crm.user', 'crm.connected', 'dining.status'],
+      ...[
+        'crm.reason',
+        'crm.lacks',
+        'crm.quota',
+        'crm.user',
+        'crm.connected',
+        'crm.advice',
+        'crm.sign_in',
+        'dining.status',
+      ],
       ...['handoff.request_id', 'handoff.consumer_id', 'handoff.crm.records'],
       ...['handoff.created', 'handoff.failed', 'handoff.awaiting_approval'],
       ...['handoff.approved', 'handoff.rejected'],

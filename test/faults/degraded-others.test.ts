@@ -148,8 +148,9 @@ describe('a gateway with its secrets in Vault', () => {
     }
     await refusal.hit(1);
     const { crm } = await untilHealth((state) => state.crm.reason !== undefined);
+    assert.deepEqual([crm.reason, crm.sign_in?.error_description], ['sign_in', description]);
     assert.match(
-      crm.reason ?? '',
+      crm.advice ?? '',
       /^Nobody approved the app for the integration user: set its permitted users/,
     );
     assert.equal(gateway.output.filter((line) => line.includes('the CRM gave no access token')).length, 1);
@@ -159,7 +160,13 @@ describe('a gateway with its secrets in Vault', () => {
 
 interface Health {
   status: string;
-  crm: { connected: boolean; user: object | null; reason?: string };
+  crm: {
+    connected: boolean;
+    user: object | null;
+    reason?: string;
+    advice?: string;
+    sign_in?: { error_description: string };
+  };
   secretsManager: { connected: boolean };
 }
 

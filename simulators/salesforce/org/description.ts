@@ -133,7 +133,8 @@ export const orgDescription = Type.Object(
     label: Type.Optional(Type.String()),
     /** Of the integration user, and so of error texts. */
     language: Type.Optional(Type.Enum(['en', 'de'])),
-    /** The newest version of the API, as a number. */
+    /** The oldest and the newest version of the API, as numbers. */
+    oldestVersion: Type.Optional(Type.Integer({ minimum: 31, maximum: 99 })),
     newestVersion: Type.Optional(Type.Integer({ minimum: 31, maximum: 99 })),
     /** Whether `login.` and `test.` hosts still sign this app in. */
     loginHosts: Type.Optional(Type.Enum(['refused', 'accepted'])),

@@ -9,6 +9,10 @@ const OLDEST = 31;
 /** The newest version where the description names none. */
 export const NEWEST = 68;
 
+function offered({ description }: ApiContext['org']): { oldest: number; newest: number } {
+  return { oldest: description.oldestVersion ?? OLDEST, newest: description.newestVersion ?? NEWEST };
+}
+
 /** Three releases a year, counted from v20.0, Winter '11. */
 function versionLabel(version: number): string {
   const season = ['Winter', 'Spring', 'Summer'][(version - 20) % 3] ?? '';
@@ -16,22 +20,23 @@ function versionLabel(version: number): string {
 }
 
 /**
- * For `v31.0` and later ones up to the org's newest.
+ * For the org's oldest version (`v31.0`) and later ones up to its newest.
  * @throws ApiError 410 for a retired version; 404 for one that is not there yet, or that is written in another way.
  */
 export function checkVersion({ org }: ApiContext, segment: string): void {
   const version = Number(/^v(\d{1,2})\.0$/.exec(segment)?.[1]);
-  if (version >= OLDEST && version <= (org.description.newestVersion ?? NEWEST)) return;
-  if (version >= FIRST_EVER && version < OLDEST)
+  const { oldest, newest } = offered(org);
+  if (version >= oldest && version <= newest) return;
+  if (version >= FIRST_EVER && version < oldest)
     throw new ApiError(410, 'UNSUPPORTED_API_VERSION', 'The requested API version is no longer supported.');
   throw notFound();
 }
 
 /** `GET /services/data`, oldest first; needs no token and is not metered. */
 export function listVersions({ org }: ApiContext): object[] {
-  const newest = org.description.newestVersion ?? NEWEST;
-  return Array.from({ length: newest - OLDEST + 1 }, (_, index) => {
-    const version = OLDEST + index;
+  const { oldest, newest } = offered(org);
+  return Array.from({ length: newest - oldest + 1 }, (_, index) => {
+    const version = oldest + index;
     return { label: versionLabel(version), url: `/services/data/v${version}.0`, version: `${version}.0` };
   });
 }

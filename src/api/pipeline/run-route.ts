@@ -5,7 +5,7 @@ import { type Call, startCall, type VisibleFields } from '../../platform/base/ca
 import { randomUUID } from '../../platform/base/chance.ts';
 import { isObject } from '../../platform/base/is-object.ts';
 import { ownWorldOf } from '../../platform/base/mode.ts';
-import { Problem } from '../../platform/base/problem.ts';
+import { Problem, withSecondLook } from '../../platform/base/problem.ts';
 import type { Fault } from '../../platform/base/problems.ts';
 import type { Span } from '../../platform/base/span.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
@@ -72,7 +72,7 @@ function answerOf(route: Route, ledger: Ledger) {
     const call = callOf(request);
     call.isWrite = route.method !== 'GET';
     request.call = call;
-    const input = inputOf(route, request, call);
+    const input = await inputOf(route, request, call);
     const handle = (claim: Claim | undefined) =>
       route.handle({ ...input, claim }).catch((error: unknown) => {
         throw withoutHiddenFaults(error, fieldsSeenBy(route, request, call));
@@ -122,12 +122,12 @@ function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
 }
 
 /** All that a handler gets but for the claim. Throws what `prepare` does. */
-function inputOf(route: Route, request: FastifyRequest, call: Call) {
+async function inputOf(route: Route, request: FastifyRequest, call: Call) {
   return {
     params: request.params as never,
     query: request.query as never,
     body: request.body as never,
-    prepared: route.prepare?.(request.body as never, request.bodyText),
+    prepared: await withSecondLook(() => route.prepare?.(request.body as never, request.bodyText)),
     headers: request.headers,
     bodyText: request.bodyText,
     faults: faultsIn(route, request),
@@ -197,7 +197,7 @@ function keyOf({ method }: Route, { raw, idempotencyKey }: FastifyRequest): stri
 }
 
 /** The External ID of what a new request makes. */
-function externalIdFor(route: Route, input: ReturnType<typeof inputOf>): string {
+function externalIdFor(route: Route, input: Awaited<ReturnType<typeof inputOf>>): string {
   return route.externalIdOf?.(input) ?? randomUUID();
 }
 

@@ -66,10 +66,27 @@ const platformEntries = {
       description: 'Null while not connected. Left out for test keys, although it is required here.',
     }),
     reason: Type.Optional(
+      Type.Enum(['sign_in', 'data', 'version', 'network'], {
+        description:
+          'What does not work: signing in, all data calls, the version of the API, or the way to the CRM; else absent.',
+      }),
+    ),
+    advice: Type.Optional(
       Type.String({
         description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
         maxLength: 1000,
       }),
+    ),
+    sign_in: Type.Optional(
+      Type.Object(
+        {
+          error: Type.String({ description: 'The error of the token endpoint.', maxLength: 60 }),
+          error_description: Type.Union([Type.String({ maxLength: 300 }), Type.Null()], {
+            description: 'What the org says of it.',
+          }),
+        },
+        { description: 'Why the org refused the last sign-in; else absent.', additionalProperties: false },
+      ),
     ),
     lacks: Type.Optional(
       Type.Array(orgFault, {

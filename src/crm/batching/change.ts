@@ -9,7 +9,7 @@ import { byIdsQuery } from '../soql/query.ts';
 import { isTooMuch } from './execute.ts';
 import { type OperationOptions, queryRows } from './find.ts';
 import type { Operation, Reconciled } from './operation.ts';
-import { asMisfit, unlessRefused, valueRefusal } from './refusals.ts';
+import { unlessRefused, valueRefusal } from './refusals.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 /** What comes back is counted as this part of what is sent: the records may be long though the changes are short. */
@@ -44,7 +44,7 @@ export function createUpdate(options: OperationOptions): Operation<Update, Updat
           const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, accepted), call, permit);
           const found = byId(rows);
           return accepted.map(({ ref, readBack }, index) => {
-            const outcome = asMisfit(resource, outcomes[index] as Written['outcomes'][number]);
+            const outcome = outcomes[index] as Written['outcomes'][number];
             if ('failure' in outcome) return outcome;
             const row = readBack ? found.get(ref.nativeId) : undefined;
             return { result: { record: row && toRecord(row) } };

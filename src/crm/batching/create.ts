@@ -6,7 +6,7 @@ import type { CrmRequest, Permit } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
 import { byKey, createFind, keysQuery, type OperationOptions } from './find.ts';
 import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
-import { asMisfit, ownerRefusal, typeRefusal, unlessEnded, unlessRefused, valueRefusal } from './refusals.ts';
+import { ownerRefusal, typeRefusal, unlessEnded, unlessRefused, valueRefusal } from './refusals.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
 
 export interface Creation {
@@ -69,7 +69,7 @@ async function insert(
   const found = byKey(resource, rows);
   return items.map(({ readBack, externalId }, index) => {
     const row = readBack ? found.get(externalId) : undefined;
-    const outcome = asMisfit(resource, outcomes[index] as Written['outcomes'][number]);
+    const outcome = outcomes[index] as Written['outcomes'][number];
     return toCreated(outcome, row && toRecord(row));
   });
 }

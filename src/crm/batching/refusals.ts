@@ -5,7 +5,7 @@ import { ownerField } from '../../records/created-by.ts';
 import { detailsTooLarge } from '../../records/field-values.ts';
 import type { FieldValues } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { columnOf, lacksOwner, misfitFailure, namedBy } from '../optional-columns.ts';
+import { lacksOwner, misfitFailure } from '../optional-columns.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import type { Permit } from '../rest/request.ts';
 import type { ItemOutcome } from './operation.ts';
@@ -61,7 +61,7 @@ export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | und
   for (const [column, value] of Object.entries(constants)) {
     if (typeof value !== 'object' || fit.recordTypeId(value.recordType) !== undefined) continue;
     const problem = 'has a record type that is not known before the CRM was asked';
-    return misfitFailure(fit.refusal(fit.whyNotCreated([column]) ?? { column, problem, needs: [] }));
+    return misfitFailure(fit.refusal(fit.whyRefused('create', [column]) ?? { column, problem, needs: [] }));
   }
   return undefined;
 }
@@ -75,44 +75,12 @@ export function valueRefusal(resource: Resource, values: FieldValues): CrmFailur
   return misfit ? misfitFailure(fit.refusal(misfit)) : textRefusal(resource, values);
 }
 
-function textRefusal({ fields }: Resource, values: FieldValues): CrmFailure | undefined {
+function textRefusal({ fields, fit }: Resource, values: FieldValues): CrmFailure | undefined {
   for (const [name, value] of Object.entries(values)) {
     const columns = fields[name]?.columns;
     if (!columns || !value || splitText(value, columns) !== undefined) continue;
-    const problem = detailsTooLarge(`#/${name}`, value.length, columns);
+    const problem = detailsTooLarge(`#/${name}`, value.length, columns, fit);
     return new CrmFailure('rejected', problem.message, { problem });
   }
   return undefined;
-}
-
-/**
- * The outcome of a write: a refusal for what no caller sets is one of the org's set-up, a constant that it does not take, or a
- * field that it requires. The org is looked at where it knows better what its fields can hold.
- */
-export function asMisfit<Result>(resource: Resource, outcome: ItemOutcome<Result>): ItemOutcome<Result> {
-  if (!('failure' in outcome)) return outcome;
-  const columns = columnsOf(outcome.failure);
-  if (columns.length === 0) return outcome;
-  const { fit, constants = {}, fields } = resource;
-  const constant = Object.keys(constants).find((name) => columns.includes(name.toLowerCase()));
-  const refused = constant !== undefined && {
-    column: constant,
-    problem: 'does not take the constant of the mapping',
-    needs: [],
-  };
-  const misfit = fit.whyNotCreated(columns) ?? refused;
-  if (misfit) return { ...outcome, failure: misfitFailure(fit.refusal(misfit)) };
-  const own = Object.values(fields).filter(({ added }) => added === undefined);
-  const isOwn = (column: string) => own.some(({ crm }) => columnOf(crm).toLowerCase() === column);
-  if (!columns.every(isOwn)) fit.onRefused();
-  return outcome;
-}
-
-/** Codes of refusals that a description of the object may explain. */
-const explained =
-  /^(INVALID_FIELD|REQUIRED_FIELD_MISSING|STRING_TOO_LONG|NUMBER_OUTSIDE_VALID_RANGE|INVALID_CROSS_REFERENCE_KEY|INVALID_(TYPE_ON_FIELD_IN_RECORD|OR_NULL_FOR_RESTRICTED_PICKLIST|FIELD_FOR_INSERT_UPDATE))$/;
-
-/** The columns in lower case that such a refusal names. */
-function columnsOf({ facts: { errors = [] } }: CrmFailure): string[] {
-  return errors.flatMap((error) => (explained.test(error.code) ? namedBy(error) : []));
 }

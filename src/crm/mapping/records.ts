@@ -83,7 +83,10 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
       const first = field.isAbsent ? null : follow(row, path);
       const content = continuations === undefined ? first : joinColumns(first, row, continuations);
       const value = content === null || content === '' ? emptyOf(field.kind) : readers[field.kind](content);
-      if (value === undefined) metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
+      if (value === undefined) {
+        metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
+        if (!ownKinds.includes(field.kind)) void resource.fit.onRefused({ about: `content of ${name}` });
+      }
       values[name] = value ?? null;
     }
     return values;
@@ -104,6 +107,9 @@ export function withoutHidden({ fields }: Resource, used: Resource) {
     return { ...record, values: Object.fromEntries(values) };
   };
 }
+
+/** What content of these kinds is like no description says. */
+const ownKinds: readonly FieldKind[] = ['json', 'uuid', 'unknown'];
 
 /** The text that such columns have together; undefined if a value is not text. */
 function joinColumns(first: unknown, row: CrmRow, continuations: readonly string[]): unknown {

@@ -1,3 +1,4 @@
+import { now } from '../../platform/base/chance.ts';
 import type { Http } from '../../platform/http/http.ts';
 import { parseArray } from '../token/access-token.ts';
 import { CrmFailure } from './failure.ts';
@@ -38,33 +39,39 @@ export async function fetchVersions(
 const maxBytes = 256 * 1024;
 const mostMs = 3000;
 
+/** What an org says of its versions is believed for so long, in milliseconds; longer where a record may be what is not there. */
+const [believedMs, believedOfRecordsMs] = [2000, 30_000];
+
 /**
- * Distinguishes a version that the org does not have from a record that is not there, which are both answered 404: until a
- * call has succeeded, the org is asked what it offers.
+ * Distinguishes a version that the org does not have, or no longer, from a record that is not there, which are both answered
+ * 404: the org is asked what it offers.
  */
 export class VersionCheck {
   readonly #options: { http: Http; apiVersion: string };
-  #isOffered = false;
+  #asked: { at: number; versions: Promise<string[] | undefined> } | undefined;
 
   constructor(options: { http: Http; apiVersion: string }) {
     this.#options = options;
   }
 
-  noteSuccess(request: CrmRequest): void {
-    if (isMetered(request)) this.#isOffered = true;
-  }
-
   /** The failure, or that of the version in its place. */
   async explain(failure: CrmFailure, request: CrmRequest, origin: string): Promise<CrmFailure> {
-    const { http, apiVersion } = this.#options;
+    const { apiVersion } = this.#options;
     const { status, error } = failure.facts;
-    const isSuspect = status === 410 || (error?.code === 'NOT_FOUND' && status === 404 && !this.#isOffered);
+    const isSuspect = status === 410 || (error?.code === 'NOT_FOUND' && status === 404);
     if (!isSuspect || !isMetered(request)) return failure;
-    const versions = await fetchVersions(http, origin, mostMs).catch(() => undefined);
-    if (versions === undefined) return failure;
-    this.#isOffered = versions.includes(apiVersion);
-    if (this.#isOffered) return failure;
+    const versions = await this.#ask(origin, request.addressesRecord ? believedOfRecordsMs : believedMs);
+    if (versions === undefined || versions.includes(apiVersion)) return failure;
     const advice = `The CRM does not offer version ${apiVersion} of its API, only ${versions[0]} to ${versions.at(-1)}: its operator has to set crm.apiVersion.`;
-    return new CrmFailure('setup', advice, { ...failure.facts, advice });
+    return new CrmFailure('setup', advice, { ...failure.facts, ofOrg: [], advice, isOfVersion: true });
+  }
+
+  /** At once for all that ask at the same time. */
+  #ask(origin: string, maxAgeMs: number): Promise<string[] | undefined> {
+    const asked = this.#asked;
+    if (asked !== undefined && now() - asked.at < maxAgeMs) return asked.versions;
+    const versions = fetchVersions(this.#options.http, origin, mostMs).catch(() => undefined);
+    this.#asked = { at: now(), versions };
+    return versions;
   }
 }

@@ -1,4 +1,4 @@
-import type { Resource } from '../../records/resource.ts';
+import { allowedValues, type Resource } from '../../records/resource.ts';
 import { scrub } from '../mapping/names.ts';
 import type { CrmError, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
@@ -19,6 +19,8 @@ interface ErrorRow {
   kind: FailureKind;
   /** In a call with several records, another one may have caused this error. */
   mayBeOthers?: true;
+  /** The description of the object may explain it: an administrator has changed what it is about. */
+  ofOrg?: true;
   /** What is wrong with the field or the record, in words for callers; where the kind is rejected. */
   says?: string | ((error: CrmError, resource: Resource | undefined) => string);
   /** What to do in the org or here. */
@@ -27,6 +29,11 @@ interface ErrorRow {
 
 /** Errors of the org's triggers and flows: every record of the call has them. */
 const thrown = ['CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', 'CANNOT_EXECUTE_FLOW_TRIGGER', 'DELETE_FAILED'];
+
+/** Whether an error may come from code or a flow of the org. */
+export function isThrown(code: string): boolean {
+  return thrown.includes(code);
+}
 
 /*
  * Texts are translated into the integration user's language; codes, names and values are not. So a condition on a text looks
@@ -92,15 +99,17 @@ export const errorTable: readonly ErrorRow[] = [
     codes: thrown,
     only: { where: 'the object takes no records', holds: says(/^entity type cannot be/i) },
     kind: 'setup',
+    ofOrg: true,
     advice: 'Name another object in the mapping.',
   },
   {
     codes: thrown,
     kind: 'rejected',
     mayBeOthers: true,
-    says: (error, resource) =>
-      scrub(ruleTextIn(error.message), resource) || 'does not pass the rules of the CRM.',
-    advice: 'A trigger or a flow fails: its error is in the debug log, or in a mail to the administrator.',
+    ofOrg: true,
+    says: thrownText,
+    advice:
+      'A trigger or a flow fails; `errors` and the log line name it. Its error is in the debug log, or in a mail to the administrator.',
   },
   {
     codes: ['*'],
@@ -116,6 +125,7 @@ export const errorTable: readonly ErrorRow[] = [
     codes: ['NOT_FOUND', 'INVALID_CROSS_REFERENCE_KEY'],
     only: { where: 'status 404', holds: ({ status }) => status === 404 },
     kind: 'gone',
+    ofOrg: true,
     advice:
       'With a record in the path: nothing, the record was deleted. Else 502 `crm_error`: deploy the object, give the user the ' +
       'right to it, or set a `crm.apiVersion` that the org has.',
@@ -130,12 +140,14 @@ export const errorTable: readonly ErrorRow[] = [
     codes: ['INVALID_CROSS_REFERENCE_KEY'],
     only: { where: '`fields` names no lookup of the API: `RecordTypeId`, say', holds: isAboutOthers },
     kind: 'setup',
+    ofOrg: true,
     advice:
       'The user may not use this record type, owner or the like: assign it to the user, or set another in the mapping.',
   },
   {
     codes: ['INVALID_CROSS_REFERENCE_KEY'],
     kind: 'reference',
+    ofOrg: true,
     advice:
       'The member was deleted, or the user may not see it. Without a member in the request: 502 `crm_error`.',
   },
@@ -155,12 +167,14 @@ export const errorTable: readonly ErrorRow[] = [
   {
     codes: ['REQUIRED_FIELD_MISSING'],
     kind: 'rejected',
+    ofOrg: true,
     says: 'is required.',
     advice: 'Give the field a default in the org, or set or add it in the mapping.',
   },
   {
     codes: ['STRING_TOO_LONG'],
     kind: 'rejected',
+    ofOrg: true,
     says({ message }) {
       const limit = /\D(\d{1,7})\)\s*$/.exec(message)?.[1];
       return limit === undefined ? 'is too long.' : `is longer than ${limit} characters.`;
@@ -170,7 +184,12 @@ export const errorTable: readonly ErrorRow[] = [
   {
     codes: ['INVALID_OR_NULL_FOR_RESTRICTED_PICKLIST'],
     kind: 'rejected',
-    says: 'is not one of the values that the CRM allows.',
+    ofOrg: true,
+    says: ({ fields }, resource) => {
+      const values = fields.flatMap((column) => (resource && valuesOf(resource, column)) ?? []);
+      const list = values.slice(0, mostValues).join(', ');
+      return `is not one of the values that the CRM allows${list && `: ${list}`}.`;
+    },
     advice: 'Add the value to the picklist, and to those of the record type.',
   },
   {
@@ -186,6 +205,13 @@ export const errorTable: readonly ErrorRow[] = [
     advice: 'Change the filter of the lookup.',
   },
   {
+    codes: ['JSON_PARSER_ERROR'],
+    kind: 'broken',
+    mayBeOthers: true,
+    ofOrg: true,
+    advice: 'A field has another type than the mapping or the caller expects: `crm.lacks` names it.',
+  },
+  {
     codes: [
       'FIELD_INTEGRITY_EXCEPTION',
       'INVALID_EMAIL_ADDRESS',
@@ -193,22 +219,26 @@ export const errorTable: readonly ErrorRow[] = [
       'INVALID_TYPE_ON_FIELD_IN_RECORD',
     ],
     kind: 'rejected',
+    ofOrg: true,
     says: 'is not a value that the CRM takes here.',
     advice: 'Send a value that fits the type and size of the field.',
   },
   {
     codes: ['INVALID_FIELD_FOR_INSERT_UPDATE'],
     kind: 'setup',
+    ofOrg: true,
     advice: 'Give the user the right to edit the field, or take it out of the mapping: it may be a formula.',
   },
   {
     codes: ['INVALID_FIELD', 'INVALID_TYPE', 'MALFORMED_QUERY'],
     kind: 'setup',
+    ofOrg: true,
     advice: 'Deploy the object or field, give the user the right to it, or name another in the mapping.',
   },
   {
     codes: ['INSUFFICIENT_ACCESS*'],
     kind: 'setup',
+    ofOrg: true,
     advice: 'Give the user the permission set of the package.',
   },
 ];
@@ -258,5 +288,31 @@ function ruleTextIn(message: string): string {
   return /^[,:]\s*(.*?)(?::\s*\[[\w, ]*\]|\. You can look up)/s.exec(text)?.[1] ?? '';
 }
 
+/** The rule's own text, and what threw; the org's administrator finds it by this name. */
+function thrownText({ message }: CrmError, resource: Resource | undefined): string {
+  const rule = scrub(ruleTextIn(message), resource);
+  const name = thrownBy(message);
+  if (name === undefined) return rule || 'does not pass the rules of the CRM.';
+  return rule ? `${rule} (${name})` : `does not pass the rules of the CRM: ${name} fails.`;
+}
+
+/**
+ * The trigger, process or flow that an error comes from: `Audit_Trigger: execution of BeforeInsert …`, or `… because the
+ * “Audit” process failed`, in whatever language. Undefined where the error names none.
+ */
+export function thrownBy(message: string): string | undefined {
+  const start = message.slice(0, longestRuleText);
+  const trigger = /^([\w.]{1,80}): execution of /.exec(start)?.[1];
+  return trigger ?? /[“„«「]([\p{L}\p{N}_ .-]{1,80})[”“»」]/u.exec(start)?.[1];
+}
+
+/** The values that a field takes, by the name of its column. */
+function valuesOf({ fields }: Resource, column: string): readonly string[] | undefined {
+  const field = Object.values(fields).find(({ crm }) => crm.path.toLowerCase() === column.toLowerCase());
+  return field && allowedValues(field);
+}
+
+/** Of a picklist, in a message. */
+const mostValues = 50;
 const ruleCode = 'FIELD_CUSTOM_VALIDATION_EXCEPTION';
 const longestRuleText = 2000;

@@ -32,6 +32,7 @@ export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
     status: answer.status,
     error,
     errors,
+    ofOrg: errors.filter((each) => isOfOrg(each, answer.status, request)),
     mayBeOthers: error === undefined || mayBeOthers(error, answer.status, request),
     retryAfter: retryAfter(answer),
     outcomeUnknown: unsure && request.effect !== 'read',
@@ -42,6 +43,11 @@ export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
 function mayBeOthers(error: CrmError, status: number, request: CrmRequest): boolean {
   const row = rowOf({ error, status, request });
   return row === undefined || row.mayBeOthers === true;
+}
+
+/** A record that is gone says nothing about the org. */
+function isOfOrg(error: CrmError, status: number, request: CrmRequest): boolean {
+  return rowOf({ error, status, request })?.ofOrg === true && kindOf(error, status, request) !== 'gone';
 }
 
 /** Whether a limit of the transaction was exceeded: a call with fewer records may succeed (Apex `System.LimitException`). */

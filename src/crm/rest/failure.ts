@@ -63,6 +63,8 @@ export interface FailureFacts {
   error?: CrmError | undefined;
   /** All errors of the body, the first 20. */
   errors?: readonly CrmError[];
+  /** Those of them that the description of the object may explain. */
+  ofOrg?: readonly CrmError[];
   /** In a call with several records, another one may have caused it. */
   mayBeOthers?: boolean;
   /** Seconds, as the CRM asks. */
@@ -71,6 +73,8 @@ export interface FailureFacts {
   outcomeUnknown?: boolean;
   /** What callers get, where that is known already. */
   problem?: Problem;
+  /** The org does not offer the version of the API. */
+  isOfVersion?: boolean;
   /** What the operator has to do, in words that callers may read. */
   advice?: string;
 }
@@ -122,7 +126,22 @@ export function wasSent(failure: CrmFailure): boolean {
 /** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */
 export function isConnected({ kind, facts }: CrmFailure): boolean {
   const { status = 0, error } = facts;
+  if (facts.isOfVersion) return false;
   if (kind === 'busy' || kind === 'broken') return status > 0 && status < 500;
   if (kind === 'setup') return status !== 401 && error?.code !== 'API_DISABLED_FOR_ORG';
   return !['session', 'unreachable', 'lost', 'timeout', 'failed', 'no_token'].includes(kind);
+}
+
+/** What does not work between the service and the CRM. */
+export type DisconnectedBy = 'sign_in' | 'data' | 'version' | 'network';
+
+/** Why the CRM counts as not connected after a failure; undefined where it is. */
+export function disconnectedBy(failure: CrmFailure): DisconnectedBy | undefined {
+  if (isConnected(failure)) return undefined;
+  const { kind, facts } = failure;
+  if (facts.isOfVersion) return 'version';
+  if (kind === 'no_token') return 'sign_in';
+  // The edge answers in the place of an org that it can't reach.
+  const isOfEdge = facts.error === undefined && (facts.status ?? 500) >= 500;
+  return isOfEdge ? 'network' : 'data';
 }

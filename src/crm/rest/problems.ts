@@ -3,7 +3,7 @@ import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts'
 import { unknownMember } from '../../records/members.ts';
 import type { Resource } from '../../records/resource.ts';
 import { apiFieldOf, lookupFieldOf, namesIn } from '../mapping/names.ts';
-import { rowOf } from './error-codes.ts';
+import { isThrown, rowOf, thrownBy } from './error-codes.ts';
 import type { CrmError, CrmFailure, FailureFacts, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
@@ -93,6 +93,9 @@ function faultOfOrg(
     }
     case 'INVALID_FIELD':
       return fields && `The CRM has no field for ${fields} that the service may see: ${remedy}`;
+    case 'INSUFFICIENT_ACCESS_OR_READONLY':
+    case 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY':
+      return `The CRM does not let the service do this with ${resource.crmObject}: its operator has to give the integration user the right to it.`;
     case 'INVALID_FIELD_FOR_INSERT_UPDATE':
       return fields && `The CRM does not let the service write ${fields}: ${remedy}`;
     default:
@@ -133,19 +136,31 @@ function faultOf(error: CrmError, resource: Resource | undefined): { pointer: st
   return { pointer: '', message: isOther ? `a field that this API does not set: ${message}` : message };
 }
 
+interface LoggedError {
+  code: string;
+  fields: string[];
+  rule?: string;
+  /** The trigger or flow that failed. */
+  thrown_by?: string;
+}
+
 /** Codes and names of the CRM's errors for the log, which administrators of the org need; no values. */
-export function refusalForLog({ facts }: CrmFailure): { code: string; fields: string[]; rule?: string }[] {
-  return (facts.errors ?? []).map(({ code, fields, rule }) => ({
-    code: code.replace(/\W/g, '').slice(0, longestName),
-    fields: fields.filter((name) => /^[\w.]+$/.test(name) && name.length <= longestName),
-    ...(rule !== undefined && { rule: rule.replace(/\W/g, '').slice(0, longestName) }),
-  }));
+export function refusalForLog({ facts }: CrmFailure): LoggedError[] {
+  return (facts.errors ?? []).map(({ code, fields, rule, message }) => {
+    const thrower = thrownBy(message);
+    return {
+      code: code.replace(/\W/g, '').slice(0, longestName),
+      fields: fields.filter((name) => /^[\w.]+$/.test(name) && name.length <= longestName),
+      ...(rule !== undefined && { rule: rule.replace(/\W/g, '').slice(0, longestName) }),
+      ...(isThrown(code) && thrower !== undefined && { thrown_by: thrower }),
+    };
+  });
 }
 
 const longestName = 100;
 
 /** Only an administrator's own validation text is worth showing, and only scrubbed; others quote values and ids. */
-function explain(error: CrmError, resource: Resource | undefined): string {
+export function explain(error: CrmError, resource: Resource | undefined): string {
   const { says } = rowOf({ error, status: 400, request: resource ? { resource } : {} }) ?? {};
   const text = typeof says === 'function' ? says(error, resource) : says;
   return text ?? 'does not pass the rules of the CRM.';

@@ -10,7 +10,14 @@ import type { TokenProvider } from '../token/token-provider.ts';
 import { Admission, singleCallWeight } from './admission.ts';
 import { Breaker } from './breaker.ts';
 import { CrmTime } from './crm-time.ts';
-import { CrmFailure, isConnected, isUnsent, wasSent } from './failure.ts';
+import {
+  CrmFailure,
+  type DisconnectedBy,
+  disconnectedBy,
+  isConnected,
+  isUnsent,
+  wasSent,
+} from './failure.ts';
 import { type BatchCall, countByConsumer, Limiter, sharersOf, tenantOf } from './limiter.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
@@ -70,8 +77,8 @@ export interface ClientOptions {
   budget?: CallBudget | undefined;
   log: Log;
   metrics: Metrics;
-  /** Called when a call ends: whether the CRM was reached and took our token. */
-  onOutcome: (connected: boolean) => void;
+  /** Called when a call ends: why the CRM counts as not connected after it; undefined where it is. */
+  onOutcome: (disconnected: DisconnectedBy | undefined) => void;
   /** Columns whose numbers are given as text, digit for digit; none if left out. */
   digitsOf?: () => ReadonlySet<string>;
   onMetered: OnMetered;
@@ -115,7 +122,7 @@ export function createCrmClient(options: ClientOptions): CrmClient {
   const retried = withRetries(withSharedCalls(permitted), { enoughMs, budget: retryBudget, metrics });
   const outcome = createOutcomeListener(options.onOutcome);
   const execute = withOutcome(retried, outcome);
-  const acquireNoted = (call: Call, paid: PaidCall | undefined) => outcome(acquire(call, paid), undefined);
+  const acquireNoted = (call: Call, paid: PaidCall | undefined) => outcome(acquire(call, paid), false);
   const charged: Exchange = (request, call, token) => {
     if (isMetered(request)) budget?.charge();
     return transport(request, call, token);
@@ -212,15 +219,15 @@ function releaseOnce(leaveSlot: () => void, paid: PaidCall | undefined): Permit[
   };
 }
 
-/** Reports whether work on a call showed that the CRM is connected; `success` is what its success shows. */
-function createOutcomeListener(report: (connected: boolean) => void) {
-  return async <T>(work: Promise<T>, success: boolean | undefined): Promise<T> => {
+/** Reports whether work on a call showed that the CRM is connected; `isCall`: its success shows that too. */
+function createOutcomeListener(report: ClientOptions['onOutcome']) {
+  return async <T>(work: Promise<T>, isCall: boolean): Promise<T> => {
     try {
       const result = await work;
-      if (success !== undefined) report(success);
+      if (isCall) report(undefined);
       return result;
     } catch (error) {
-      if (error instanceof CrmFailure && !isUnsent(error)) report(isConnected(error));
+      if (error instanceof CrmFailure && !isUnsent(error)) report(disconnectedBy(error));
       throw error;
     }
   };

@@ -72,7 +72,6 @@ export function createTransport(options: TransportOptions): Exchange {
       time.note(answer);
       if (!isSuccess(answer))
         throw await versions.explain(failureOf(answer, request), request, token.instanceUrl);
-      versions.noteSuccess(request);
       return request.unwrap?.(answer) ?? answer;
     } catch (error) {
       outcome = error instanceof CrmFailure ? error.kind : 'error';

@@ -1,6 +1,7 @@
 import { randomFraction } from '../../platform/base/chance.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
+import type { SignInRefusal } from './token-failure.ts';
 
 /** After the first failure; doubled for each further one. */
 const shortestMs = 1000;
@@ -19,7 +20,12 @@ interface BackoffRecord {
   keyVersion: string | null;
   /** What to fix, where only somebody who does can help; null where it may pass. */
   advice: string | null;
+  /** What the org said, where it did. */
+  refusal: SignInRefusal | null;
 }
+
+/** Why no token can be had. */
+export type TokenFault = Pick<BackoffRecord, 'advice' | 'refusal'>;
 
 interface BackoffOptions {
   cache: SharedCache;
@@ -48,23 +54,30 @@ export class Backoff {
     return record !== undefined && record.until > this.#options.now() ? record : undefined;
   }
 
-  /** What to fix, where the last failure was such that only that helps; known a little longer than the back-off. */
-  async faultToFix(): Promise<string | undefined> {
-    return (await this.#read())?.advice ?? undefined;
+  /** Why the last try failed; known a little longer than the back-off. */
+  async fault(): Promise<TokenFault | undefined> {
+    return this.#read();
   }
 
   /** No token could be had; with `advice` where trying again is useless. Returns the milliseconds to wait. */
-  async failed(keyVersion: string | null, advice?: string): Promise<number> {
+  async failed(keyVersion: string | null, { advice, refusal }: TokenFault): Promise<number> {
     const failures = ((await this.#read())?.failures ?? 0) + 1;
-    const until = this.#options.now() + (advice === undefined ? delayMs(failures) : longestMs);
-    return this.#write({ until, failures, kind: 'failed', keyVersion, advice: advice ?? null });
+    const until = this.#options.now() + (advice === null ? delayMs(failures) : longestMs);
+    return this.#write({ until, failures, kind: 'failed', keyVersion, advice, refusal });
   }
 
   /** A new token was refused before it was ever taken. The first such is free: the call's repeat needs a token. */
   async refused(keyVersion: string | null): Promise<number> {
     const before = (await this.#read())?.failures ?? 0;
     const until = this.#options.now() + (before === 0 ? 0 : delayMs(before));
-    return this.#write({ until, failures: before + 1, kind: 'refused', keyVersion, advice: null });
+    return this.#write({
+      until,
+      failures: before + 1,
+      kind: 'refused',
+      keyVersion,
+      advice: null,
+      refusal: null,
+    });
   }
 
   /** All is well, or worth another try. `kind`: only where the streak is of that kind. */
@@ -116,7 +129,14 @@ function parse(value: string | undefined, connectionHash: string): BackoffRecord
     kind: kind === 'refused' ? 'refused' : 'failed',
     keyVersion: textOrNull(keyVersion),
     advice: textOrNull(advice),
+    refusal: readRefusal(members['refusal']),
   };
+}
+
+function readRefusal(value: unknown): SignInRefusal | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { error, error_description } = value as Record<string, unknown>;
+  return typeof error === 'string' ? { error, error_description: textOrNull(error_description) } : null;
 }
 
 function textOrNull(value: unknown): string | null {

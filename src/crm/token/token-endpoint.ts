@@ -1,6 +1,7 @@
 import { decodeJwt } from 'jose';
 import { wallMs } from '../../platform/base/chance.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../platform/http/http.ts';
+import { withoutIds } from '../mapping/names.ts';
 import { isBearerToken, parseObject, readInstanceUrl } from './access-token.ts';
 import { TokenFailure } from './token-failure.ts';
 
@@ -36,7 +37,7 @@ export function createTokenEndpoint(options: {
       const answer = await options.http
         .exchange({ url, method: 'POST', headers, body: body.toString(), timeoutMs, maxBytes })
         .catch(noAnswer);
-      if (answer.status !== 200) throw refusal(answer);
+      if (answer.status !== 200) throw refusal(answer, assertion);
       return readToken(answer);
     },
   };
@@ -143,6 +144,28 @@ const refusals: Refusal[] = [
     advice: 'The integration user is locked: unlock it in the org.',
   },
   {
+    error: /./,
+    description: /\bip\b.*(restrict|range)/i,
+    permanent: true,
+    advice:
+      'The org does not let the integration user sign in from the address of this machine: add it to the login IP ranges of its ' +
+      "profile, or relax the app's IP restrictions. Setup, Login History shows the address as Source IP.",
+  },
+  {
+    error: /^(OAUTH_APP_BLOCKED|invalid_grant|invalid_client)$/i,
+    description: /block/i,
+    permanent: true,
+    advice:
+      'An administrator has blocked the app in this org: unblock it in Setup, Connected Apps OAuth Usage.',
+  },
+  {
+    error: /^(OAUTH_APP_BLOCKED|OAUTH_APPROVAL_ERROR_GENERIC)$/i,
+    permanent: true,
+    advice:
+      'API Access Control of the org lets only apps in that it knows: install the app in Setup, Connected Apps OAuth Usage, and allow it ' +
+      'for the integration user, or give the user the permission Use Any API Client.',
+  },
+  {
     error: /^invalid_grant$/,
     permanent: true,
     advice:
@@ -157,7 +180,7 @@ const refusals: Refusal[] = [
       'after it was made.',
   },
   {
-    error: /^invalid_app_access$/,
+    error: /^(invalid_app_access|OAUTH_APP_ACCESS_DENIED)$/i,
     permanent: true,
     advice: "The integration user may not use the app: assign the app's permission set or profile to it.",
   },
@@ -183,18 +206,29 @@ const refusals: Refusal[] = [
   },
 ];
 
-function refusal(answer: HttpAnswer): TokenFailure {
+function refusal(answer: HttpAnswer, assertion: string): TokenFailure {
   const members = parseObject(answer.body);
   const error = text(members?.['error']).slice(0, 60);
   if (!/^\w+$/.test(error)) return noErrorBody(answer.status);
   const description = text(members?.['error_description']);
+  const ofOrg = { error, error_description: shown(description, assertion) || null };
   const known = refusals.find((row) => row.error.test(error) && (row.description?.test(description) ?? true));
   const { advice, permanent } = known ?? {
     advice: `An error that is not known here; status ${answer.status}.`,
     permanent: true,
   };
   const passing = answer.status >= 500 || answer.status === 429;
-  return new TokenFailure(error, advice, { permanent: permanent && !passing });
+  return new TokenFailure(error, advice, { permanent: permanent && !passing, refusal: ofOrg });
+}
+
+/** Without what was sent, and without what may be a token or a key. */
+function shown(description: string, assertion: string): string {
+  return withoutIds(
+    description
+      .slice(0, 2000)
+      .replaceAll(assertion, '(assertion)')
+      .replace(/\S{50,}/g, '(long text)'),
+  );
 }
 
 function text(value: unknown): string {

@@ -7,7 +7,7 @@ import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './access-token.ts';
-import type { Backoff } from './backoff.ts';
+import type { Backoff, TokenFault } from './backoff.ts';
 import type { AssertionSigner } from './jwt.ts';
 import { noteOrg } from './known-org.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
@@ -147,7 +147,7 @@ export class TokenProvider {
     try {
       await this.#acquire((token) => this.#isUsable(token) && !this.#isDue(token));
     } catch (error) {
-      if ((await this.faultToFix()) === undefined) throw error;
+      if (((await this.fault())?.advice ?? null) === null) throw error;
     }
   }
 
@@ -158,9 +158,9 @@ export class TokenProvider {
     return token?.instanceUrl;
   }
 
-  /** What to fix, where that alone gets a token; for operators, without a secret. Never throws. */
-  faultToFix(): Promise<string | undefined> {
-    return this.#options.backoff.faultToFix();
+  /** Why the last try to get a token failed; for operators, without a secret. Never throws. */
+  fault(): Promise<TokenFault | undefined> {
+    return this.#options.backoff.fault();
   }
 
   /** Ends a back-off where the private key has changed since it began. */
@@ -325,10 +325,13 @@ export class TokenProvider {
       error instanceof TokenFailure
         ? error
         : new TokenFailure('internal', 'Not foreseen: see the error.', { permanent: false });
-    const waitMs = await backoff.failed(signer.keyVersion, failure.permanent ? failure.advice : undefined);
+    const waitMs = await backoff.failed(signer.keyVersion, {
+      advice: failure.permanent ? failure.advice : null,
+      refusal: failure.refusal ?? null,
+    });
     metrics.crmTokenAcquisitions.inc({ outcome: failure.permanent ? 'permanent' : 'passing' });
-    const { reason, advice, permanent } = failure;
-    const facts = { reason, advice, permanent, retryInMs: Math.round(waitMs) };
+    const { reason, advice, permanent, refusal } = failure;
+    const facts = { reason, ...refusal, advice, permanent, retryInMs: Math.round(waitMs) };
     log.error(failure === error ? facts : { ...facts, err: error }, 'the CRM gave no access token');
     return backingOff(waitMs);
   }

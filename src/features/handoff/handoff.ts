@@ -1,7 +1,7 @@
 import { type Claim, recordInUse } from '../../api/idempotency/ledger.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { Problem } from '../../platform/base/problem.ts';
+import { Problem, withSecondLook } from '../../platform/base/problem.ts';
 import { hasValues, pointerTo, valuesFrom } from '../../records/field-values.ts';
 import type { Resources } from '../../records/mapping.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
@@ -104,7 +104,8 @@ async function make(
   const isLookedUp = mayExist && !isValid(values);
   const found = isLookedUp ? await records.findWithDeleted(resource, externalId, call) : undefined;
   if (found && !isFromBefore(found, madeSince)) return { ...found, found: 'after loss' };
-  return records.create(resource, externalId, values(), call, { mayExist, validUntil, madeSince });
+  const given = await withSecondLook(values);
+  return records.create(resource, externalId, given, call, { mayExist, validUntil, madeSince });
 }
 
 /** What a hand-off writes into its record. Throws `invalid_request`. */
@@ -136,7 +137,7 @@ async function meetRecord(
 ): Promise<HandoffConfirmation> {
   const { type } = request;
   const resource = resources[type];
-  const values = updateOf(resource, request, { record, needsApproval });
+  const values = await withSecondLook(() => updateOf(resource, request, { record, needsApproval }));
   if (values === undefined) return confirm(type, record, externalId, 'existing');
   if (!hasValues(resource, record.values, values)) {
     const state = entityTag(createRepresentation(resource)(record.values));
@@ -235,6 +236,8 @@ export function explain(error: unknown, { fields }: Resource, externalId: string
     if (!('pointer' in fault)) return fault;
     const from = fields[fault.pointer.slice(2)]?.added?.from;
     if (from !== undefined) return { ...fault, pointer: pointerTo(from) };
+    // Nothing in the body of a hand-off goes there.
+    if (fields[fault.pointer.slice(2)]?.added !== undefined) return { ...fault, pointer: '' };
     return { ...fault, pointer: fault.pointer.replace(/^#\/(name|source|details)\b/, '#/result/$1') };
   });
   return new Problem(error.code, error.message, { ...facts, externalId, ...(placed && { errors: placed }) });

@@ -17,12 +17,13 @@ export class DescribedObjectsTable {
   }
 
   /** When the objects were last described; undefined where they never were. */
-  async describedAt(): Promise<string | undefined> {
-    const { rows } = await sql<{ at: string | null }>`
-      select max(described_at)::text as at from described_objects where org = ${this.#org}`.execute(
-      this.#database.sql,
-    );
-    return rows[0]?.at ?? undefined;
+  async described(): Promise<{ at: string; secondsAgo: number } | undefined> {
+    const { rows } = await sql<{ at: string | null; ago: number }>`
+      select max(described_at)::text as at,
+        extract(epoch from clock_timestamp() - max(described_at))::double precision as ago
+      from described_objects where org = ${this.#org}`.execute(this.#database.sql);
+    const [{ at, ago } = { at: null, ago: 0 }] = rows;
+    return at === null ? undefined : { at, secondsAgo: ago };
   }
 
   async read(): Promise<Described> {

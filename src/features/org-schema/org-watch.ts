@@ -1,22 +1,38 @@
 import type { OrgSchema } from '../../crm/org-schema.ts';
 import { startCall } from '../../platform/base/call.ts';
-import { now, randomUUID } from '../../platform/base/chance.ts';
+import { now, randomUUID, setTimeout } from '../../platform/base/chance.ts';
+import { inTime } from '../../platform/base/in-time.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import type { OrgRefusal } from '../../records/org-fit.ts';
 import { type DescribedObjectsTable } from './described-objects-table.ts';
 import type { OrgSchemaMetrics } from './metrics.ts';
 
-/** The org is looked at once in so many seconds at most, by all replicas together. */
+/** The org is looked at once in so many seconds at most, by all replicas together; for the same refusal once in the longer time. */
 export const leastSeconds = 5;
+export const sameRefusalSeconds = 300;
+/** While something is lacking the org is looked at so often. */
+const lackingSeconds = 60;
 /** Pauses after a look that failed, in milliseconds: the first, and the longest. */
 const [firstPauseMs, longestPauseMs] = [2000, 15_000];
 const callMs = 15_000;
+/** The longest that a second request waits for the look of the first. */
+const longestWaitMs = 7500;
+/** While a look is due and not this process's turn, in milliseconds. */
+const nextTryMs = 500;
+/** Refusals of which this process knows that the org was looked at for them. */
+const mostAsked = 500;
 
 interface OrgWatchOptions {
   schema: OrgSchema;
   table: DescribedObjectsTable;
   /** Whether this process may look at the org now, and no other does for `leastSeconds`. Throws what the database does. */
   lease: () => Promise<boolean>;
+  /**
+   * Seconds since a process asked for a look because of this refusal, in the last `sameRefusalSeconds`; undefined where none
+   * did, and this one does now. Throws what the database does.
+   */
+  askedBefore: (about: string) => Promise<number | undefined>;
   metrics: OrgSchemaMetrics;
   log: Log;
 }
@@ -35,6 +51,10 @@ export class OrgWatch {
   #pauseMs = firstPauseMs;
   /** By `now()`. */
   #notBefore = 0;
+  /** By what refusals are about: when a look was asked for, by `now()`, and its end. */
+  readonly #asked = new Map<string, { at: number; look: Promise<boolean> }>();
+  /** Called when the org was described anew. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: OrgWatchOptions) {
     this.#options = options;
@@ -43,9 +63,9 @@ export class OrgWatch {
   /** Takes what was stored before. Throws what the database does. */
   async start(): Promise<void> {
     const { log, schema, table } = this.#options;
-    await this.#load(await table.describedAt());
+    await this.#load((await table.described())?.at);
     this.#polling = startPolling({ what: 'changes of the CRM’s objects', check: () => this.#check(), log });
-    schema.refused.add(() => this.lookSoon());
+    schema.look = (refusal) => this.#lookFor(refusal);
     this.#polling.wake();
   }
 
@@ -59,11 +79,69 @@ export class OrgWatch {
     await this.#polling?.stop();
   }
 
+  async #lookFor({ about, waitMs = 0 }: OrgRefusal = {}): Promise<boolean> {
+    if (about === undefined) {
+      this.lookSoon();
+      return false;
+    }
+    const asked = this.#asked.get(about);
+    const isKnown = asked !== undefined && now() - asked.at < sameRefusalSeconds * 1000;
+    const { look } = isKnown ? asked : this.#ask(about);
+    if (waitMs === 0) return false;
+    // Nobody is refused twice for what the org was.
+    return orAfter(isKnown ? Math.max(waitMs, longestWaitMs) : waitMs, look);
+  }
+
+  #ask(about: string) {
+    const look = this.#lookOnce(about).catch(() => false);
+    const asked = { at: now(), look };
+    // The oldest go first: others may ask for a look because of them once more.
+    for (const first of this.#asked.keys()) {
+      if (this.#asked.size < mostAsked) break;
+      this.#asked.delete(first);
+    }
+    this.#asked.delete(about);
+    this.#asked.set(about, asked);
+    // A later request is not told that the org was looked at because of it.
+    const over = Promise.resolve(false);
+    void look.then(() => (asked.look = over));
+    return asked;
+  }
+
+  /** True once the org was described because of this refusal, here or by another replica. Throws what the database does. */
+  async #lookOnce(about: string): Promise<boolean> {
+    const { promise: described, resolve } = Promise.withResolvers<boolean>();
+    const tell = () => resolve(true);
+    this.#waiting.add(tell);
+    try {
+      const secondsAgo = await this.#options.askedBefore(about);
+      // That look is over; its result may not have been read yet.
+      if (secondsAgo !== undefined && (await this.#takeStored()).secondsAgo <= secondsAgo) return false;
+      if (secondsAgo === undefined) this.#isDue = true;
+      this.#polling?.wake();
+      return await orAfter(longestWaitMs, described);
+    } finally {
+      this.#waiting.delete(tell);
+    }
+  }
+
+  /** Takes what another replica has stored. Throws what the database does. */
+  async #takeStored(): Promise<{ secondsAgo: number }> {
+    const described = await this.#options.table.described();
+    if (described?.at !== this.#knownFrom) await this.#load(described?.at);
+    return described ?? { secondsAgo: Number.POSITIVE_INFINITY };
+  }
+
   async #check(): Promise<void> {
-    const { table, lease } = this.#options;
-    const describedAt = await table.describedAt();
-    if (describedAt !== this.#knownFrom) await this.#load(describedAt);
-    if (!this.#isDue || now() < this.#notBefore || !(await lease())) return;
+    const { schema, lease } = this.#options;
+    const { secondsAgo } = await this.#takeStored();
+    const isDue = this.#isDue || (schema.faults.length > 0 && secondsAgo >= lackingSeconds);
+    if (now() < this.#notBefore || !(isDue || this.#waiting.size > 0)) return;
+    if (isDue && (await lease())) await this.#lookNow();
+    else setTimeout(() => this.#polling?.wake(), nextTryMs);
+  }
+
+  async #lookNow(): Promise<void> {
     this.#isDue = false;
     try {
       await this.#look();
@@ -81,11 +159,12 @@ export class OrgWatch {
 
   async #look(): Promise<void> {
     const { schema, table } = this.#options;
-    const call = { ...startCall(randomUUID(), undefined, callMs), background: 'poll' as const };
+    // Its failure is no reason to refuse requests: it is asked again anyway.
+    const call = { ...startCall(randomUUID(), undefined, callMs), background: 'alone' as const };
     const described = await schema.describe(call);
     this.#apply(described);
     await table.store(described);
-    this.#knownFrom = await table.describedAt();
+    this.#knownFrom = (await table.described())?.at;
   }
 
   async #load(describedAt: string | undefined): Promise<void> {
@@ -97,5 +176,11 @@ export class OrgWatch {
     const { schema, metrics } = this.#options;
     schema.apply(described);
     metrics.schemaFaults.set(schema.faults.length);
+    for (const tell of this.#waiting) tell();
   }
+}
+
+/** What it comes to, or false after so many milliseconds. */
+async function orAfter(ms: number, work: Promise<boolean>): Promise<boolean> {
+  return inTime(work, ms, () => new Error('too late')).catch(() => false);
 }

@@ -19,3 +19,14 @@ export class Problem extends Error {
     return this.facts.status ?? problems[this.code].status;
   }
 }
+
+/** Does the work, and once more where its refusal rested on what is known otherwise by now. */
+export async function withSecondLook<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isWorthIt = error instanceof Problem && (await error.facts.lookAgain?.());
+    if (!isWorthIt) throw error;
+    return work();
+  }
+}

@@ -32,6 +32,13 @@ export interface ProblemFacts {
   isBudgetExhausted?: boolean;
   /** The CRM took the request and could not finish it now: a lock on the record, say, or a lost connection. */
   isOfRecord?: boolean;
+  /** It is for what the CRM's administrators have set up, and passes once they have changed it. */
+  isOfOrg?: boolean;
+  /**
+   * For a refusal that rests on what is known of the CRM: has that learnt anew, if that may help. Resolves, never rejects: true
+   * where the request may be tried once more.
+   */
+  lookAgain?: () => Promise<boolean>;
   /** The External ID of the record that such a write would have made. */
   externalId?: string;
   /** The partner's own word for its refusal; shown as `cause`. */

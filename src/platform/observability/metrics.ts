@@ -112,6 +112,12 @@ function crmMetrics(registers: Registry[]) {
         registers,
       },
     ),
+    crmRejected: new Counter({
+      name: 'handoff_crm_rejected_total',
+      help: 'Writes that the CRM refused, by object and the first error code.',
+      labelNames: ['object', 'code'] as const,
+      registers,
+    }),
     crmUnreadableFields: new Counter({
       name: 'handoff_crm_unreadable_fields_total',
       help: 'Fields of CRM records whose content is not of its type and was shown as null.',

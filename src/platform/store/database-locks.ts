@@ -56,3 +56,11 @@ export async function leaseLock(
     returning fence::text`.execute(database.sql);
   return rows[0] && { fence: Number(rows[0].fence), deadline };
 }
+
+/** Seconds until a lease ends; 0 where it has. Throws what the database does. */
+export async function leasedFor(database: Database, name: string): Promise<number> {
+  const { rows } = await sql<{ seconds: number }>`
+    select extract(epoch from held_until - clock_timestamp())::double precision as seconds
+    from locks where name = ${name}`.execute(database.sql);
+  return Math.max(0, rows[0]?.seconds ?? 0);
+}

@@ -48,6 +48,7 @@ class WatchedOrg {
       table: new DescribedObjectsTable(this.#database, this.#name),
       // Shorter than in the service.
       lease: async () => (await leaseLock(this.#database, lock, randomUUID(), 0.5)) !== undefined,
+      askedBefore: async () => undefined,
     });
     this.#opened.defer(() => watch.stop());
     await watch.start();

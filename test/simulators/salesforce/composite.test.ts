@@ -51,6 +51,21 @@ describe('composite', () => {
     assert.equal(await count(), 1);
   });
 
+  it('undoes all with allOrNone where a subrequest fails', async () => {
+    const send = async (...parts: object[]) => {
+      const answer = await org.data('POST', '/composite', { allOrNone: true, compositeRequest: parts });
+      return answer.body.compositeResponse as SubAnswer[];
+    };
+    const answers = await send(create('first'), create('bad', {}), create('last'));
+    assert.deepEqual(
+      answers.map(({ body }) => body[0].errorCode),
+      ['PROCESSING_HALTED', 'REQUIRED_FIELD_MISSING', 'PROCESSING_HALTED'],
+    );
+    assert.equal(await count(), 0);
+    assert.deepEqual(statuses(await send(create('first'), create('second'))), [201, 201]);
+    assert.equal(await count(), 2);
+  });
+
   it('holds collections, whose own allOrNone stays in force', async () => {
     const record = (name: string | null): object => ({
       attributes: { type: 'Quote__c' },

@@ -93,8 +93,7 @@ function requireReference({ reference, on_repeat }: OfferBody): void {
 }
 
 function detailsOf(resource: Resource, { bodyText, path }: OfferPlace): string {
-  const field = resource.fields['details'] ?? fields.details;
-  return withoutPrefix(path, () => readDetails(bodyText, [...path, 'result', 'details'], field));
+  return withoutPrefix(path, () => readDetails(bodyText, [...path, 'result', 'details'], resource));
 }
 
 /** Refusals have the places of a single hand-off. */

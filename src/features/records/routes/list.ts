@@ -9,7 +9,7 @@ import {
   pageParameters,
   pageSchema,
 } from '../../../api/routes/page.ts';
-import { Problem } from '../../../platform/base/problem.ts';
+import { Problem, withSecondLook } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
 import { readFilter } from '../../../records/org-types.ts';
 import type { FieldValues, ListQuery, RecordPage } from '../../../records/records.ts';
@@ -59,7 +59,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
       const { limit = defaultLimit, cursor, updated_since, q, ...given } = query as ListParameters;
       const search = q === undefined ? {} : { search: q.trim() };
       const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };
-      const filters = normalise(resource, given);
+      const filters = await withSecondLook(() => normalise(resource, given));
       const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
       const list = listName(
         [resource.collection, sorted, updatedSince, search],
@@ -141,7 +141,7 @@ function wholeSecond(text: string): string {
 }
 
 /** Throws `invalid_request` for a value that a field of the org can't have. */
-function normalise({ fields }: Resource, given: Record<string, string>): FieldValues {
+function normalise({ fields, fit }: Resource, given: Record<string, string>): FieldValues {
   const filters: Record<string, string | null> = {};
   for (const [name, value] of Object.entries(given)) {
     const field = fields[name];
@@ -149,7 +149,8 @@ function normalise({ fields }: Resource, given: Record<string, string>): FieldVa
     const read = type === undefined ? { value } : readFilter(type, value);
     if ('fault' in read) {
       const detail = `The query is not valid: ${name} ${read.fault}.`;
-      throw new Problem('invalid_request', detail, { errors: [{ parameter: name, message: read.fault }] });
+      const errors = [{ parameter: name, message: read.fault }];
+      throw new Problem('invalid_request', detail, { errors, ...fit.lookAgain(`filter by ${name}`) });
     }
     filters[name] = field?.kind === 'uuid' ? value.toLowerCase() : read.value;
   }

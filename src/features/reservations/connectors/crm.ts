@@ -1,5 +1,5 @@
 import type { Call } from '../../../platform/base/call.ts';
-import { Problem } from '../../../platform/base/problem.ts';
+import { Problem, withSecondLook } from '../../../platform/base/problem.ts';
 import type { ConnectionState } from '../../../platform/observability/health.ts';
 import { type HandedOff, valuesFrom } from '../../../records/field-values.ts';
 import type { MayExist, Records, StoredRecord } from '../../../records/records.ts';
@@ -19,13 +19,8 @@ export interface CrmConnectorOptions {
 export function createCrmConnector({ records, booking, checkHealth }: CrmConnectorOptions): CrmConnector {
   const make = async (token: string, order: BookingOrder, options: MayExist, call: Call) => {
     // The mapping takes values from it as from a hand-off.
-    await records.create(
-      booking,
-      token,
-      { ...order, ...valuesFrom(booking, handedOff(order)) },
-      call,
-      options,
-    );
+    const further = await withSecondLook(() => valuesFrom(booking, handedOff(order)));
+    await records.create(booking, token, { ...order, ...further }, call, options);
   };
   return {
     name: 'crm',

@@ -245,9 +245,10 @@ function readOrder(
   body: Static<typeof requestBody>,
   bodyText: string,
   { partner, timeZone }: { partner: string; timeZone: string | null },
-  { fields: { details: field } }: Resource,
+  resource: Resource,
 ): NewReservation {
-  if (field?.columns === undefined) throw new Error('a booking has no details');
+  const columns = resource.fields['details']?.columns;
+  if (columns === undefined) throw new Error('a booking has no details');
   const { guest, ...table } = body.dining;
   const order = {
     tripId: body.trip_id.toLowerCase(),
@@ -268,10 +269,10 @@ function readOrder(
       },
     },
   };
-  const details = body.details && readDetails(bodyText, ['details'], field);
-  const { length, fits } = longestDetails({ order, details, partner }, field.columns);
+  const details = body.details && readDetails(bodyText, ['details'], resource);
+  const { length, fits } = longestDetails({ order, details, partner }, columns);
   if (fits) return { order, details };
-  throw detailsTooLarge('#/details', length, field.columns);
+  throw detailsTooLarge('#/details', length, columns, resource.fit);
 }
 
 /** The refusal to change a booking that a reservation needs as it is. */
